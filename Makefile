@@ -1,0 +1,91 @@
+# Needs Python 3.11 or newer, make, git and a C compiler. Everything else goes into .venv.
+
+# Which Python makes .venv: the first of python3.11 and python3 that is new enough.
+PYTHON ?=
+# The seeds of `make simulate`: one number, or a range such as 1..1000.
+SEEDS ?= 1..1000
+# What `make serve` passes on, for example ARGS="--port 8080".
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+CODE := qserver simulations tests
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+.PHONY: help install serve test lint pytest coverage simulate bench format constraints clean
+
+help: ## list the targets
+	@echo "qserver: make <target>"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## make .venv and install qserver and its tools, at the pinned versions
+
+serve: install ## run the server (ARGS="--port 8080")
+	@$(BIN)/qserver serve $(ARGS)
+
+test: lint pytest ## everything that must hold before a commit: lint, types, tests
+
+lint: install ## ruff (rules, format) and mypy --strict
+	@$(BIN)/ruff check --quiet $(CODE)
+	@$(BIN)/ruff format --quiet --check $(CODE) || \
+		{ echo "Not formatted. Run: make format" >&2; exit 1; }
+	@$(BIN)/mypy --no-error-summary
+	@echo "lint: ok"
+
+pytest: install ## the tests alone (ARGS="tests/storage -k split")
+	@$(BIN)/python -m pytest --quiet $(ARGS)
+
+coverage: install ## the tests, and which lines they did not reach
+	@$(BIN)/coverage run -m pytest --quiet $(ARGS)
+	@$(BIN)/coverage report
+
+simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
+	@$(BIN)/python -m simulations --seeds $(SEEDS)
+
+bench: install ## measure storage, then the engine
+	@$(BIN)/python -m qserver.storage.bench
+	@$(BIN)/python -m qserver.engine.bench
+
+format: install ## let ruff format and mend the code
+	@$(BIN)/ruff check --quiet --fix $(CODE)
+	@$(BIN)/ruff format --quiet $(CODE)
+
+constraints: ## renew constraints.txt: the newest versions that fit, from a fresh environment
+	@set -e; $(find_python); fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	pip="$$fresh/bin/python -m pip --disable-pip-version-check"; \
+	"$$python" -m venv "$$fresh"; \
+	$$pip install -qq --upgrade pip setuptools; \
+	$$pip install -qq --no-build-isolation --editable '.[dev]'; \
+	{ sed -n '/^#/p' constraints.txt; $$pip freeze --all --exclude-editable; } > "$$fresh/new"; \
+	cp "$$fresh/new" constraints.txt; \
+	echo "constraints.txt renewed. Run: make test"
+
+clean: ## remove .venv and everything that tools have left behind
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+		.coverage htmlcov
+	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Built again only when one of the two files changes. The build runs without isolation, so that
+# setuptools too is the pinned one.
+$(INSTALLED): pyproject.toml constraints.txt
+	@set -e; $(BIN)/python -c '' 2>/dev/null || \
+		{ $(find_python); echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV); }
+	@echo "installing into $(VENV)"
+	@$(PIP) install --constraint constraints.txt pip setuptools
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+	@touch $@
+
+# Shell code that sets $python, or ends the recipe with what to do. A name on the path proves
+# nothing (version managers leave empty shims there), so each candidate is asked for its version.
+define find_python
+python=; for candidate in $(or $(PYTHON),python3.11 python3); do \
+	if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then python=$$candidate; break; fi; done; \
+if [ -z "$$python" ]; then \
+	echo "qserver needs Python 3.11 or newer; tried: $(or $(PYTHON),python3.11 python3)." >&2; \
+	echo "Install it, or name one: make install PYTHON=/path/to/python3.11" >&2; exit 1; fi
+endef

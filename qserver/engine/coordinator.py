@@ -1,0 +1,329 @@
+"""The coordinator: the actor that orders commits. It works in rounds.
+
+    take all commits that wait ─► Prepare to each shard they touch ─► votes ─► Decide ─► roots
+        ─► publish the next view ─► hand the round to the log ─► run conflicting short work again
+
+A round is one version: its transactions commit in the order in which they were taken, as one record
+of the log, so a crash keeps or loses the round as a whole. The coordinator does not wait for the
+log; the next round is validated while the last one syncs, and the log writer lets the answers go.
+
+Optimistic two-phase commit. Transactions whose part lies on one shard are decided there, and
+a round made of them costs one message each way. Only a shard that holds part of a wider
+transaction waits for a second word.
+
+The coordinator itself owns the catalog and checks what transactions read of it. Definitions
+change rarely, so a transaction that changes any of them must have seen all as they are.
+
+Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
+newest state, where nothing can come between; its writes need no second check, so all of it is
+installed as one more round. Long work goes back to its gateway, and after too many tries the
+gateway asks for a `Turn`: until it is returned nobody else commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+import trio
+
+from qserver.engine.mailbox import Mailbox, Reply
+from qserver.engine.messages import (
+    Answer,
+    Append,
+    Commit,
+    Committed,
+    Conflicted,
+    Decide,
+    Failed,
+    Installed,
+    Prepare,
+    Turn,
+    Voted,
+)
+from qserver.engine.published import Published
+from qserver.engine.work import GaveWay, run_at_once
+from qserver.limits import ROUND_TRANSACTIONS_MAX
+from qserver.storage.catalog import Catalog
+from qserver.storage.conflict import Conflict
+from qserver.storage.partition import Partition, Writes, merge_writes
+from qserver.storage.transaction import Part, ShardWrites, Transaction, merge_shard_writes
+from qserver.storage.view import View
+
+ToCoordinator: TypeAlias = Commit | Turn
+Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
+
+WORK_BEFORE_GIVING_WAY = 16
+"""Pieces of work that the coordinator runs again before it lets other tasks run."""
+
+
+class CoordinatorStatistics(msgspec.Struct, frozen=True):
+    version: int
+    rounds: int
+    commits: int
+    conflicts: int
+    run_again: int
+    turns: int
+
+
+class Coordinator:
+    def __init__(
+        self,
+        published: Published,
+        requests: Mailbox[ToCoordinator],
+        from_shards: Mailbox[Voted | Installed],
+        shards: Sequence[Mailbox[Prepare | Decide]],
+        log: Mailbox[Append],
+    ) -> None:
+        self.published = published
+        self.requests = requests
+        self._from_shards = from_shards
+        self._shards = shards
+        self._log = log
+        self._round = 0
+        self._commits = self._conflicts = self._run_again = self._turns = 0
+
+    async def run(self) -> None:
+        while True:
+            requests = await self.requests.take(ROUND_TRANSACTIONS_MAX)
+            commits = [request for request in requests if isinstance(request, Commit)]
+            if commits:
+                await self._commit(commits)
+            for request in requests:
+                if isinstance(request, Turn):
+                    await self._give_turn(request)
+
+    async def _commit(self, commits: list[Commit]) -> None:
+        """One round, and a second for the short work that conflicted in the first."""
+        conflicts = await self._first_try(commits)
+        again = []
+        for commit, conflict in zip(commits, conflicts, strict=True):
+            if conflict is not None:
+                self._conflicts += 1
+                if commit.again is not None:
+                    again.append(commit)
+                else:
+                    commit.reply.put(Conflicted(conflict))
+        if again:
+            await self._run_all_again(again)
+
+    async def _give_turn(self, turn: Turn) -> None:
+        """Let one transaction run and commit with nobody else in between."""
+        self._turns += 1
+        turn.granted.put(self.published.newest)
+        commit = await turn.returned.wait()
+        if commit is not None:
+            await self._commit([commit])
+
+    # --- a round: decisions are synchronous, the waits between them are here ---
+
+    async def _first_try(self, commits: list[Commit]) -> list[Conflict | None]:
+        conflicts, parts = self.prepare(commits)
+        votes = await self._ask(
+            {shard: Prepare(self._round, tuple(of_shard)) for shard, of_shard in parts.items()}
+        )
+        for vote in votes:
+            assert isinstance(vote, Voted)
+            for part, conflict in zip(parts[vote.shard], vote.conflicts, strict=True):
+                conflicts[part.position] = conflicts[part.position] or conflict
+        winners = [
+            commit for commit, conflict in zip(commits, conflicts, strict=True) if conflict is None
+        ]
+        installed = await self._second_phase(votes, conflicts, parts)
+        if winners:
+            version = self.published.newest.version + 1
+            await self._publish(
+                installed,
+                [commit.transaction for commit in winners],
+                [(commit.reply, Committed(version)) for commit in winners],
+            )
+        return conflicts
+
+    def prepare(self, commits: list[Commit]) -> tuple[list[Conflict | None], dict[int, list[Part]]]:
+        """Check each transaction's catalog, and lay out what each shard is to vote on."""
+        self._round += 1
+        conflicts: list[Conflict | None] = []
+        parts: dict[int, list[Part]] = {}
+        redefined: Catalog | None = None
+        for position, commit in enumerate(commits):
+            transaction = commit.transaction
+            conflict = self.catalog_conflict(transaction, redefined)
+            conflicts.append(conflict)
+            if conflict is None:
+                if transaction.changes_catalog:
+                    redefined = transaction.catalog
+                for shard, part in transaction.parts(position).items():
+                    parts.setdefault(shard, []).append(part)
+        return conflicts, parts
+
+    def catalog_conflict(
+        self, transaction: Transaction, redefined: Catalog | None
+    ) -> Conflict | None:
+        """What the transaction read of the catalog that does not hold, or may cease to."""
+        read = transaction.view.catalog
+        for now in (self.published.newest.catalog, redefined):
+            if now is None or now is read:
+                continue
+            if transaction.whole_catalog_seen:
+                return Conflict("the catalog that was read has changed")
+            for name, seen in transaction.names_seen.items():
+                found = now.find(name)
+                if found is not seen and found != seen:
+                    return Conflict("a definition that was used has changed", table=name)
+        return None
+
+    async def _second_phase(
+        self,
+        votes: list[Voted | Installed],
+        conflicts: list[Conflict | None],
+        parts: dict[int, list[Part]],
+    ) -> dict[int, Partition]:
+        """Tell the shards that still wait what commits; the partitions of all."""
+        installed = {}
+        decisions: dict[int, Prepare | Decide] = {}
+        for vote in votes:
+            if vote.partition is not None:
+                installed[vote.shard] = vote.partition
+            else:
+                decisions[vote.shard] = self.decision(parts[vote.shard], conflicts)
+        for answer in await self._ask(decisions):
+            assert answer.partition is not None
+            installed[answer.shard] = answer.partition
+        return installed
+
+    def decision(self, parts: list[Part], conflicts: list[Conflict | None]) -> Decide:
+        return Decide(
+            self._round,
+            tuple(
+                part.position
+                for part in parts
+                if not part.alone and conflicts[part.position] is None
+            ),
+        )
+
+    async def _ask(self, messages: dict[int, Prepare | Decide]) -> list[Voted | Installed]:
+        """Send each shard its message and wait until all have answered, in order of shards."""
+        for shard, message in messages.items():
+            self._shards[shard].put_nowait(message)
+        answers: list[Voted | Installed] = []
+        while len(answers) < len(messages):
+            arrived = await self._from_shards.take(len(messages) - len(answers))
+            answers.extend(arrived)
+        return sorted(answers, key=_shard_of)
+
+    # --- a second round, of work that is run again ---
+
+    async def _run_all_again(self, commits: list[Commit]) -> None:
+        """Run each on the newest state and the writes of those before it; install them all."""
+        view = self.published.newest
+        writes: ShardWrites = {}
+        done: list[Transaction] = []
+        outcomes: Answers = []
+        for count, commit in enumerate(commits, start=1):
+            transaction = Transaction(view, writes)
+            outcome = self.run_again(commit, transaction)
+            outcomes.append((commit.reply, outcome))
+            if isinstance(outcome, Committed) and transaction.writes:
+                merge_shard_writes(writes, transaction.writes)
+                done.append(transaction)
+            if count % WORK_BEFORE_GIVING_WAY == 0:
+                await trio.lowlevel.checkpoint()
+        if not done:
+            for reply, outcome in outcomes:
+                reply.put(outcome)
+            return
+        self._round += 1
+        votes = await self._ask(
+            {
+                shard: Prepare(self._round, (_unconditional(changes, view.partitions[shard]),))
+                for shard, changes in writes.items()
+            }
+        )
+        answers = [(reply, _at_version(outcome, view.version + 1)) for reply, outcome in outcomes]
+        await self._publish(await self._second_phase(votes, [], {}), done, answers)
+
+    def run_again(self, commit: Commit, transaction: Transaction) -> Answer:
+        """The work's outcome on the newest state; Conflicted when it is not for this place."""
+        assert commit.again is not None
+        self._run_again += 1
+        version = transaction.view.version
+        try:
+            result = run_at_once(commit.again, transaction)
+        except GaveWay:
+            return Conflicted(Conflict("the work became long when it was run again"))
+        except Exception as error:  # a bug in one request's work must not end all others'
+            return Failed(error, version)
+        if transaction.changes_catalog:
+            return Conflicted(Conflict("the work changes the catalog"))
+        return Committed(version, again=True, result=result)
+
+    # --- publication ---
+
+    async def _publish(
+        self,
+        installed: dict[int, Partition],
+        transactions: list[Transaction],
+        answers: Answers,
+    ) -> None:
+        """Make the next view the newest, and hand the round to the log."""
+        view, append = self.next_round(installed, transactions, answers)
+        self.published.publish(view)
+        await self._log.put(append)
+
+    def next_round(
+        self,
+        installed: dict[int, Partition],
+        transactions: list[Transaction],
+        answers: Answers,
+    ) -> tuple[View, Append]:
+        newest = self.published.newest
+        catalog = newest.catalog
+        writes: Writes = {}
+        dropped: tuple[int, ...] = ()
+        catalog_changes = {}
+        for transaction in transactions:
+            for changes in transaction.writes.values():
+                merge_writes(writes, changes)
+            if transaction.changes_catalog:
+                dropped += transaction.dropped
+                catalog_changes.update(transaction.catalog_changes)
+                catalog = transaction.catalog
+        view = View(
+            newest.version + 1,
+            max(newest.time, self.published.now()),  # the clock may be set back, versions not
+            catalog,
+            tuple(
+                installed.get(shard, partition) for shard, partition in enumerate(newest.partitions)
+            ),
+        )
+        self._commits += len(transactions)
+        return view, Append(view, writes, dropped, catalog_changes, tuple(answers))
+
+    def statistics(self) -> CoordinatorStatistics:
+        return CoordinatorStatistics(
+            self.published.newest.version,
+            self._round,
+            self._commits,
+            self._conflicts,
+            self._run_again,
+            self._turns,
+        )
+
+    def __repr__(self) -> str:
+        return f"the coordinator at version {self.published.newest.version}"
+
+
+def _shard_of(answer: Voted | Installed) -> int:
+    return answer.shard
+
+
+def _unconditional(writes: Writes, base: Partition) -> Part:
+    """Writes of work that was run where nothing could come between: there is nothing to check."""
+    return Part(position=0, alone=True, base=base, keys={}, ranges=[], writes=writes, dropped=())
+
+
+def _at_version(outcome: Answer, version: int) -> Answer:
+    if isinstance(outcome, Conflicted):
+        return outcome
+    return msgspec.structs.replace(outcome, version=version)

@@ -1,0 +1,134 @@
+"""One life of a database's actors, from a recovered view until any of them dies.
+
+    nursery ─┬─ coordinator
+             ├─ shard 0 … n
+             └─ log writer
+
+They live and fall together: none has state that the log lacks, so there is nothing to mend, only
+to begin again. When an incarnation falls, whoever waited for an answer to a commit learns that
+its outcome is unknown, and whoever had not sent one is told to run again on the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import trio
+
+from qserver.durability.port import Log
+from qserver.engine.coordinator import Coordinator, CoordinatorStatistics
+from qserver.engine.log_writer import LogWriter, LogWriterStatistics
+from qserver.engine.mailbox import MailboxStatistics, Reply
+from qserver.engine.messages import Answer, Commit, Turn
+from qserver.engine.published import Published, PublishedStatistics
+from qserver.engine.shard import Shard, ShardStatistics
+from qserver.engine.world import World
+from qserver.errors import OutcomeUnknown
+from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
+from qserver.storage.view import View
+
+
+class IncarnationStatistics(msgspec.Struct, frozen=True):
+    published: PublishedStatistics
+    coordinator: CoordinatorStatistics
+    log: LogWriterStatistics
+    shards: tuple[ShardStatistics, ...]
+    mailboxes: tuple[MailboxStatistics, ...]
+    unanswered: int
+
+
+class ActorDied(Exception):  # news for the supervisor, not for users
+    """An actor came to its end, which none ever should."""
+
+
+class Fallen(Exception):  # news for the gateway, not for users
+    """The incarnation fell before the commit was sent: run the work again on the next."""
+
+
+class Incarnation:
+    def __init__(self, view: View, log: Log, world: World) -> None:
+        self.world = world
+        self.published = Published(view, world.now)
+        self.requests = world.mailbox("coordinator", COMMITS_WAITING_MAX)
+        count = len(view.partitions)
+        from_shards = world.mailbox("coordinator, from shards", count)
+        to_shards = [world.mailbox(f"shard {number}", 1) for number in range(count)]
+        to_log = world.mailbox("log", ROUNDS_UNSYNCED_MAX)
+        self._shards = [
+            Shard(number, view.partitions[number], mailbox, from_shards)
+            for number, mailbox in enumerate(to_shards)
+        ]
+        self._coordinator = Coordinator(
+            self.published, self.requests, from_shards, to_shards, to_log
+        )
+        self._log_writer = LogWriter(log, self.published, to_log)
+        self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
+        self._sent: dict[int, Reply[Answer]] = {}
+        self._turns: dict[int, Reply[View]] = {}
+
+    async def run(self) -> None:
+        """Host the actors; ends only by an exception."""
+        async with trio.open_nursery() as nursery:
+            for shard in self._shards:
+                nursery.start_soon(self._act, f"shard {shard.number}", shard.run)
+            nursery.start_soon(self._act, "log", self._log_writer.run)
+            nursery.start_soon(self._act, "coordinator", self._coordinator.run)
+
+    async def _act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        await self.world.act(name, run)
+        raise ActorDied(f"the {name} came to its end")
+
+    def fall(self) -> None:
+        """Nobody will answer any more: tell all who wait."""
+        self.published.fall(Fallen())
+        for turn in list(self._turns.values()):
+            turn.fail(Fallen())
+        for answer in list(self._sent.values()):
+            answer.fail(
+                OutcomeUnknown(
+                    "the database restarted while the transaction was being committed",
+                    detail="It was applied as a whole or not at all.",
+                    hint="Read to see which, or send the request with an idempotency key.",
+                )
+            )
+
+    async def commit(self, commit: Commit) -> Answer:
+        """Send a commit and wait for its answer."""
+        self.send(self.requests.put_nowait, commit)
+        return await self.answer(commit)
+
+    def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
+        """From here on the outcome is the log's to tell."""
+        self.published.check_alive()
+        put(commit)
+        self._sent[commit.number] = commit.reply
+
+    async def answer(self, commit: Commit) -> Answer:
+        try:
+            return await commit.reply.wait()
+        finally:
+            del self._sent[commit.number]
+
+    async def turn(self, turn: Turn) -> View:
+        """Ask for a turn and wait until it is granted."""
+        self.published.check_alive()
+        self.requests.put_nowait(turn)
+        self._turns[turn.number] = turn.granted
+        try:
+            return await turn.granted.wait()
+        finally:
+            del self._turns[turn.number]
+
+    def statistics(self) -> IncarnationStatistics:
+        return IncarnationStatistics(
+            self.published.statistics(),
+            self._coordinator.statistics(),
+            self._log_writer.statistics(),
+            tuple(shard.statistics() for shard in self._shards),
+            tuple(mailbox.statistics() for mailbox in self._mailboxes),
+            len(self._sent),
+        )
+
+    def __repr__(self) -> str:
+        return f"an incarnation with {self.published!r}"

@@ -1,0 +1,68 @@
+"""The log writer: the actor that makes rounds durable, and lets answers go when they are.
+
+While one group of rounds syncs, the next gathers in its mailbox, so a busy log writes few and large
+groups and a lone commit waits for one sync. If the log fails, this actor dies, and with it the
+incarnation: nobody guesses what is on the disk, it is read again.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from qserver.durability.port import Log
+from qserver.durability.records import encode_record
+from qserver.engine.mailbox import Mailbox
+from qserver.engine.messages import Append
+from qserver.engine.published import Published
+from qserver.limits import ROUNDS_UNSYNCED_MAX
+from qserver.storage.catalog import changes_to_plain
+
+
+class LogWriterStatistics(msgspec.Struct, frozen=True):
+    groups: int
+    records: int
+    bytes: int
+    records_of_group_most: int
+
+
+class LogWriter:
+    def __init__(self, log: Log, published: Published, mailbox: Mailbox[Append]) -> None:
+        self.log = log
+        self.published = published
+        self.mailbox = mailbox
+        self._groups = self._records = self._bytes = self._most = 0
+
+    async def run(self) -> None:
+        while True:
+            group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+            await self.log.append([(round.view.version, self.encode(round)) for round in group])
+            self.release(group)
+
+    def encode(self, append: Append) -> bytes:
+        view = append.view
+        data = encode_record(
+            view.version,
+            view.time,
+            view.catalog.trees_used,
+            append.writes,
+            append.dropped,
+            changes_to_plain(append.catalog_changes),
+        )
+        self._bytes += len(data)
+        return data
+
+    def release(self, group: list[Append]) -> None:
+        """The group is durable: its views may be read, its answers may leave."""
+        self._groups += 1
+        self._records += len(group)
+        self._most = max(self._most, len(group))
+        self.published.mark_durable(group[-1].view.version)
+        for append in group:
+            for reply, answer in append.answers:
+                reply.put(answer)
+
+    def statistics(self) -> LogWriterStatistics:
+        return LogWriterStatistics(self._groups, self._records, self._bytes, self._most)
+
+    def __repr__(self) -> str:
+        return f"the log writer after {self._records} records in {self._groups} groups"

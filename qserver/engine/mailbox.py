@@ -1,0 +1,99 @@
+"""How actors hear from each other: bounded mailboxes and one-time replies.
+
+A mailbox is a Trio memory channel whose reader takes everything that waits at once: waking a task
+costs more than most messages do, so under load one wake-up must serve many. What happens when
+it is full is the sender's choice, and there are two: `put_nowait` raises `TooManyRequests` (the
+gateway refuses the request, nothing was applied), `put` waits (the coordinator waits for the log).
+Messages between coordinator and shards can never find a mailbox full, because each shard is sent
+at most one message before it has answered the last.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+import trio
+
+from qserver.errors import TooManyRequests
+
+Message = TypeVar("Message")
+Content = TypeVar("Content")
+
+
+class MailboxStatistics(msgspec.Struct, frozen=True):
+    name: str
+    waiting: int
+    waiting_most: int
+    capacity: int
+    taken: int
+
+
+class Mailbox(Generic[Message]):
+    """A bounded queue with one reader."""
+
+    def __init__(self, name: str, capacity: int) -> None:
+        self.name = name
+        self.capacity = capacity
+        self._sender, self._receiver = trio.open_memory_channel[Message](capacity)
+        self._taken = 0
+        self._waiting_most = 0
+
+    def put_nowait(self, message: Message) -> None:
+        try:
+            self._sender.send_nowait(message)
+        except trio.WouldBlock:
+            raise TooManyRequests(
+                f"{self.capacity} messages wait at the {self.name} already",
+                hint="Try again in a moment, or send fewer requests at once.",
+            ) from None
+
+    async def put(self, message: Message) -> None:
+        await self._sender.send(message)
+
+    async def take(self, most: int) -> list[Message]:
+        """Wait for a message, then take what waits with it, in order, up to `most`."""
+        messages = [await self._receiver.receive()]
+        try:
+            while len(messages) < most:
+                messages.append(self._receiver.receive_nowait())
+        except trio.WouldBlock:
+            pass
+        self._taken += len(messages)
+        self._waiting_most = max(self._waiting_most, len(messages))
+        return messages
+
+    def statistics(self) -> MailboxStatistics:
+        waiting = self._receiver.statistics().current_buffer_used
+        return MailboxStatistics(self.name, waiting, self._waiting_most, self.capacity, self._taken)
+
+    def __repr__(self) -> str:
+        return f"the mailbox of the {self.name}, {self.statistics().waiting} waiting"
+
+
+class Reply(Generic[Content]):
+    """A place for one answer. Only the first counts, so a late one does no harm."""
+
+    __slots__ = ("_answered", "_content", "_error")
+
+    def __init__(self) -> None:
+        self._answered = trio.Event()
+        self._content: Content | None = None
+        self._error: Exception | None = None
+
+    def put(self, content: Content) -> None:
+        if not self._answered.is_set():
+            self._content = content
+            self._answered.set()
+
+    def fail(self, error: Exception) -> None:
+        """Let the one who waits raise this."""
+        if not self._answered.is_set():
+            self._error = error
+            self._answered.set()
+
+    async def wait(self) -> Content:
+        await self._answered.wait()
+        if self._error is not None:
+            raise self._error
+        return self._content  # type: ignore[return-value]  # `put` was given a Content

@@ -1,0 +1,110 @@
+"""Every message of the engine, in one place. All are frozen.
+
+    gateway ──Commit, Turn──► coordinator ──Prepare──► shard
+                                   ▲       ──Decide───►   │
+                                   └──Voted, Installed────┘
+                              coordinator ──Append──► log writer ──► answers to the gateway
+
+An answer goes back through the `Reply` that came with the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from qserver.engine.mailbox import Reply
+from qserver.storage.conflict import Conflict
+from qserver.storage.partition import Partition, Writes
+from qserver.storage.transaction import Part, Transaction
+from qserver.storage.view import View
+from qserver.values.relations import Definition
+
+Work: TypeAlias = Callable[[Transaction], Any]
+"""A transaction's body: a pure function of what it reads. It may be a generator: each `yield`
+is a place where it gives way to others, and its return value is the result."""
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """Durable. `again` tells that the coordinator ran the work again, and `result` what it gave."""
+
+    version: int
+    again: bool = False
+    result: Any = None
+
+
+class Conflicted(msgspec.Struct, frozen=True):
+    """Nothing was applied: what was read no longer holds."""
+
+    conflict: Conflict
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The work raised when the coordinator ran it again. Nothing of it was applied."""
+
+    error: Exception
+    version: int
+
+
+Answer: TypeAlias = Committed | Conflicted | Failed
+
+
+class Commit(msgspec.Struct, frozen=True, eq=False):
+    """Make this transaction's writes, if its reads still hold."""
+
+    number: int
+    transaction: Transaction
+    again: Work | None
+    """The work, where the coordinator may run it again at once; it is known to be short."""
+    reply: Reply[Answer]
+
+
+class Turn(msgspec.Struct, frozen=True, eq=False):
+    """Let nobody commit until I have: `granted` brings the view, `returned` the transaction."""
+
+    number: int
+    granted: Reply[View]
+    returned: Reply[Commit | None]
+
+
+class Prepare(msgspec.Struct, frozen=True, eq=False):
+    """Parts of one round's transactions, in the order in which they would commit."""
+
+    round: int
+    parts: tuple[Part, ...]
+
+
+class Voted(msgspec.Struct, frozen=True, eq=False):
+    """For each part, what stands against it. `partition` is there when all was decided here."""
+
+    shard: int
+    round: int
+    conflicts: tuple[Conflict | None, ...]
+    partition: Partition | None
+
+
+class Decide(msgspec.Struct, frozen=True, eq=False):
+    """The positions of the undecided transactions that commit; the others are forgotten."""
+
+    round: int
+    commits: tuple[int, ...]
+
+
+class Installed(msgspec.Struct, frozen=True, eq=False):
+    """The shard's partition after the round."""
+
+    shard: int
+    round: int
+    partition: Partition
+
+
+class Append(msgspec.Struct, frozen=True, eq=False):
+    """A round for the log, and the answers that may leave when it is durable."""
+
+    view: View
+    writes: Writes
+    dropped: tuple[int, ...]
+    catalog_changes: dict[str, Definition | None]
+    answers: tuple[tuple[Reply[Answer], Answer], ...]

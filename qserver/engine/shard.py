@@ -1,0 +1,134 @@
+"""A shard: the actor that owns one partition of every table and alone makes its next version.
+
+It is asked one round at a time. For each part of the round, in order, it says yes or names what
+conflicts, and it never waits: waiting shards can deadlock, refusing ones cannot.
+
+    Prepare ─► every part is alone here ─► install all that are accepted ─► Voted with the partition
+            └► some are undecided ─────── Voted ─► Decide ─► install ─► Installed
+
+A transaction in a round is checked against three things: what is installed, what this round has
+already accepted here, and what others of this round want to write but is undecided, because a
+shard elsewhere may refuse it. What overlaps the undecided is refused whichever way it may go.
+
+The shard remembers nothing that the log does not: if it dies, its nursery falls and the partition
+is made again from the log.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from qserver.engine.mailbox import Mailbox
+from qserver.engine.messages import Decide, Installed, Prepare, Voted
+from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.partition import Partition, Writes, merge_writes
+from qserver.storage.transaction import Part
+
+ToShard: TypeAlias = Prepare | Decide
+FromShard: TypeAlias = Voted | Installed
+
+
+class ShardStatistics(msgspec.Struct, frozen=True):
+    shard: int
+    entries: int
+    trees: int
+    parts: int
+    refused: int
+    installs: int
+    undecided: int
+
+
+class Shard:
+    def __init__(
+        self,
+        number: int,
+        partition: Partition,
+        mailbox: Mailbox[ToShard],
+        coordinator: Mailbox[FromShard],
+    ) -> None:
+        self.number = number
+        self.partition = partition
+        self.mailbox = mailbox
+        self._coordinator = coordinator
+        self._accepted: Writes = {}
+        self._dropped: tuple[int, ...] = ()
+        self._undecided: dict[int, Part] = {}
+        self._undecided_writes: Writes = {}
+        self._parts = self._refused = self._installs = 0
+
+    async def run(self) -> None:
+        while True:
+            for message in await self.mailbox.take(most=1):
+                self._coordinator.put_nowait(self.answer(message))
+
+    def answer(self, message: ToShard) -> FromShard:
+        if isinstance(message, Prepare):
+            return self.prepare(message)
+        return self.decide(message)
+
+    def prepare(self, message: Prepare) -> Voted:
+        """Vote on each part in order; install at once when nothing is left undecided."""
+        assert not self._undecided, "a round is decided before the next is prepared"
+        conflicts = tuple([self._vote(part) for part in message.parts])
+        partition = None
+        if not self._undecided:
+            partition = self._install()
+        return Voted(self.number, message.round, conflicts, partition)
+
+    def decide(self, message: Decide) -> Installed:
+        """Accept the undecided that commit, forget the others, install."""
+        for position in message.commits:
+            self._accept(self._undecided[position])
+        self._undecided.clear()
+        self._undecided_writes = {}
+        return Installed(self.number, message.round, self._install())
+
+    def _vote(self, part: Part) -> Conflict | None:
+        self._parts += 1
+        conflict = self.conflict_of(part)
+        if conflict is not None:
+            self._refused += 1
+        elif part.alone:
+            self._accept(part)
+        else:
+            self._undecided[part.position] = part
+            merge_writes(self._undecided_writes, part.writes)
+        return conflict
+
+    def conflict_of(self, part: Part) -> Conflict | None:
+        conflict = stale_read(part, self.partition)
+        if conflict is None:
+            conflict = overlap(part, self._accepted, "an accepted transaction")
+        if conflict is None and self._undecided:
+            undecided = self._undecided_writes
+            conflict = overlap(part, undecided, "an undecided transaction")
+            conflict = conflict or writes_overlap(part, undecided)
+        return conflict
+
+    def _accept(self, part: Part) -> None:
+        merge_writes(self._accepted, part.writes)
+        self._dropped += part.dropped
+
+    def _install(self) -> Partition:
+        if self._accepted or self._dropped:
+            self.partition = self.partition.changed(self._accepted, self._dropped)
+            self._accepted, self._dropped = {}, ()
+            self._installs += 1
+        return self.partition
+
+    def statistics(self) -> ShardStatistics:
+        trees = self.partition.trees
+        return ShardStatistics(
+            self.number,
+            sum(map(len, trees.values())),
+            len(trees),
+            self._parts,
+            self._refused,
+            self._installs,
+            len(self._undecided),
+        )
+
+    def __repr__(self) -> str:
+        return f"shard {self.number} with {self.partition!r}"

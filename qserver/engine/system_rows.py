@@ -1,0 +1,64 @@
+"""What a system table is: a definition, and how its rows are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.schema import Column, Table, define_table
+from qserver.values.types import TEXT, SqlType
+
+DATABASE = "qserver"
+PUBLIC = "public"
+OWNER = "qserver"
+
+MakeRows = Callable[[Catalog, View], Iterator[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    table: Table
+    rows: MakeRows
+
+
+def system_table(
+    number: int, name: str, make: MakeRows, *columns: str | tuple[str, SqlType]
+) -> SystemTable:
+    """Columns are texts unless they say otherwise."""
+    defined = [
+        Column(column, TEXT) if isinstance(column, str) else Column(*column) for column in columns
+    ]
+    return SystemTable(define_table(-number, name, defined), make)
+
+
+def tables_of(catalog: Catalog) -> Iterator[Table]:
+    return (each for each in catalog.definitions() if isinstance(each, Table))
+
+
+def views_of(catalog: Catalog) -> Iterator[NamedQuery]:
+    return (each for each in catalog.definitions() if isinstance(each, NamedQuery))
+
+
+def sequences_of(catalog: Catalog) -> Iterator[Sequence]:
+    return (each for each in catalog.definitions() if isinstance(each, Sequence))
+
+
+def visible(table: Table) -> Iterator[tuple[int, Column]]:
+    """The columns that one sees, counted from 1."""
+    return enumerate((column for column in table.columns if not column.hidden), 1)
+
+
+def yes(truth: object) -> str:
+    return "YES" if truth else "NO"
+
+
+def comment_of(definition: Definition, what: str) -> str | None:
+    """What COMMENT ON has said."""
+    for about, text in getattr(definition, "comments", ()):
+        if about == what:
+            return str(text)
+    return None

@@ -1,0 +1,61 @@
+"""What every error can tell: its code, whose fault it is, what was applied, what to do."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import ClassVar
+
+
+class Applied(Enum):
+    """Was anything of the failed request applied?"""
+
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+class QserverError(Exception):
+    """Something went wrong that is not a mistake in our own code. Subclasses say what."""
+
+    code: ClassVar[str] = "XX000"
+    name: ClassVar[str] = "internal_error"
+    """PostgreSQL's name of the condition: the class's own in lower case, unless another is said."""
+    retryable: ClassVar[bool] = False
+    applied: ClassVar[Applied] = Applied.NO
+    statement: int | None = None
+    """Which statement of a transaction it was, counted from 0."""
+
+    def __init_subclass__(cls) -> None:
+        if "name" not in cls.__dict__:
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        position: int | None = None,
+        table: str | None = None,
+        column: str | None = None,
+        constraint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message or self.name.replace("_", " ")
+        self.detail = detail
+        self.hint = hint
+        self.position = position
+        """Where in the SQL text, counted in characters from 1."""
+        self.table = table
+        self.column = column
+        self.constraint = constraint
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __repr__(self) -> str:
+        """Reads as a sentence: `<unique_violation 23505: duplicate key …, not applied>`."""
+        place = f" at character {self.position}" if self.position is not None else ""
+        applied = "not applied" if self.applied is Applied.NO else "perhaps applied"
+        retry = ", try again" if self.retryable else ""
+        return f"<{self.name} {self.code}: {self.message}{place}, {applied}{retry}>"

@@ -1,0 +1,145 @@
+"""How a request ended that was not wrong in itself: conflicts, limits, the disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.errors.error import Applied, QserverError
+from qserver.errors.values import DataError
+
+# --- classes 40 and 08: how a transaction ended --------------------------------------------------
+
+
+class SerializationFailure(QserverError):
+    """Nobody's fault: another transaction changed what this one had read. Retry.
+
+    `conflict` says where: an object with table, key and versions, opaque to this module.
+    """
+
+    code = "40001"
+    retryable = True
+
+    def __init__(self, message: str = "", *, conflict: object = None, **fields: Any) -> None:
+        super().__init__(message or "could not serialize access due to concurrent update", **fields)
+        self.conflict = conflict
+
+
+class ReadOnlyTransaction(QserverError):
+    """The caller's fault: a request that may only read wants to write. Retrying cannot help."""
+
+    code = "25006"
+    name = "read_only_sql_transaction"
+
+
+class OutcomeUnknown(QserverError):
+    """The server's fault: it failed while committing, so the commit may or may not have happened.
+
+    Do not retry blindly; look, or send the request with an idempotency key.
+    """
+
+    code = "08007"
+    name = "transaction_resolution_unknown"
+    applied = Applied.UNKNOWN
+
+
+# --- classes 53, 54 and 57: not now, or not this much --------------------------------------------
+
+
+class OutOfMemory(QserverError):
+    """The request's fault: it needs more memory than it may have. Retrying cannot help."""
+
+    code = "53200"
+
+
+class TooManyRequests(QserverError):
+    """The load's fault: a bounded mailbox is full. Retry after a pause."""
+
+    code = "53300"
+    name = "too_many_connections"
+    retryable = True
+
+
+class ProgramLimitExceeded(QserverError):
+    """The caller's fault: something is larger than a limit allows. Retrying cannot help."""
+
+    code = "54000"
+
+
+class StatementTooComplex(ProgramLimitExceeded):
+    """The caller's fault: a statement is nested too deeply. Retrying cannot help."""
+
+    code = "54001"
+
+
+class TooManyColumns(ProgramLimitExceeded):
+    """The caller's fault: a table or index has too many columns. Retrying cannot help."""
+
+    code = "54011"
+
+
+class QueryCanceled(QserverError):
+    """The caller's wish, or the deadline's: the request was stopped before it wrote anything.
+
+    The same request with more time may succeed.
+    """
+
+    code = "57014"
+
+
+class DatabaseUnavailable(QserverError):
+    """The server's fault, or its operator's: the database recovers or has stopped. Retry later."""
+
+    code = "57P03"
+    name = "cannot_connect_now"
+    retryable = True
+
+
+class CardinalityViolation(QserverError):
+    """The caller's fault: a subquery gave more rows than its place can take. Do not retry."""
+
+    code = "21000"
+
+
+class InvalidRowCountInLimit(DataError):
+    """The caller's fault: LIMIT is negative. Retrying cannot help."""
+
+    code = "2201W"
+    name = "invalid_row_count_in_limit_clause"
+
+
+class InvalidFrameOffset(DataError):
+    """The caller's fault: the offset of a window's frame is NULL or negative. Do not retry."""
+
+    code = "22013"
+    name = "invalid_preceding_or_following_size"
+
+
+class InvalidRowCountInOffset(DataError):
+    """The caller's fault: OFFSET is negative. Retrying cannot help."""
+
+    code = "2201X"
+    name = "invalid_row_count_in_result_offset_clause"
+
+
+# --- qserver's own, the disk, the data -----------------------------------------------------------
+
+
+class HistoryTooOld(QserverError):
+    """The caller's fault: the version asked for is no longer kept. Retrying cannot help."""
+
+    code = "QS004"
+
+
+class LogFailed(QserverError):
+    """The disk's fault: the log cannot be written. What waited for it may be in it or not."""
+
+    code = "58030"
+    name = "io_error"
+    applied = Applied.UNKNOWN
+
+
+class DataCorrupted(QserverError):
+    """The disk's fault, or a version's: stored bytes do not say what they should. An operator
+    must look; retrying cannot help."""
+
+    code = "XX001"

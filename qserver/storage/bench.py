@@ -1,0 +1,340 @@
+"""How fast the storage room is, and whether the choices behind it still hold.
+
+    python -m qserver.storage.bench [--rows 100000] [--repeats 15]
+
+Four questions, one block of the table each:
+
+    maps        is our B+tree as good as the persistent maps that one could have installed?
+    batches     does a batch cost less than the same changes one by one?
+    reading     what does a row cost in a scan, in one tree and merged from four partitions?
+    comparing   what do `difference` and the conflict test cost after few changes?
+
+A time is the best of several runs in CPU time, because other work on the machine can only add to
+it. The cyclic collector is off meanwhile and everything that was built before is frozen. What a
+run made is freed after its clock has stopped. Chance is seeded: each time the same work is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from random import Random
+from time import process_time
+from typing import Any, Final
+
+from pyrsistent import PMap, pmap
+
+from qserver.storage.btree import (
+    Change,
+    Key,
+    Tree,
+    Value,
+    apply,
+    build,
+    difference,
+    get,
+    pages,
+    put,
+)
+from qserver.storage.catalog import Catalog
+from qserver.storage.conflict import stale_read
+from qserver.storage.partition import Partition
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from qserver.values.keys import partition_of
+
+BATCH: Final = 1_000
+BATCH_RATIO_AIM: Final = 1 / 3
+PARTITIONS: Final = 4
+TREE: Final = 1
+STEP: Final = 10
+"""Ids of stored rows are multiples of this, so that there is room for new ones in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a block: what was measured, and a text for each column."""
+
+    name: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of the printed table: a title and the names of the columns, then lines."""
+
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Seconds that a batch and the same changes one by one took."""
+
+    batch: float
+    single: float
+
+    @property
+    def ratio(self) -> float:
+        return self.batch / self.single
+
+
+class Bench:
+    """A table of rows and the measurements on it."""
+
+    def __init__(self, rows: int, repeats: int) -> None:
+        assert rows >= BATCH, "a batch is not larger than the table"
+        self.rows = rows
+        self.repeats = repeats
+        self.keys: list[Key] = [(at * STEP,) for at in range(rows)]
+        self.values = [make_row(at * STEP) for at in range(rows)]
+        self.tree = build(self.keys, self.values)
+
+    def best(self, work: Callable[[], object], count: int = 1) -> float:
+        """Seconds that one of the `count` pieces of the work takes, in the best run."""
+        seconds = float("inf")
+        for _ in range(self.repeats):
+            start = process_time()
+            made = work()
+            seconds = min(seconds, process_time() - start)
+            del made
+        return seconds / count
+
+    # --- maps ---
+
+    def maps(self) -> Block:
+        chance = Random(1)
+        stored = [chance.choice(self.keys) for _ in range(BATCH)]
+        mixed: list[Key] = [(chance.randrange(self.rows * STEP),) for _ in range(BATCH)]
+        entries = dict(zip(self.keys, self.values, strict=True))
+        trie: PMap[Key, Value] = pmap(entries)
+        ours = self._map_times(self.tree, get, put, stored, mixed)
+        others = {
+            "immutables.Map": self._immutables_times(entries, stored, mixed),
+            "pyrsistent.pmap": self._map_times(trie, PMap.get, PMap.set, stored, mixed),
+        }
+        lines = [Line("B+tree", (_micro(ours[0]), "", _micro(ours[1]), ""))]
+        for name, times in others.items():
+            if times is None:
+                lines.append(Line(name, ("not installed",)))
+            else:
+                pairs = zip(times, ours, strict=True)
+                compared = [(_micro(time), f"{time / our:.2f}") for time, our in pairs]
+                lines.append(Line(name, compared[0] + compared[1]))
+        return Block(
+            f"maps: random get and put on {self.rows:,} rows",
+            ("get µs", "of B+tree", "put µs", "of B+tree"),
+            tuple(lines),
+        )
+
+    def _immutables_times(
+        self, entries: dict[Key, Value], stored: list[Key], mixed: list[Key]
+    ) -> tuple[float, float] | None:
+        """The same for a library that only the bench uses, so it may be absent."""
+        if find_spec("immutables") is None:
+            return None
+        from immutables import Map
+
+        return self._map_times(Map(entries), Map.get, Map.set, stored, mixed)
+
+    def _map_times(
+        self,
+        mapping: Any,
+        get: Callable[[Any, Key], Any],
+        put: Callable[[Any, Key, Value], Any],
+        stored: list[Key],
+        mixed: list[Key],
+    ) -> tuple[float, float]:
+        """What one get and one put take; the put adds a row nine times of ten."""
+        row = make_row(0)
+
+        def get_all() -> None:
+            for key in stored:
+                get(mapping, key)
+
+        def put_all() -> object:
+            changed = mapping
+            for key in mixed:
+                changed = put(changed, key, row)
+            return changed
+
+        return self.best(get_all, BATCH), self.best(put_all, BATCH)
+
+    # --- batches ---
+
+    def batches(self) -> Block:
+        cases = {
+            "contiguous new keys": self.contiguous_keys(),
+            "spread over the table": self.spread_keys(),
+        }
+        lines = []
+        for name, keys in cases.items():
+            measured = self.batch(keys)
+            aim = "met" if measured.ratio < BATCH_RATIO_AIM else "missed"
+            times = _micro(measured.batch / BATCH), _micro(measured.single / BATCH)
+            lines.append(Line(name, (*times, f"{measured.ratio:.3f}", aim)))
+        return Block(
+            f"batches: {BATCH:,} sorted rows into {self.rows:,}, per row",
+            ("batch µs", "single µs", "ratio", f"aim < {BATCH_RATIO_AIM:.2f}"),
+            tuple(lines),
+        )
+
+    def contiguous_keys(self) -> list[Key]:
+        """Keys as a multi-row INSERT has them: all beyond the last one that is stored."""
+        return [(self.rows * STEP + at,) for at in range(BATCH)]
+
+    def spread_keys(self) -> list[Key]:
+        """New keys at even distances over the whole table."""
+        return [(self.rows * STEP * at // BATCH + 1,) for at in range(BATCH)]
+
+    def batch(self, keys: list[Key]) -> Batch:
+        row = make_row(0)
+        rows = [row] * len(keys)
+
+        def put_each() -> Tree:
+            tree = self.tree
+            for key in keys:
+                tree = put(tree, key, row)
+            return tree
+
+        return Batch(self.best(lambda: apply(self.tree, keys, rows)), self.best(put_each))
+
+    # --- reading ---
+
+    def reading(self) -> Block:
+        view = view_of(self.keys, self.values)
+
+        def scan(stream: Iterator[tuple[list[Key], list[Value]]]) -> int:
+            return sum(len(keys) for keys, _ in stream)
+
+        one = self.best(lambda: scan(pages(self.tree)), self.rows)
+        forward = self.best(lambda: scan(view.pages_in_order(TREE)), self.rows)
+        backward = self.best(lambda: scan(view.pages_in_order(TREE, backward=True)), self.rows)
+        return Block(
+            f"reading: all of {self.rows:,} rows, per row",
+            ("ns",),
+            (
+                Line("scan of one tree", (_nano(one),)),
+                Line(f"ordered merge of {PARTITIONS} partitions", (_nano(forward),)),
+                Line(f"backward merge of {PARTITIONS} partitions", (_nano(backward),)),
+            ),
+        )
+
+    # --- comparing ---
+
+    def comparing(self) -> Block:
+        lines = []
+        for count in (1, 100):
+            changed_keys = self.keys[:: self.rows // count][:count]
+            changed = apply(self.tree, changed_keys, [make_row(-1) for _ in changed_keys])
+            time = self.best(partial(_differences, self.tree, changed))
+            lines.append(Line(f"difference after {count} changed", (_micro(time),)))
+        view = view_of(self.keys, self.values)
+        reader, scanner = Transaction(view), Transaction(view)
+        reader.get_entry(TREE, self.keys[0])
+        for _ in scanner.scan(TREE, predicate=_has_no_name):
+            pass
+        for what, transaction in (("one key", reader), ("the whole table", scanner)):
+            time = self._conflict_time(view, transaction)
+            lines.append(Line(f"conflict test of {what} after 1 changed", (_micro(time),)))
+        return Block(f"comparing: {self.rows:,} rows then and now", ("µs",), tuple(lines))
+
+    def _conflict_time(self, view: View, transaction: Transaction) -> float:
+        """The test of all parts, against a change in the first key's partition, at another key."""
+        home = partition_of(self.keys[0], PARTITIONS)
+        foreign = next(key for key in self.keys[1:] if partition_of(key, PARTITIONS) == home)
+        now = list(view.partitions)
+        now[home] = now[home].changed({TREE: {foreign: make_row(-1)}})
+        parts = transaction.parts(0)
+
+        def test() -> None:
+            for shard, part in parts.items():
+                assert stale_read(part, now[shard]) is None, "the change does not matter"
+
+        def test_often() -> None:
+            for _ in range(20):
+                test()
+
+        return self.best(test_often, 20)
+
+
+def make_row(number: int) -> Value:
+    return (number, f"name of {number}", number % 97, True)
+
+
+def view_of(keys: Sequence[Key], values: Sequence[Value]) -> View:
+    """A view whose tree 1 holds the entries, spread over the partitions."""
+    parts: list[tuple[list[Key], list[Value]]] = [([], []) for _ in range(PARTITIONS)]
+    for key, value in zip(keys, values, strict=True):
+        part = parts[partition_of(key, PARTITIONS)]
+        part[0].append(key)
+        part[1].append(value)
+    empty = Partition()
+    partitions = (Partition(empty.trees.set(TREE, build(*part))) for part in parts)
+    return View(1, 0.0, Catalog(), tuple(partitions))
+
+
+def show(block: Block) -> str:
+    """A block as text: names to the left, columns to the right."""
+    head = f"{block.title:<52}" + "".join(f"{column:>15}" for column in block.columns)
+    lines = [
+        f"  {line.name:<50}" + "".join(f"{cell:>15}" for cell in line.cells) for line in block.lines
+    ]
+    return "\n".join([head, *(line.rstrip() for line in lines)])
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    """No collection inside; what exists already is set aside."""
+    was_on = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        if was_on:
+            gc.enable()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m qserver.storage.bench")
+    parser.add_argument("--rows", type=int, default=100_000, help=f"at least {BATCH:,}")
+    parser.add_argument("--repeats", type=int, default=15, help="runs to take the best of")
+    options = parser.parse_args(arguments)
+    if options.rows < BATCH or options.repeats < 1:
+        parser.error(f"--rows is at least {BATCH}, --repeats at least 1")
+    bench = Bench(options.rows, options.repeats)
+    print(f"storage bench, best of {options.repeats} runs, Python {platform.python_version()}")
+    for measure in (bench.maps, bench.batches, bench.reading, bench.comparing):
+        with collector_off():
+            block = measure()
+        print(f"\n{show(block)}")
+
+
+def _differences(old: Tree, new: Tree) -> list[Change]:
+    return list(difference(old, new))
+
+
+def _has_no_name(row: Value) -> bool:
+    return row[1] is None
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f}"
+
+
+def _nano(seconds: float) -> str:
+    return f"{seconds * 1e9:.1f}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,421 @@
+"""A persistent B+tree: an ordered map as an immutable value.
+
+    Branch  separators [ 40 | 90 ]          a key goes to the child left of the first
+            children   [  •    •    •  ]    separator that is greater than it
+                         /     |     \\
+    Leaf          keys 1..39  40..89  90..    values beside the keys, in two parallel lists
+
+A tree *is* its root page. Nobody ever changes a page: a batch of changes copies each page
+that it touches once, from the leaf up to the root, and shares all the others with the old
+tree. So whoever holds a root can read it for ever, and two trees that share a page are known
+to be equal there by one `is`. Conflict tests live on that: `difference` visits only pages that
+the two trees do not share.
+
+Invariants, held by `check_pages` in the tests: keys ascend strictly; every leaf is equally
+deep; no page but an empty root is empty or holds more than PAGE_ENTRIES_MAX entries; a
+branch's length is the number of entries below it.
+
+The lists inside pages could be tuples. Lists are what `bisect` and `insert` are quickest on,
+and pages are private to this file, so their immutability is kept by reading one file. A new page
+shares even the lists that it did not change: the keys of a leaf in which values were replaced,
+the separators of a branch none of whose children was split, joined or removed.
+
+Not done: balancing to half-full pages as textbooks do. A page that shrinks below
+PAGE_ENTRIES_MIN is joined with a neighbour when both fit in one page, and otherwise stays;
+a page that overflows at its right end is cut into pages of PAGE_ENTRIES_BUILT, as `build` does,
+so that ascending keys give dense pages which still have room for a few more.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import compress
+from operator import is_not
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+import msgspec
+
+from qserver.limits import PAGE_ENTRIES_BUILT, PAGE_ENTRIES_MAX, PAGE_ENTRIES_MIN
+
+Key: TypeAlias = tuple[Any, ...]
+Value: TypeAlias = tuple[Any, ...]
+Change: TypeAlias = tuple[Key, Value | None, Value | None]
+
+
+# Pages hold no cycles, so the cyclic collector need not know of them.
+
+
+@final
+class Leaf(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """Up to PAGE_ENTRIES_MAX entries, in order."""
+
+    keys: list[Key]
+    values: list[Value]
+    length: int
+    height: ClassVar[int] = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"a leaf of {self.length} entries"
+
+
+@final
+class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """Up to PAGE_ENTRIES_MAX pages of one height; `separators` is one shorter than `children`."""
+
+    separators: list[Key]
+    children: list[Tree]
+    length: int
+    height: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"a branch of height {self.height} over {self.length} entries"
+
+
+Tree: TypeAlias = Leaf | Branch
+EMPTY: Final = Leaf([], [], 0)
+
+
+def get(tree: Tree, key: Key) -> Value | None:
+    """The value at `key`, or None where there is no such key."""
+    page = tree
+    while type(page) is Branch:
+        page = page.children[bisect_right(page.separators, key)]
+    keys = page.keys
+    position = bisect_left(keys, key)
+    if position < len(keys) and keys[position] == key:
+        return page.values[position]
+    return None
+
+
+def pages(
+    tree: Tree, low: Key | None = None, high: Key | None = None
+) -> Iterator[tuple[list[Key], list[Value]]]:
+    """The entries with low <= key < high, a page at a time, ascending. Read, never change."""
+    if type(tree) is Branch:
+        for child in _children_between(tree, low, high):
+            yield from pages(child, low, high)
+    else:
+        keys, values = _entries_between(tree, low, high)
+        if keys:
+            yield keys, values
+
+
+def pages_backward(
+    tree: Tree, low: Key | None = None, high: Key | None = None
+) -> Iterator[tuple[list[Key], list[Value]]]:
+    """The same entries as `pages`, descending."""
+    if type(tree) is Branch:
+        for child in reversed(_children_between(tree, low, high)):
+            yield from pages_backward(child, low, high)
+    else:
+        keys, values = _entries_between(tree, low, high)
+        if keys:
+            yield keys[::-1], values[::-1]
+
+
+def first_entries(
+    tree: Tree, low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value]]:
+    """The first entries with low <= key < high, at most so many; nearly always from one leaf."""
+    page = tree
+    while type(page) is Branch:
+        page = page.children[0 if low is None else bisect_right(page.separators, low)]
+    start = 0 if low is None else bisect_left(page.keys, low)
+    keys = page.keys[start : start + most]
+    if len(keys) == most and (high is None or not keys or keys[-1] < high):
+        return keys, page.values[start : start + most]
+    return _gathered(pages(tree, low, high), most)
+
+
+def last_entries(
+    tree: Tree, low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value]]:
+    """The last such entries, descending."""
+    page = tree
+    while type(page) is Branch:
+        page = page.children[-1 if high is None else bisect_left(page.separators, high)]
+    stop = len(page.keys) if high is None else bisect_left(page.keys, high)
+    if most <= stop:
+        keys = page.keys[stop - most : stop]
+        if low is None or not keys or low <= keys[0]:
+            return keys[::-1], page.values[stop - most : stop][::-1]
+    return _gathered(pages_backward(tree, low, high), most)
+
+
+def _gathered(
+    stream: Iterator[tuple[list[Key], list[Value]]], most: int
+) -> tuple[list[Key], list[Value]]:
+    keys: list[Key] = []
+    values: list[Value] = []
+    for some_keys, some_values in stream:
+        keys += some_keys
+        values += some_values
+        if len(keys) >= most:
+            break
+    return keys[:most], values[:most]
+
+
+def rank(tree: Tree, key: Key) -> int:
+    """How many keys are smaller than `key`, without visiting them."""
+    smaller = 0
+    page = tree
+    while type(page) is Branch:
+        position = bisect_right(page.separators, key)
+        smaller += _length_of(page.children[:position])
+        page = page.children[position]
+    return smaller + bisect_left(page.keys, key)
+
+
+def build(keys: list[Key], values: list[Value]) -> Tree:
+    """A tree of entries that are given in ascending order of distinct keys."""
+    return _root_over(_leaves(keys, values, _cuts(len(keys), at_the_end=True)))
+
+
+def put(tree: Tree, key: Key, value: Value) -> Tree:
+    """The tree with one entry added or replaced."""
+    return apply(tree, [key], [value])
+
+
+def delete(tree: Tree, key: Key) -> Tree:
+    """The tree without `key`."""
+    return apply(tree, [key], [None])
+
+
+def apply(tree: Tree, keys: list[Key], values: Sequence[Value | None]) -> Tree:
+    """The tree with a batch of changes made: ascending distinct keys, None deletes."""
+    if type(tree) is Leaf:
+        return _root_over(_changed_leaf(tree, keys, values, 0, len(keys)))
+    return _root_over(_changed_branch(tree, keys, values, 0, len(keys)))
+
+
+def difference(
+    old: Tree, new: Tree, low: Key | None = None, high: Key | None = None
+) -> Iterator[Change]:
+    """Keys in low <= key < high whose entry is not the same object, ascending, with both values.
+
+    Both trees are opened level by level. Pages of one height that stand in both frontiers hold
+    the same entries on both sides, so they are dropped from both; what remains at the leaves
+    is all that can differ.
+    """
+    before, after = [old], [new]
+    while True:
+        height_before = before[0].height if before else -1
+        height_after = after[0].height if after else -1
+        if height_before == height_after:
+            if len(before) == len(after):  # most often nothing was split: compare in place
+                changed = list(map(is_not, before, after))
+                before = list(compress(before, changed))
+                after = list(compress(after, changed))
+            shared = {id(page) for page in before} & {id(page) for page in after}
+            if shared:
+                before = [page for page in before if id(page) not in shared]
+                after = [page for page in after if id(page) not in shared]
+        if not before and not after:
+            break
+        if height_before <= 0 and height_after <= 0:
+            break
+        if height_before >= height_after:
+            before = _opened(before, low, high)
+        if height_after >= height_before:
+            after = _opened(after, low, high)
+    was = _entries_of(before, low, high)
+    now = _entries_of(after, low, high)
+    changed_keys = [key for key, value in now.items() if was.get(key) is not value]
+    changed_keys += [key for key in was if key not in now]
+    for key in sorted(changed_keys):
+        yield key, was.get(key), now.get(key)
+
+
+def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list[Tree]:
+    if low is None and high is None:
+        return branch.children
+    first = 0 if low is None else bisect_right(branch.separators, low)
+    last = len(branch.separators) if high is None else bisect_left(branch.separators, high)
+    return branch.children[first : last + 1]
+
+
+def _entries_between(
+    leaf: Leaf, low: Key | None, high: Key | None
+) -> tuple[list[Key], list[Value]]:
+    keys = leaf.keys
+    first = 0 if low is None else bisect_left(keys, low)
+    last = len(keys) if high is None else bisect_left(keys, high)
+    if first == 0 and last == len(keys):
+        return keys, leaf.values
+    return keys[first:last], leaf.values[first:last]
+
+
+def _opened(frontier: list[Tree], low: Key | None, high: Key | None) -> list[Tree]:
+    opened: list[Tree] = []
+    for page in frontier:
+        assert isinstance(page, Branch), "a frontier holds pages of one height"
+        opened.extend(_children_between(page, low, high))
+    return opened
+
+
+def _entries_of(frontier: list[Tree], low: Key | None, high: Key | None) -> dict[Key, Value]:
+    entries: dict[Key, Value] = {}
+    for page in frontier:
+        assert isinstance(page, Leaf), "only leaves remain when both frontiers are opened"
+        entries.update(zip(*_entries_between(page, low, high), strict=True))
+    return entries
+
+
+def _changed_leaf(
+    leaf: Leaf, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
+) -> list[Tree]:
+    """The leaves that take the place of `leaf` after changes start..stop."""
+    old_keys = leaf.keys
+    if stop - start > len(old_keys):
+        new_keys, new_values = _merged(leaf, keys[start:stop], values[start:stop])
+    else:
+        new_keys, new_values = old_keys, leaf.values.copy()
+        for at in range(start, stop):
+            key, value = keys[at], values[at]
+            position = bisect_left(new_keys, key)
+            found = position < len(new_keys) and new_keys[position] == key
+            if found and value is not None:
+                new_values[position] = value
+                continue
+            if new_keys is old_keys:
+                new_keys = old_keys.copy()
+            if value is not None:
+                new_keys.insert(position, key)
+                new_values.insert(position, value)
+            elif found:
+                del new_keys[position], new_values[position]
+    size = len(new_keys)
+    if size <= PAGE_ENTRIES_MAX:
+        return [Leaf(new_keys, new_values, size)] if size else []
+    at_the_end = not old_keys or keys[start] > old_keys[-1]
+    return _leaves(new_keys, new_values, _cuts(size, at_the_end))
+
+
+def _merged(
+    leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
+) -> tuple[list[Key], list[Value]]:
+    """The same changes made by sorting, which is quicker when they outnumber the entries."""
+    entries: dict[Key, Any] = dict(zip(leaf.keys, leaf.values, strict=True))
+    entries.update(zip(keys, values, strict=True))
+    new_keys = sorted([key for key, value in entries.items() if value is not None])
+    return new_keys, [entries[key] for key in new_keys]
+
+
+def _changed_branch(
+    branch: Branch, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
+) -> list[Tree]:
+    """The branches that take the place of `branch` after changes start..stop."""
+    old_children, old_separators = branch.children, branch.separators
+    children, separators = old_children.copy(), old_separators
+    length = branch.length
+    at_the_end, small = True, False
+    while stop > start:  # from the right, so positions stay valid
+        at = bisect_right(old_separators, keys[stop - 1])
+        first = start
+        if stop - start > 1 and at > 0 and keys[start] < (low := old_separators[at - 1]):
+            first = stop - 1
+            while keys[first - 1] >= low:
+                first -= 1
+        page = old_children[at]
+        if type(page) is Leaf:
+            replaced = _changed_leaf(page, keys, values, first, stop)
+        else:
+            replaced = _changed_branch(page, keys, values, first, stop)
+        stop = first
+        if len(replaced) == 1:
+            children[at] = replaced[0]
+            growth = replaced[0].length - page.length
+            small = small or (growth < 0 and _entries(replaced[0]) < PAGE_ENTRIES_MIN)
+        else:
+            children[at : at + 1] = replaced
+            growth = _length_of(replaced) - page.length
+            at_the_end = at_the_end and at == len(old_separators)
+            separators = separators.copy()
+            if replaced:
+                separators[at:at] = map(_first_key, replaced[1:])
+            elif separators:
+                del separators[max(at - 1, 0)]
+        length += growth
+    if small:
+        children, separators = _small_joined(children, separators)
+    if len(children) <= PAGE_ENTRIES_MAX:
+        return [Branch(separators, children, length, branch.height)] if children else []
+    return _branches(separators, children, _cuts(len(children), at_the_end))
+
+
+def _small_joined(children: list[Tree], separators: list[Key]) -> tuple[list[Tree], list[Key]]:
+    """Each small page joined with its left neighbour where both fit in one page."""
+    children, separators = children.copy(), separators.copy()
+    for right in range(len(children) - 1, 0, -1):
+        one, other = children[right - 1], children[right]
+        sizes = _entries(one), _entries(other)
+        if min(sizes) < PAGE_ENTRIES_MIN and sum(sizes) <= PAGE_ENTRIES_MAX:
+            separator = separators.pop(right - 1)
+            children[right - 1 : right + 1] = [_joined(one, other, separator)]
+    return children, separators
+
+
+def _joined(one: Tree, other: Tree, separator: Key) -> Tree:
+    length = one.length + other.length
+    if type(one) is Leaf:
+        assert type(other) is Leaf
+        return Leaf(one.keys + other.keys, one.values + other.values, length)
+    assert type(other) is Branch
+    separators = [*one.separators, separator, *other.separators]
+    return Branch(separators, one.children + other.children, length, one.height)
+
+
+def _leaves(keys: list[Key], values: list[Value], cuts: list[tuple[int, int]]) -> list[Tree]:
+    return [Leaf(keys[first:last], values[first:last], last - first) for first, last in cuts]
+
+
+def _branches(
+    separators: list[Key], children: list[Tree], cuts: list[tuple[int, int]]
+) -> list[Tree]:
+    height = children[0].height + 1
+    groups = [(separators[first : last - 1], children[first:last]) for first, last in cuts]
+    return [Branch(between, group, _length_of(group), height) for between, group in groups]
+
+
+def _entries(page: Tree) -> int:
+    """How many entries the page itself holds."""
+    return len(page.keys) if type(page) is Leaf else len(page.children)
+
+
+def _length_of(level: list[Tree]) -> int:
+    return sum([page.length for page in level])
+
+
+def _first_key(page: Tree) -> Key:
+    while isinstance(page, Branch):
+        page = page.children[0]
+    return page.keys[0]
+
+
+def _cuts(size: int, at_the_end: bool) -> list[tuple[int, int]]:
+    """Where to cut `size` entries into pages: dense ones and a rest, or evenly."""
+    if at_the_end:
+        step = PAGE_ENTRIES_BUILT
+        return [(first, min(first + step, size)) for first in range(0, size, step)]
+    parts = -(-size // PAGE_ENTRIES_MAX)
+    return [(size * part // parts, size * (part + 1) // parts) for part in range(parts)]
+
+
+def _root_over(level: list[Tree]) -> Tree:
+    """One root over pages of one height."""
+    if not level:
+        return EMPTY
+    while len(level) > 1:
+        separators = list(map(_first_key, level[1:]))
+        level = _branches(separators, level, _cuts(len(level), at_the_end=False))
+    root = level[0]
+    while isinstance(root, Branch) and len(root.children) == 1:
+        root = root.children[0]
+    return root

@@ -1,0 +1,84 @@
+"""The catalog: what is defined under which name, as an immutable value.
+
+One name space holds tables, views, sequences and types; the name of an index may not be that of a
+relation either, which whoever makes one must ask `index_owner`. Tables are kept apart from the rest
+because nearly every question is about a table.
+
+Tree numbers are handed out once and never again: a table that is dropped and made anew has other
+trees, so an old view and a new one can never mistake one's rows for the other's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from pyrsistent import PMap, pmap
+
+from qserver.storage.partition import SEQUENCES_TREE
+from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
+from qserver.values.schema import Table
+
+
+class Catalog(msgspec.Struct, frozen=True, eq=False):
+    """Definitions by name, and the highest tree number that was ever used."""
+
+    tables: PMap[str, Table] = pmap()
+    trees_used: int = SEQUENCES_TREE
+    others: PMap[str, Definition] = pmap()
+
+    def find(self, name: str) -> Definition | None:
+        """What is defined under a name, if anything."""
+        return self.tables.get(name) or self.others.get(name)
+
+    def definitions(self) -> Iterator[Definition]:
+        """All that is defined, in order of the names."""
+        for name in sorted([*self.tables, *self.others]):
+            definition = self.find(name)
+            assert definition is not None
+            yield definition
+
+    def index_owner(self, name: str) -> Table | None:
+        """The table that has an index, or a primary key, of that name."""
+        for table in self.tables.values():
+            if table.primary_key_name == name or any(each.name == name for each in table.indexes):
+                return table
+        return None
+
+    def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
+        """The next catalog; None takes a name away."""
+        tables, others = self.tables, self.others
+        for name, definition in changes.items():
+            if isinstance(definition, Table):
+                tables, others = tables.set(name, definition), others.discard(name)
+            elif definition is not None:
+                tables, others = tables.discard(name), others.set(name, definition)
+            else:
+                tables, others = tables.discard(name), others.discard(name)
+        return Catalog(tables, trees_used, others)
+
+    def name_of_tree(self, number: int) -> str:
+        """What people call a tree, for messages."""
+        for name, table in self.tables.items():
+            if table.id == number:
+                return name
+            for index in table.indexes:
+                if index.id == number:
+                    return index.name
+        return "the sequences" if number == SEQUENCES_TREE else f"tree {number}"
+
+
+def changes_to_plain(changes: Mapping[str, Definition | None]) -> dict[str, Any]:
+    """Changes of a catalog as the log holds them."""
+    return {
+        name: None if definition is None else definition_to_plain(definition)
+        for name, definition in changes.items()
+    }
+
+
+def changes_from_plain(plain: Mapping[str, Any]) -> dict[str, Definition | None]:
+    return {
+        name: None if definition is None else definition_from_plain(definition)
+        for name, definition in plain.items()
+    }

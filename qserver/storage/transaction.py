@@ -1,0 +1,410 @@
+"""A transaction: what a piece of work reads from a view and wants to write.
+
+    reads ──► own writes (the overlay) ──► earlier writes of the same turn ──► the view
+    writes ─► the overlay; it is the *delta* when the work is done
+
+Everything that the work learns about the database is noted in the *footprint*: each key with
+the value that was seen there (None: absent, which is knowledge too), each range that was
+scanned with the predicate that selected its rows, each name that was looked up in the catalog.
+The transaction may commit when all of it is still so. Unique keys, foreign keys, phantoms and
+changes of schema need nothing beyond that: they are reads which must still hold.
+
+Reads and writes are kept by shard from the start, because the shard of a key is known the moment
+it is read; so a transaction that touches one shard is seen to do so without another look.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import msgspec
+
+from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
+from qserver.storage.btree import Key, Value, get
+from qserver.storage.catalog import Catalog
+from qserver.storage.partition import Partition, TreeWrites, Writes, merge_writes
+from qserver.storage.view import Page, View
+from qserver.values.keys import TOP, partition_of
+from qserver.values.relations import Definition
+from qserver.values.schema import Index, Table
+from qserver.values.text_output import shown
+
+_values_of_page = itemgetter(1)
+
+Predicate: TypeAlias = Callable[[Value], Any]
+Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
+ShardWrites: TypeAlias = dict[int, Writes]
+"""A delta: writes by shard, then tree, then key."""
+
+
+class ScannedRange(msgspec.Struct):
+    """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
+
+    Not frozen: a scan that is left early narrows its range to what it handed out.
+    """
+
+    tree: int
+    low: Key | None
+    high: Key | None
+    predicate: Predicate | None
+
+    def __contains__(self, key: Key) -> bool:
+        return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
+
+
+class Part(msgspec.Struct, frozen=True, eq=False):
+    """What one shard must know of a transaction: its reads there, and its writes."""
+
+    position: int
+    """Where the transaction stands in its round."""
+    alone: bool
+    """No other shard has a part, so this one decides."""
+    base: Partition
+    """The shard's partition in the view that the transaction read."""
+    keys: dict[tuple[int, Key], Value | None]
+    ranges: list[ScannedRange]
+    writes: Writes
+    dropped: tuple[int, ...]
+
+
+class Transaction:
+    """Reads and writes of one attempt. Made, filled by the work, then only looked at."""
+
+    __slots__ = (
+        "catalog",
+        "catalog_changes",
+        "dropped",
+        "earlier",
+        "journal",
+        "keys",
+        "names_seen",
+        "ranges",
+        "view",
+        "whole_catalog_seen",
+        "writes",
+    )
+
+    def __init__(self, view: View, earlier: ShardWrites | None = None) -> None:
+        self.view = view
+        self.earlier = earlier
+        self.catalog: Catalog = view.catalog
+        self.keys: dict[int, dict[tuple[int, Key], Value | None]] = {}
+        self.ranges: list[ScannedRange] = []
+        self.writes: ShardWrites = {}
+        self.names_seen: dict[str, Definition | None] = {}
+        self.whole_catalog_seen = False
+        self.catalog_changes: dict[str, Definition | None] = {}
+        self.dropped: tuple[int, ...] = ()
+        self.journal: Journal | None = None
+        """Rows before and after each change, for whoever must know at the end of a statement."""
+
+    # --- reading ---
+
+    def table(self, name: str) -> Table:
+        """The table of that name; the transaction then depends on its definition."""
+        table = self.find_table(name)
+        if table is None:
+            raise UndefinedTable(f'relation "{name}" does not exist', table=name)
+        return table
+
+    def find_table(self, name: str) -> Table | None:
+        """The same where there may be none, or something that is no table."""
+        definition = self.find_definition(name)
+        return definition if isinstance(definition, Table) else None
+
+    def find_definition(self, name: str) -> Definition | None:
+        """What is defined under a name; the transaction then depends on that."""
+        if name not in self.names_seen:
+            self.names_seen[name] = self.view.catalog.find(name)
+        return self.catalog.find(name)
+
+    def get(self, table: Table, key: Key) -> Value | None:
+        """The row at a primary key, or None."""
+        return self.get_entry(table.id, key)
+
+    def find(self, index: Index, key: Key) -> Value | None:
+        """The primary key that a unique index holds for `key`, or None."""
+        return self.get_entry(index.id, key, index.hashed)
+
+    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
+        partitions = self.view.partitions
+        shard = partition_of(key if hashed is None else key[:hashed], len(partitions))
+        for writes in (self.writes, self.earlier):
+            if writes and shard in writes:
+                changes = writes[shard].get(tree)
+                if changes is not None and key in changes:
+                    return changes[key]
+        value = get(partitions[shard].tree(tree), key)
+        seen = self.keys.get(shard)
+        if seen is None:
+            seen = self.keys[shard] = {}
+        seen[tree, key] = value
+        return value
+
+    def scan(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+        backward: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Page]:
+        """Entries with low <= key < high in order, a page at a time.
+
+        The whole range counts as read until the scan is closed early, which narrows it to the keys
+        that were handed out; so a scan that is merely forgotten errs on the safe side. The
+        predicate does not filter here: it tells which changes of others would matter.
+        `limit` does not cut either: it says that so many entries will probably do.
+        """
+        scanned = ScannedRange(tree, low, high, predicate)
+        self.ranges.append(scanned)
+        return self._scan(scanned, backward, limit)
+
+    def scan_in_any_order(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[list[Value]]:
+        """Values of the same entries as of `scan`, whole pages as they lie in the partitions.
+
+        The whole range counts as read, however early the scan ends: it has no order in which
+        it could have come so far and no further.
+        """
+        scanned = ScannedRange(tree, low, high, predicate)
+        self.ranges.append(scanned)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        stream = self.view.pages(tree, low, high)
+        return _values_beside(stream, own) if own else map(_values_of_page, stream)
+
+    def rows(
+        self,
+        table: Table,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> list[Value]:
+        """The rows of a range that satisfy the predicate, in order of their keys."""
+        found: list[Value] = []
+        for _, page in self.scan(table.id, low, high, predicate):
+            found += page if predicate is None else filter(predicate, page)
+        return found
+
+    def _scan(self, scanned: ScannedRange, backward: bool, limit: int | None) -> Iterator[Page]:
+        tree, low, high = scanned.tree, scanned.low, scanned.high
+        stream = self.view.pages_in_order(tree, low, high, backward, limit)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        if own:
+            stream = _overlaid(stream, own, backward)
+        last: Key | None = None
+        try:
+            for page in stream:
+                last = page[0][-1]
+                yield page
+        except GeneratorExit:
+            if last is not None and backward:
+                scanned.low = last
+            elif last is not None:
+                scanned.high = (*last, TOP)
+            raise
+
+    def _own_changes(self, scanned: ScannedRange) -> TreeWrites:
+        own: TreeWrites = {}
+        for layer in (self.earlier, self.writes):
+            for writes in (layer or {}).values():
+                changes = writes.get(scanned.tree, {})
+                own.update((key, changes[key]) for key in changes if key in scanned)
+        return own
+
+    # --- writing ---
+
+    def put(self, table: Table, row: Value) -> None:
+        """Write a row, whatever is at its key now. Blind, unless indexes must be kept."""
+        key = table.key_of(row)
+        if table.indexes or self.journal is not None:
+            old = self.get(table, key)
+            self._change_indexes(table, old, row)
+            if self.journal is not None:
+                self.journal.append((table, old, row))
+        self.put_entry(table.id, key, row)
+
+    def insert(self, table: Table, row: Value) -> None:
+        """Write a row whose key must be free."""
+        key = table.key_of(row)
+        if self.get(table, key) is not None:
+            raise _unique_violation(table, table.primary_key_name, table.primary_key, row)
+        if table.indexes:
+            self._change_indexes(table, None, row)
+        if self.journal is not None:
+            self.journal.append((table, None, row))
+        self.put_entry(table.id, key, row)
+
+    def delete(self, table: Table, key: Key) -> Value | None:
+        """Delete the row at a key, and say what it was."""
+        row = self.get(table, key)
+        if row is not None:
+            if table.indexes:
+                self._change_indexes(table, row, None)
+            if self.journal is not None:
+                self.journal.append((table, row, None))
+            self.put_entry(table.id, key, None)
+        return row
+
+    def put_entry(
+        self, tree: int, key: Key, value: Value | None, hashed: int | None = None
+    ) -> None:
+        shard = partition_of(key if hashed is None else key[:hashed], len(self.view.partitions))
+        writes = self.writes.get(shard)
+        if writes is None:
+            writes = self.writes[shard] = {}
+        changes = writes.get(tree)
+        if changes is None:
+            writes[tree] = {key: value}
+        else:
+            changes[key] = value
+
+    def _change_indexes(self, table: Table, old: Value | None, new: Value | None) -> None:
+        for index in table.indexes:
+            before = None if old is None else table.entries(index, old)
+            after = None if new is None else table.entries(index, new)
+            if before == after:
+                continue
+            if before is not None:
+                self.put_entry(index.id, before[0], None, index.hashed)
+            if after is not None:
+                key, primary_key = after
+                if index.unique and self.find(index, key) is not None:
+                    assert new is not None
+                    raise _unique_violation(table, index.name, index.columns, new)
+                self.put_entry(index.id, key, primary_key, index.hashed)
+
+    # --- changing the schema ---
+
+    def next_tree(self) -> int:
+        """A tree number that was never used. Definitions are changed one transaction at a time."""
+        self.whole_catalog_seen = True
+        self.catalog = self.catalog.changed({}, self.catalog.trees_used + 1)
+        return self.catalog.trees_used
+
+    def create_table(self, table: Table) -> None:
+        if self.find_definition(table.name) is not None:
+            raise DuplicateTable(f'relation "{table.name}" already exists', table=table.name)
+        self.define(table.name, table)
+
+    def drop_table(self, name: str) -> None:
+        table = self.table(name)
+        self.define(name, None)
+        self.drop_trees(table.id, *(index.id for index in table.indexes))
+
+    def define(self, name: str, definition: Definition | None) -> None:
+        """Set or remove a definition; the trees behind it are the caller's to fill or drop."""
+        self.whole_catalog_seen = True
+        self.catalog_changes[name] = definition
+        self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
+
+    def drop_trees(self, *trees: int) -> None:
+        """Forget trees with all they hold; nothing may be defined that still names them."""
+        self.dropped += trees
+
+    # --- when the work is done ---
+
+    @property
+    def changes_anything(self) -> bool:
+        return bool(self.writes or self.changes_catalog)
+
+    @property
+    def changes_catalog(self) -> bool:
+        return self.catalog is not self.view.catalog
+
+    def parts(self, position: int) -> dict[int, Part]:
+        """What each shard that is touched must know: keys where they live, ranges everywhere."""
+        shards: dict[int, None] | range
+        if self.ranges or self.dropped:
+            shards = range(len(self.view.partitions))
+        else:
+            shards = dict.fromkeys((*self.keys, *self.writes))
+        alone = len(shards) == 1
+        return {
+            shard: Part(
+                position,
+                alone,
+                self.view.partitions[shard],
+                self.keys.get(shard, {}),
+                self.ranges,
+                self.writes.get(shard, {}),
+                self.dropped,
+            )
+            for shard in shards
+        }
+
+    def __repr__(self) -> str:
+        reads = sum(map(len, self.keys.values()))
+        writes = sum(len(c) for w in self.writes.values() for c in w.values())
+        return (
+            f"a transaction on version {self.view.version} that read {reads} keys and"
+            f" {len(self.ranges)} ranges and writes {writes} keys"
+        )
+
+
+def merge_shard_writes(into: ShardWrites, writes: ShardWrites) -> None:
+    """Add a later delta to an earlier one."""
+    for shard, changes in writes.items():
+        merge_writes(into.setdefault(shard, {}), changes)
+
+
+def _values_beside(stream: Iterator[Page], own: TreeWrites) -> Iterator[list[Value]]:
+    """The values of pages, without those that the overlay covers, and then the overlay's."""
+    covered = own.keys()
+    for keys, values in stream:
+        if covered.isdisjoint(keys):
+            yield values
+        else:
+            yield [value for key, value in zip(keys, values, strict=True) if key not in covered]
+    yield [value for value in own.values() if value is not None]
+
+
+def _overlaid(stream: Iterator[Page], own: TreeWrites, backward: bool) -> Iterator[Page]:
+    """Pages in order with the overlay's changes made."""
+    order = sorted(own, reverse=backward)
+    done = 0
+    for keys, values in stream:
+        reached = _reached(order, keys[-1], backward)
+        if reached == done and own.keys().isdisjoint(keys):
+            yield keys, values
+            continue
+        entries: TreeWrites = dict(zip(keys, values, strict=True))
+        entries.update((key, own[key]) for key in order[done:reached])
+        done = reached
+        yield from _page_of(entries, backward)
+    yield from _page_of({key: own[key] for key in order[done:]}, backward)
+
+
+def _reached(order: list[Key], last: Key, backward: bool) -> int:
+    if backward:
+        return sum(key >= last for key in order)
+    return bisect_left(order, (*last, TOP))
+
+
+def _page_of(entries: TreeWrites, backward: bool) -> Iterator[Page]:
+    kept = sorted((key for key, value in entries.items() if value is not None), reverse=backward)
+    if kept:
+        values: list[Any] = [entries[key] for key in kept]
+        yield kept, values
+
+
+def _unique_violation(
+    table: Table, constraint: str, columns: tuple[int, ...], row: Value
+) -> UniqueViolation:
+    names = ", ".join(table.columns[at].name for at in columns)
+    values = ", ".join(shown(row[at], table.columns[at].type) for at in columns)
+    return UniqueViolation(
+        f'duplicate key value violates unique constraint "{constraint}"',
+        detail=f"Key ({names})=({values}) already exists.",
+        table=table.name,
+        constraint=constraint,
+    )

@@ -1,0 +1,189 @@
+"""A view: the whole database at one version.
+
+Whoever holds a view can read it for ever, without a lock, a message or a copy: the catalog and
+one partition per shard are all immutable. Every question about data is asked of a view.
+
+Keys are spread over partitions by hash, so an ordered scan merges one stream per partition:
+
+    partition 0   3  9 12 | 31 ...      a page of each is at hand; up to the smallest of their
+    partition 1   1  4  5 | 20 ...      last keys (5) everything is known, so that much of each
+    partition 2   2  8 30 | 44 ...      is put together and sorted; `sort` finds the runs and
+                                        merges them at C speed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from math import isqrt
+from typing import TypeAlias
+
+import msgspec
+
+from qserver.storage.btree import (
+    Key,
+    Value,
+    first_entries,
+    get,
+    last_entries,
+    pages,
+    pages_backward,
+)
+from qserver.storage.catalog import Catalog
+from qserver.storage.partition import Partition
+from qserver.values.keys import partition_of
+
+Page: TypeAlias = tuple[list[Key], list[Value]]
+
+
+class View(msgspec.Struct, frozen=True, eq=False):
+    """Catalog and partitions at a version; `time` is when it was published."""
+
+    version: int
+    time: float
+    catalog: Catalog
+    partitions: tuple[Partition, ...]
+
+    def get(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
+        """The value at a key; `hashed` says how many leading elements decide the partition."""
+        at = partition_of(key if hashed is None else key[:hashed], len(self.partitions))
+        return get(self.partitions[at].tree(tree), key)
+
+    def count(self, tree: int) -> int:
+        return sum(len(partition.tree(tree)) for partition in self.partitions)
+
+    def pages(self, tree: int, low: Key | None = None, high: Key | None = None) -> Iterator[Page]:
+        """Entries with low <= key < high, a page at a time, in no particular order."""
+        for partition in self.partitions:
+            yield from pages(partition.tree(tree), low, high)
+
+    def pages_in_order(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        backward: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Page]:
+        """The same entries in the order of their keys, or backward.
+
+        `limit` is a hint that so many will do: the first page then has that many, and no more of
+        each partition was looked at than that takes. Whoever goes on gets all the same.
+        """
+        if limit:
+            return self._pages_in_order(tree, low, high, backward, limit)
+        walk = pages_backward if backward else pages
+        streams = [walk(partition.tree(tree), low, high) for partition in self.partitions]
+        return merged(streams, backward)
+
+    def _pages_in_order(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, limit: int
+    ) -> Iterator[Page]:
+        keys, values = self.first_in_order(tree, low, high, backward, limit)
+        if keys:
+            yield keys, values
+        if len(keys) < limit:
+            return
+        if backward:
+            yield from self.pages_in_order(tree, low, keys[-1], backward)
+        else:
+            yield from _without_first(self.pages_in_order(tree, keys[-1], high))
+
+    def first_in_order(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> Page:
+        """The first entries of a range, at most so many: cheaper than a stream of pages.
+
+        Keys are spread evenly, so of each partition little more than its share is taken. Should
+        that not be enough, which is rare, all of them give the whole number.
+        """
+        share = most // len(self.partitions) + isqrt(2 * most) + 1
+        page = self._first_of_each(tree, low, high, backward, most, share)
+        return page or self._first_of_each(tree, low, high, backward, most, most) or ([], [])
+
+    def _first_of_each(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int, share: int
+    ) -> Page | None:
+        """The first entries if no partition can have more of them than its share; else None."""
+        find = last_entries if backward else first_entries
+        keys: list[Key] = []
+        last_keys: list[Key] = []
+        found: dict[Key, Value] = {}
+        for partition in self.partitions:
+            some, values = find(partition.tree(tree), low, high, share)
+            keys += some
+            found.update(zip(some, values))  # noqa: B905  # two slices of one page
+            if len(some) == share and share < most:
+                last_keys.append(some[-1])
+        if last_keys and len(keys) < most:
+            return None
+        keys.sort(reverse=backward)
+        del keys[most:]
+        for last in last_keys:
+            if last > keys[-1] if backward else last < keys[-1]:
+                return None
+        return keys, [found[key] for key in keys]
+
+    def __repr__(self) -> str:
+        return (
+            f"the view of version {self.version}: {len(self.catalog.tables)} tables"
+            f" in {len(self.partitions)} partitions"
+        )
+
+
+def empty_view(partitions: int) -> View:
+    """Version 0 of every database."""
+    return View(0, 0.0, Catalog(), tuple(Partition() for _ in range(partitions)))
+
+
+def merged(streams: list[Iterator[Page]], backward: bool = False) -> Iterator[Page]:
+    """One ordered stream of pages from several whose keys are distinct."""
+    waiting: list[tuple[Page, Iterator[Page]]] = []
+    for stream in streams:
+        page = next(stream, None)
+        if page is not None:
+            waiting.append((page, stream))
+    while len(waiting) > 1:
+        last_keys = [page[0][-1] for page, _ in waiting]
+        limit = max(last_keys) if backward else min(last_keys)
+        entries: list[tuple[Key, Value]] = []
+        still: list[tuple[Page, Iterator[Page]]] = []
+        for (keys, values), stream in waiting:
+            cut = _count_up_to(keys, limit, backward)
+            entries.extend(zip(keys[:cut], values[:cut], strict=True))
+            rest = (keys[cut:], values[cut:]) if cut < len(keys) else next(stream, None)
+            if rest is not None:
+                still.append((rest, stream))
+        waiting = still
+        entries.sort(key=_key_of_entry, reverse=backward)
+        yield [key for key, _ in entries], [value for _, value in entries]
+    for page, stream in waiting:
+        yield page
+        yield from stream
+
+
+def _without_first(stream: Iterator[Page]) -> Iterator[Page]:
+    """The stream without its first entry."""
+    for keys, values in stream:
+        if len(keys) > 1:
+            yield keys[1:], values[1:]
+        break
+    yield from stream
+
+
+def _count_up_to(keys: list[Key], limit: Key, backward: bool) -> int:
+    """How many leading keys are not beyond `limit`."""
+    if not backward:
+        return bisect_right(keys, limit)
+    low, high = 0, len(keys)
+    while low < high:  # bisect cannot search a descending list
+        middle = (low + high) // 2
+        if keys[middle] >= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _key_of_entry(entry: tuple[Key, Value]) -> Key:
+    return entry[0]

@@ -1,0 +1,66 @@
+"""UUID and BYTEA as PostgreSQL reads and prints them.
+
+uuid    a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11; in any case, in braces, hyphens after any four
+bytea   \\xdeadbeef, or text in which \\\\ is a backslash and \\123 a byte in octal digits
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from uuid import UUID
+
+from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
+from qserver.values.text_input import bad_text
+
+_UUID: Final = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?", re.ASCII)
+_ESCAPE: Final = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|(.?))", re.DOTALL)
+_HEX_BLANKS: Final = " \t\n\r"
+
+
+def uuid_from_text(text: str) -> UUID:
+    """The UUID that a text spells."""
+    if _UUID.fullmatch(text) is None or text.startswith("{") != text.endswith("}"):
+        raise bad_text(text, "uuid")
+    return UUID(hex=text)
+
+
+def bytes_from_text(text: str) -> bytes:
+    """The bytes that a text spells, in hexadecimal or with escapes."""
+    if text.startswith("\\x"):
+        return bytes_from_hex(text[2:])
+    return bytes_from_escapes(text)
+
+
+def bytes_from_hex(digits: str) -> bytes:
+    """Pairs of hexadecimal digits, with blanks between pairs."""
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        pass
+    place_in_pair = 0
+    for digit in digits:
+        if digit in _HEX_BLANKS and place_in_pair == 0:
+            continue
+        if digit not in "0123456789abcdefABCDEF":
+            raise InvalidParameterValue(f'invalid hexadecimal digit: "{digit}"')
+        place_in_pair = 1 - place_in_pair
+    raise InvalidParameterValue("invalid hexadecimal data: odd number of digits")
+
+
+def bytes_from_escapes(text: str) -> bytes:
+    """Text in UTF-8, in which a backslash begins an escape."""
+    return _ESCAPE.sub(_unescape, text.encode()) if "\\" in text else text.encode()
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return b"\\"
+    if match[2]:
+        return bytes((int(match[2], 8),))
+    raise InvalidTextRepresentation("invalid input syntax for type bytea")
+
+
+def text_of_bytes(value: bytes) -> str:
+    """`\\xdeadbeef`"""
+    return f"\\x{value.hex()}"

@@ -1,0 +1,244 @@
+"""Rows and keys as bytes: self-describing MessagePack, and every value comes back as it was.
+
+`decode(encode(value)) == value`, and more than that: the types are kept (1, 1.0, true and 1.00 stay
+four things), the scale of a Decimal, the sign of -0.0, NaN, NULL_KEY. Sequences come back as
+tuples.
+
+MessagePack knows integers of 64 bits, floats, text, bytes, booleans, nil and points in time. All
+else travels as an extension; the codes are part of the file format and never change:
+
+    code  value                      payload
+    1     Decimal                    its text, which holds scale, sign, NaN and Infinity
+    2     date                       proleptic ordinal, 1 is 0001-01-01, as text
+    3     datetime without zone      ISO text
+    4     int past 64 bits           hexadecimal text
+    5     NAN_KEY, NULL_KEY, TOP     rank, one byte
+    6     Descending                 the element, encoded by these rules
+    7     tuple within a row         the tuple, encoded by these rules (`encode_entries` only)
+    8     Interval                   months, days and microseconds as text, blanks between
+    9     time                       ISO text, with the offset if it has one
+    10    UUID                       its 16 bytes
+    11    Jsonb                      its canonical text
+    12    Label of an enum           position and label as text, a blank between
+    -1    datetime with zone         MessagePack's own timestamp, in UTC
+
+msgspec writes Decimals and dates as bare text unless they are replaced beforehand. The replacing
+costs more than the encoding, so first one look at all types, at C speed, shows whether there is
+anything to replace; in most rows there is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec.msgpack import Ext
+
+from qserver.errors import DataCorrupted
+from qserver.values.enumeration import Label
+from qserver.values.interval import Interval, interval_of_parts
+from qserver.values.jsonb import Jsonb
+from qserver.values.keys import ABOVE_BY_RANK, Above, Descending, Key, Row
+
+# What bytes that are no encoding make msgspec, or the readers of the extensions, raise.
+_UNREADABLE = (ValueError, ArithmeticError, LookupError, TypeError, RecursionError)
+
+DECIMAL = 1
+DATE = 2
+TIMESTAMP = 3
+BIG_INTEGER = 4
+ABOVE = 5
+DESCENDING = 6
+NESTED = 7
+INTERVAL = 8
+TIME = 9
+UUID_BYTES = 10
+JSONB = 11
+LABEL = 12
+
+Entry = tuple[Key, Row | None]
+Replacements = dict[type, Callable[[Any], Any]]
+
+
+def encode(value: object) -> bytes:
+    """Bytes for a SQL value, a key element, or any nest of tuples, lists and str-keyed dicts."""
+    try:
+        return _encode(_prepare(value))
+    except OverflowError:
+        return _encode(_prepare_every_integer(value))
+
+
+def decode(data: bytes) -> Any:
+    """The value that `encode` was given; lists come back as tuples."""
+    try:
+        return _freeze(_decode(data))
+    except _UNREADABLE as error:
+        raise _corrupted(data, error) from error
+
+
+def encode_entries(entries: Sequence[Entry]) -> bytes:
+    """Bytes for writes by key: a row that is None was deleted.
+
+    Keys and rows are stored as two columns: as fast to write as pairs, and faster to read.
+    """
+    if not entries:
+        return _encode(((), ()))
+    keys, rows = zip(*entries, strict=True)
+    try:
+        if _all_plain(map(type, _flat(keys))) and _all_plain(map(type, _flat(filter(None, rows)))):
+            return _encode((keys, rows))
+        return _encode((_replaced(keys, _REPLACE_IN_ROW), _replaced(rows, _REPLACE_IN_ROW)))
+    except OverflowError:
+        return _encode((_replaced(keys, _REPLACE_EVERY), _replaced(rows, _REPLACE_EVERY)))
+
+
+def decode_entries(data: bytes) -> list[Entry]:
+    """The entries that `encode_entries` was given, in their order."""
+    try:
+        keys, rows = _decode_entries(data)
+        return list(zip(keys, rows, strict=True))
+    except _UNREADABLE as error:
+        raise _corrupted(data, error) from error
+
+
+# --- replacing what MessagePack does not know ----------------------------------------------------
+
+
+def _prepare(value: Any) -> Any:
+    replace = _REPLACE.get(type(value))
+    return value if replace is None else replace(value)
+
+
+def _prepare_sequence(values: Sequence[Any]) -> Any:
+    return values if _all_plain(map(type, values)) else tuple(map(_prepare, values))
+
+
+def _prepare_mapping(mapping: dict[str, Any]) -> Any:
+    return {name: _prepare(value) for name, value in mapping.items()}
+
+
+def _prepare_datetime(value: datetime) -> object:
+    # One with a zone is a point in time, which MessagePack knows.
+    return Ext(TIMESTAMP, value.isoformat().encode()) if value.tzinfo is None else value
+
+
+def _prepare_every_integer(value: Any) -> Any:
+    """The slow way, taken only when some integer does not fit in 64 bits."""
+    if isinstance(value, tuple | list):
+        return tuple(map(_prepare_every_integer, value))
+    if isinstance(value, dict):
+        return {name: _prepare_every_integer(part) for name, part in value.items()}
+    return _prepare_integer(value) if type(value) is int else _prepare(value)
+
+
+def _prepare_integer(value: int) -> object:
+    if -(2**63) <= value < 2**64:
+        return value
+    return Ext(BIG_INTEGER, b"%x" % value if value >= 0 else b"-%x" % -value)
+
+
+def _prepare_nested(value: Any) -> object:
+    # The reader of entries expects one level of arrays, so that it need not look for others; a
+    # deeper one is wrapped and comes back by way of the extension.
+    return Ext(NESTED, encode(value))
+
+
+def _replaced(rows: Iterable[Row | None], replacements: Replacements) -> list[Any]:
+    """Keys or rows of entries, ready for MessagePack."""
+    replacement = replacements.get
+    return [
+        None
+        if row is None
+        else [
+            value if (replace := replacement(type(value))) is None else replace(value)
+            for value in row
+        ]
+        for row in rows
+    ]
+
+
+_ABOVE_EXTENSIONS = {rank: Ext(ABOVE, bytes((rank,))) for rank in ABOVE_BY_RANK}
+
+_REPLACE: Replacements = {
+    tuple: _prepare_sequence,
+    list: _prepare_sequence,
+    dict: _prepare_mapping,
+    Decimal: lambda value: Ext(DECIMAL, str(value).encode()),
+    date: lambda value: Ext(DATE, b"%d" % value.toordinal()),
+    datetime: _prepare_datetime,
+    Above: lambda value: _ABOVE_EXTENSIONS[value.rank],
+    Descending: lambda value: Ext(DESCENDING, encode(value.value)),
+    Interval: lambda value: Ext(INTERVAL, b"%d %d %d" % value.parts),
+    time: lambda value: Ext(TIME, value.isoformat().encode()),
+    UUID: lambda value: Ext(UUID_BYTES, value.bytes),
+    Jsonb: lambda value: Ext(JSONB, value.text.encode()),
+    Label: lambda value: Ext(LABEL, f"{value.position!r} {value}".encode()),
+}
+_REPLACE_IN_ROW: Replacements = _REPLACE | dict.fromkeys((tuple, list, dict), _prepare_nested)
+_REPLACE_EVERY: Replacements = _REPLACE_IN_ROW | {int: _prepare_integer}
+
+_all_plain = frozenset(_REPLACE).isdisjoint
+_flat = chain.from_iterable
+
+
+# --- and back ------------------------------------------------------------------------------------
+
+
+def _restore(code: int, payload: memoryview) -> Any:
+    restore = _RESTORE.get(code)
+    if restore is None:
+        raise ValueError(f"unknown extension {code}")
+    return restore(bytes(payload))
+
+
+@lru_cache(maxsize=4096)
+def _label(payload: bytes) -> Label:
+    """Few labels stand in many rows: one object for each."""
+    position, _, text = payload.decode().partition(" ")
+    return Label(text, float(position))
+
+
+_RESTORE: dict[int, Callable[[bytes], Any]] = {
+    DECIMAL: lambda payload: Decimal(payload.decode()),
+    DATE: lambda payload: date.fromordinal(int(payload)),
+    TIMESTAMP: lambda payload: datetime.fromisoformat(payload.decode()),
+    BIG_INTEGER: lambda payload: int(payload, 16),
+    ABOVE: lambda payload: ABOVE_BY_RANK[payload[0]],
+    DESCENDING: lambda payload: Descending(decode(payload)),
+    NESTED: lambda payload: decode(payload),
+    INTERVAL: lambda payload: interval_of_parts(*map(int, payload.split())),
+    TIME: lambda payload: time.fromisoformat(payload.decode()),
+    UUID_BYTES: lambda payload: UUID(bytes=payload),
+    JSONB: lambda payload: Jsonb(payload.decode()),
+    LABEL: _label,
+}
+
+
+def _freeze(value: Any) -> Any:
+    """msgspec gives lists where no type is known; ours are tuples, all the way down."""
+    kind = type(value)
+    if kind is list:
+        return tuple(value) if _NESTING.isdisjoint(map(type, value)) else tuple(map(_freeze, value))
+    if kind is dict:
+        return {name: _freeze(part) for name, part in value.items()}
+    return value
+
+
+_NESTING = frozenset({tuple, list, dict})
+
+
+def _corrupted(data: bytes, error: Exception) -> DataCorrupted:
+    return DataCorrupted(f"cannot decode {len(data)} bytes of stored data", detail=str(error))
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ext_hook=_restore).decode
+_decode_entries = msgspec.msgpack.Decoder(
+    tuple[list[tuple[Any, ...]], list[tuple[Any, ...] | None]], ext_hook=_restore
+).decode

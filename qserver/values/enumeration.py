@@ -1,0 +1,117 @@
+"""ENUM types, and their values: labels that sort by their place in the type.
+
+A value is a text (`str`) that also knows its position, so that `<`, `sorted` and keys need not
+know the type:  Label('low', 0.0) < Label('high', 1.0).  Equality and hash are those of the text.
+
+Positions are floats, as in PostgreSQL: a label that is added between two others takes a position
+between theirs, and no stored value has to change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
+
+LABEL_BYTES_MAX: Final = 63
+
+
+@final
+class Label(str):
+    """A value of an enum type."""
+
+    __slots__ = ("position",)
+
+    position: float
+
+    def __new__(cls, label: str, position: float) -> Label:
+        value = super().__new__(cls, label)
+        value.position = position
+        return value
+
+    # Against `Above` (see `keys`) the other side decides; a plain text is never met in one column.
+    def __lt__(self, other: object) -> bool:
+        return self.position < other.position if isinstance(other, Label) else NotImplemented
+
+    def __le__(self, other: object) -> bool:
+        return self.position <= other.position if isinstance(other, Label) else NotImplemented
+
+    def __gt__(self, other: object) -> bool:
+        return self.position > other.position if isinstance(other, Label) else NotImplemented
+
+    def __ge__(self, other: object) -> bool:
+        return self.position >= other.position if isinstance(other, Label) else NotImplemented
+
+    __eq__ = str.__eq__
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple[type[Label], tuple[str, float]]:
+        return Label, (str(self), self.position)
+
+    def __repr__(self) -> str:
+        return f"Label({str(self)!r}, {self.position})"
+
+
+@dataclass(frozen=True, slots=True)
+class Enumeration:
+    """What an ENUM type is: its name and its labels in order."""
+
+    name: str
+    labels: tuple[Label, ...]
+
+    def label(self, text: str) -> Label:
+        """The value that a text spells."""
+        for label in self.labels:
+            if label == text:
+                return label
+        raise InvalidTextRepresentation(f'invalid input value for enum {self.name}: "{text}"')
+
+    def with_label(self, text: str, before: str | None = None, after: str | None = None) -> Any:
+        """The type with one more label, at the end unless a neighbour is named."""
+        check_label(text)
+        if text in self.labels:
+            raise InvalidParameterValue(f'enum label "{text}" already exists')
+        at = len(self.labels)
+        for neighbour, step in ((before, 0), (after, 1)):
+            if neighbour is not None:
+                at = self._index(neighbour) + step
+        label = Label(text, self._position_at(at))
+        return Enumeration(self.name, (*self.labels[:at], label, *self.labels[at:]))
+
+    def _index(self, text: str) -> int:
+        if text not in self.labels:
+            raise InvalidParameterValue(f'"{text}" is not an existing enum label')
+        return self.labels.index(text)
+
+    def _position_at(self, at: int) -> float:
+        positions = [label.position for label in self.labels]
+        if not positions:
+            return 0.0
+        if at == 0:
+            return positions[0] - 1.0
+        return positions[-1] + 1.0 if at == len(positions) else sum(positions[at - 1 : at + 1]) / 2
+
+    def to_plain(self) -> list[Any]:
+        return [self.name, [[str(label), label.position] for label in self.labels]]
+
+    @staticmethod
+    def from_plain(plain: Any) -> Enumeration:
+        name, labels = plain
+        return Enumeration(name, tuple(Label(text, position) for text, position in labels))
+
+
+def enumeration_of(name: str, texts: tuple[str, ...]) -> Enumeration:
+    """A new type from its labels, in order."""
+    for text in texts:
+        check_label(text)
+    return Enumeration(name, tuple(Label(text, float(at)) for at, text in enumerate(texts)))
+
+
+def check_label(text: str) -> None:
+    """A label has at most 63 bytes."""
+    if len(text.encode()) > LABEL_BYTES_MAX:
+        raise InvalidParameterValue(
+            f'invalid enum label "{text}"',
+            detail=f"Labels must be {LABEL_BYTES_MAX} bytes or less.",
+        )

@@ -1,0 +1,273 @@
+"""Keys: tuples that compare natively in SQL order.
+
+A key is a plain tuple, so `bisect`, `<` and `sorted` work on it at C speed and no comparison
+function is ever passed around. Elements are the values themselves, except for three that Python
+cannot order and for columns that sort downward:
+
+    every ordinary value  <  NAN_KEY  <  NULL_KEY  <  TOP          (singletons of `Above`)
+    Descending(NULL_KEY)  <  Descending(9)  <  Descending(1)       (DESC: NULLs come first)
+
+TOP is in no stored key; it closes a range: what begins with `p` lies in `p <= key < p + (TOP,)`.
+
+Invariant: all elements in one position come from one column, hence are of one type (or `Above`),
+and are canonical: two elements are equal exactly when they encode equally. So `stable_hash` agrees
+with `==`, which it must, because it decides which shard guards a unique key. It is not Python's
+`hash`, which differs between processes.
+
+Text compares by code point, which is the order of its UTF-8 bytes (PostgreSQL's collation "C").
+
+An INTERVAL has its normal form for an element. Other values that are equal without being the same,
+or that Python orders otherwise, have elements of another kind, which are not to be canonical twice:
+
+    TIMETZ      12:00+02                 (microseconds in UTC, seconds west of Greenwich)
+    JSONB       1.0, 1.00                its order key, a tuple
+    array       {1,NULL}, {{1},{2}}      (elements, (number of dimensions, their lengths))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import time
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from operator import itemgetter
+from typing import Any, Final, final
+from zlib import crc32
+
+import msgspec
+
+from qserver.values.arrays import dimensions, flat
+from qserver.values.enumeration import Label
+from qserver.values.interval import Interval
+from qserver.values.jsonb import Jsonb
+from qserver.values.zones import offset_of
+
+Row = tuple[Any, ...]
+Key = tuple[Any, ...]
+KeyFunction = Callable[[Row], Key]
+
+
+@final
+class Above:
+    """An element greater than every ordinary value; among themselves they sort by rank.
+
+    Ordinary values answer `NotImplemented` to a stranger, so Python asks this side instead:
+    `5 < NULL_KEY` becomes `NULL_KEY > 5`.
+    """
+
+    __slots__ = ("name", "rank")
+
+    def __init__(self, name: str, rank: int) -> None:
+        self.name = name
+        self.rank = rank
+
+    def __lt__(self, other: object) -> bool:
+        return isinstance(other, Above) and self.rank < other.rank
+
+    def __le__(self, other: object) -> bool:
+        return isinstance(other, Above) and self.rank <= other.rank
+
+    def __gt__(self, other: object) -> bool:
+        return not isinstance(other, Above) or self.rank > other.rank
+
+    def __ge__(self, other: object) -> bool:
+        return not isinstance(other, Above) or self.rank >= other.rank
+
+    # Equality stays identity; the hash must not depend on the address of the object.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return 0x5EED + self.rank
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> str:
+        """Copies and unpickles as the singleton that it is."""
+        return self.name
+
+
+NAN_KEY: Final = Above("NAN_KEY", 1)
+NULL_KEY: Final = Above("NULL_KEY", 2)
+TOP: Final = Above("TOP", 3)
+
+ABOVE_BY_RANK: Final = {element.rank: element for element in (NAN_KEY, NULL_KEY, TOP)}
+
+
+@final
+class Descending:
+    """An element of a DESC column: the order of the element that it holds, reversed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    # Against `Above` (only TOP can stand in the same position) the other side decides.
+    def __lt__(self, other: object) -> Any:
+        return other.value < self.value if isinstance(other, Descending) else NotImplemented
+
+    def __le__(self, other: object) -> Any:
+        return other.value <= self.value if isinstance(other, Descending) else NotImplemented
+
+    def __gt__(self, other: object) -> Any:
+        return other.value > self.value if isinstance(other, Descending) else NotImplemented
+
+    def __ge__(self, other: object) -> Any:
+        return other.value >= self.value if isinstance(other, Descending) else NotImplemented
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.value == other.value
+
+    def __hash__(self) -> int:
+        return ~hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"Descending({self.value!r})"
+
+
+# Wide enough for every NUMERIC, so that removing zeros never rounds.
+_EXACT = Context(prec=200_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+_remove_zeros = _EXACT.normalize
+
+
+def canonical(value: Any) -> Any:
+    """The one representative of all values that SQL holds equal to this one.
+
+    1.0 and 1.00 become one Decimal, -0.0 becomes 0.0, any NaN becomes NAN_KEY, some types become
+    others (see above); all else is itself.
+    """
+    kind = type(value)
+    if kind is float:
+        return value + 0.0 if value == value else NAN_KEY  # -0.0 + 0.0 is 0.0
+    if kind is Decimal:
+        if value.is_nan():
+            return NAN_KEY
+        return _remove_zeros(value) if value else _ZERO
+    replace = _CANONICAL.get(kind)
+    return value if replace is None else replace(value)
+
+
+_ZERO = Decimal(0)
+
+
+def _time_element(value: time) -> Any:
+    if value.tzinfo is None:
+        return value
+    west = -int(offset_of(value).total_seconds())
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second + west
+    return seconds * 1_000_000 + value.microsecond, west
+
+
+def _array_element(array: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len({type(part) is tuple for part in array}) > 1:  # a record that holds an array
+        return tuple(map(key_element, array)), ()
+    sizes = dimensions(array)
+    return tuple(map(key_element, flat(array))), (len(sizes), *sizes)
+
+
+_CANONICAL: dict[type, Callable[[Any], Any]] = {
+    Interval: Interval.normal,
+    Jsonb: Jsonb.order_key,
+    time: _time_element,
+    tuple: _array_element,
+}
+
+
+def key_element(value: Any, descending: bool = False) -> Any:
+    """The element that stands for a column's value in a key."""
+    element = NULL_KEY if value is None else canonical(value)
+    return Descending(element) if descending else element
+
+
+def prefix_range(prefix: Key) -> tuple[Key, Key]:
+    """The half-open range of all keys that begin with `prefix`."""
+    return prefix, (*prefix, TOP)
+
+
+# --- from a row to its key -----------------------------------------------------------------------
+
+# Only values of these types differ from their key elements.
+_needs_no_care = frozenset({type(None), float, Decimal, *_CANONICAL}).isdisjoint
+
+
+def make_key(
+    positions: Sequence[int], careful: bool = False, descending: Sequence[bool] = ()
+) -> KeyFunction:
+    """The fastest function from a row to its key of the columns at `positions`.
+
+    `careful` says that some of the columns may hold NULL or a value that is not its own key
+    element. Even then most rows hold none, and one look at the types, at C speed, shows it.
+    """
+    assert positions, "a key has at least one column"
+    if any(descending):
+        return _mixed_key(tuple(positions), tuple(descending))
+    if len(positions) == 1:
+        return _careful_single_key(positions[0]) if careful else _single_key(positions[0])
+    pick: Callable[[Row], Key] = itemgetter(*positions)
+    return _careful_key(pick) if careful else pick
+
+
+def _single_key(position: int) -> KeyFunction:
+    return lambda row: (row[position],)
+
+
+def _careful_single_key(position: int) -> KeyFunction:
+    return lambda row: (key_element(row[position]),)
+
+
+def _careful_key(pick: Callable[[Row], Key]) -> KeyFunction:
+    def key_of(row: Row) -> Key:
+        key = pick(row)
+        return key if _needs_no_care(map(type, key)) else tuple(map(key_element, key))
+
+    return key_of
+
+
+def _mixed_key(positions: tuple[int, ...], descending: tuple[bool, ...]) -> KeyFunction:
+    assert len(positions) == len(descending), "one direction for each column"
+    directions = tuple(zip(positions, descending, strict=True))
+    return lambda row: tuple([key_element(row[at], down) for at, down in directions])
+
+
+# --- from a key to its partition -----------------------------------------------------------------
+
+
+def stable_hash(key: Key) -> int:
+    """32 bits that depend on the key alone: the same in every process and every release."""
+    try:
+        return crc32(_encode(key))
+    except OverflowError:  # an integer past 64 bits; no column holds one, but a question may
+        return crc32(_encode(tuple(map(_narrow, key))))
+
+
+def partition_of(key: Key, partitions: int) -> int:
+    """The partition, from 0 to `partitions` - 1, that a key belongs to."""
+    return stable_hash(key) % partitions
+
+
+def _name_special(element: object) -> object:
+    """How elements that MessagePack does not know enter the hash. Never change this."""
+    if isinstance(element, Above):
+        return {"above": element.rank}
+    if isinstance(element, Label):
+        return str(element)
+    if isinstance(element, Interval):
+        return element.span
+    assert isinstance(element, Descending), f"{element!r} cannot be part of a key"
+    return {"descending": element.value}
+
+
+def _narrow(element: Any) -> Any:
+    if type(element) is tuple:
+        return tuple(map(_narrow, element))
+    if type(element) is Descending:
+        return Descending(_narrow(element.value))
+    if type(element) is Interval:
+        return str(element.span)
+    return str(element) if type(element) is int else element
+
+
+# Decimals, dates and timestamps need no exactness here, only a text of their own, so they may pass
+# as MessagePack writes them; rows and keys on disk go through `encoding` instead.
+_encode = msgspec.msgpack.Encoder(enc_hook=_name_special).encode

@@ -1,0 +1,147 @@
+"""Everything that a catalog can hold under a name.
+
+    Table          rows of its own
+    NamedQuery     CREATE VIEW: a query that stands for its rows ("view" is another word here)
+    Sequence       numbers that are handed out once each
+    Enumeration    a type with labels
+
+They share one name space, so a name means one thing wherever it is used; in PostgreSQL that is so
+because every table is also a type. All are frozen values with a plain form for the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from qserver.values.enumeration import Enumeration
+from qserver.values.schema import Table, check_name
+from qserver.values.types import BIGINT, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class NamedQuery:
+    """A view in the sense of SQL: `text` is its query, bound anew whenever it is used.
+
+    `columns` are its names and types as they were when it was made. `output` are the names that the
+    query itself gave them: should the query give more columns one day, because it says `*` and
+    a table has grown, the view still has those that it had, found by these names.
+    `uses` are the names of the relations that the query reads.
+    """
+
+    name: str
+    columns: tuple[tuple[str, SqlType], ...]
+    output: tuple[str, ...]
+    text: str
+    uses: tuple[str, ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "columns": [[name, sql_type.to_plain()] for name, sql_type in self.columns],
+            "output": list(self.output),
+            "text": self.text,
+            "uses": list(self.uses),
+            "comments": [list(pair) for pair in self.comments],
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> NamedQuery:
+        return NamedQuery(
+            plain["name"],
+            tuple((name, SqlType.from_plain(sql_type)) for name, sql_type in plain["columns"]),
+            tuple(plain["output"]),
+            plain["text"],
+            tuple(plain["uses"]),
+            tuple((what, text) for what, text in plain["comments"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """How a sequence counts. Where it has come to is no part of this: that is not transactional.
+
+    `id` names its state among those of all sequences. `owner` is the table and column that
+    it was made for and goes with.
+    """
+
+    id: int
+    name: str
+    start: int = 1
+    increment: int = 1
+    minimum: int = 1
+    maximum: int = 2**63 - 1
+    cycle: bool = False
+    cache: int = 1
+    type: SqlType = BIGINT
+    owner: tuple[str, str] | None = None
+    comments: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        assert self.increment != 0 and self.minimum <= self.start <= self.maximum
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "start": self.start,
+            "increment": self.increment,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "cycle": self.cycle,
+            "cache": self.cache,
+            "type": self.type.to_plain(),
+            "owner": None if self.owner is None else list(self.owner),
+            "comments": [list(pair) for pair in self.comments],
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Sequence:
+        owner = plain["owner"]
+        return Sequence(
+            plain["id"],
+            plain["name"],
+            plain["start"],
+            plain["increment"],
+            plain["minimum"],
+            plain["maximum"],
+            plain["cycle"],
+            plain["cache"],
+            SqlType.from_plain(plain["type"]),
+            None if owner is None else (owner[0], owner[1]),
+            tuple((what, text) for what, text in plain["comments"]),
+        )
+
+
+Definition: TypeAlias = Table | NamedQuery | Sequence | Enumeration
+
+_KINDS: dict[str, type[Definition]] = {
+    "table": Table,
+    "view": NamedQuery,
+    "sequence": Sequence,
+    "type": Enumeration,
+}
+
+
+def kind_of(definition: Definition) -> str:
+    """What people call it, and how DROP does: "table", "view", "sequence" or "type"."""
+    for kind, of_kind in _KINDS.items():
+        if type(definition) is of_kind:
+            return kind
+    raise AssertionError("a definition of no kind")
+
+
+def definition_to_plain(definition: Definition) -> list[Any]:
+    """A structure of lists, dicts, texts and numbers that says what it is."""
+    return [kind_of(definition), definition.to_plain()]
+
+
+def definition_from_plain(plain: Any) -> Definition:
+    kind, content = plain
+    return _KINDS[kind].from_plain(content)

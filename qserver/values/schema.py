@@ -1,0 +1,464 @@
+"""Definitions of tables, columns and indexes, and how a row becomes keys and index entries.
+
+A table's rows live in one tree under their primary key; each index is a tree of its own that leads
+to primary keys:
+
+    table           (7,)           ->  (7, 'ada', None)     key  ->  row
+    unique index    ('ada',)       ->  (7,)                 indexed  ->  primary key
+    other index     ('ada', 7)     ->  (7,)                 indexed + primary key  ->  primary key
+    NULL in it      (NULL_KEY, 7)  ->  (7,)                 also when unique: NULLs are distinct
+
+An entry belongs to a partition by its first `hashed` elements, which for an index are the indexed
+ones: all that could violate a unique key meet in one partition.
+
+A table without a primary key has a hidden last column `row_id`, which is its key. Definitions are
+frozen values; a changed table is another `Table`. What a definition needs at each row (key
+functions, admission of values) is compiled once, when it is made. `define_table` and `define_index`
+make definitions from names, as a statement has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Any, NoReturn
+
+from qserver.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateTable,
+    InvalidName,
+    InvalidTableDefinition,
+    NameTooLong,
+    NotNullViolation,
+    QserverError,
+    TooManyColumns,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from qserver.limits import COLUMNS_MAX, IDENTIFIER_BYTES_MAX, INDEX_COLUMNS_MAX
+from qserver.values.admission import Admitter, admitter
+from qserver.values.constraints import Check, ForeignKey
+from qserver.values.keys import Key, KeyFunction, Row, make_key
+from qserver.values.text_output import shown
+from qserver.values.types import BIGINT, CAREFUL_KINDS, SqlType, type_of_value
+
+ROW_ID = "row_id"
+
+EntryFunction = Callable[[Row], tuple[Key, Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; a hidden one is stored, but no statement can name it.
+
+    `default` and `generated` are source texts of expressions; a generated column is computed from
+    the others of its row and stored. `identity` is "always" or "by default": then `sequence`
+    is the name of the sequence that its values come from. A SERIAL column has that in its default.
+    """
+
+    name: str
+    type: SqlType
+    nullable: bool = True
+    hidden: bool = False
+    default: str | None = None
+    generated: str | None = None
+    identity: str | None = None
+    sequence: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    def to_plain(self) -> dict[str, Any]:
+        plain = {
+            "name": self.name,
+            "type": self.type.to_plain(),
+            "nullable": self.nullable,
+            "hidden": self.hidden,
+        }
+        rare = {name: getattr(self, name) for name in _RARE_IN_COLUMNS}
+        return plain | {name: value for name, value in rare.items() if value is not None}
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Column:
+        return Column(
+            plain["name"],
+            SqlType.from_plain(plain["type"]),
+            plain["nullable"],
+            plain["hidden"],
+            *map(plain.get, _RARE_IN_COLUMNS),
+        )
+
+
+_RARE_IN_COLUMNS = ("default", "generated", "identity", "sequence")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index over the columns at some positions of its table.
+
+    `constraint`: it stands for a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
+    duplicate of NULL, as is usual.
+    """
+
+    id: int
+    name: str
+    columns: tuple[int, ...]
+    unique: bool
+    descending: tuple[bool, ...] = ()
+    constraint: bool = False
+    nulls_distinct: bool = True
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+        assert self.columns, "an index has at least one column"
+        assert not self.descending or len(self.descending) == len(self.columns)
+        if len(self.columns) > INDEX_COLUMNS_MAX:
+            raise TooManyColumns(f"cannot use more than {INDEX_COLUMNS_MAX} columns in an index")
+        if not any(self.descending):  # one way to say "all ascending", so that equal means equal
+            object.__setattr__(self, "descending", ())
+
+    @property
+    def hashed(self) -> int:
+        """How many leading elements of an entry's key decide its partition."""
+        return len(self.columns)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "columns": list(self.columns),
+            "unique": self.unique,
+            "descending": list(self.descending),
+            "constraint": self.constraint,
+            "nulls_distinct": self.nulls_distinct,
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Index:
+        return Index(
+            plain["id"],
+            plain["name"],
+            tuple(plain["columns"]),
+            plain["unique"],
+            tuple(plain["descending"]),
+            plain["constraint"],
+            plain["nulls_distinct"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; equal to another when the definitions are equal.
+
+    `primary_key_name` is the constraint's, which keeps its name when the table is renamed; empty
+    if the key is a row id. `comments` go with what they are about: "" is the table itself,
+    "column a" and "constraint c" are parts of it. `referenced_by` are the tables whose foreign keys
+    lead here: who deletes from this table must know.
+    """
+
+    id: int
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    indexes: tuple[Index, ...] = ()
+    checks: tuple[Check, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    primary_key_name: str = ""
+    comments: tuple[tuple[str, str], ...] = ()
+    referenced_by: tuple[str, ...] = ()
+
+    key_of: KeyFunction = field(init=False, compare=False, repr=False)
+    """The key of a row."""
+    positions: dict[str, int] = field(init=False, compare=False, repr=False)
+    """Where the visible columns are, by name. Not to be changed."""
+    _admitters: tuple[Admitter, ...] = field(init=False, compare=False, repr=False)
+    _required: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    _entries: dict[int, EntryFunction] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_table(self)
+        if not self.primary_key_name and not self.has_row_id:
+            object.__setattr__(self, "primary_key_name", f"{self.name}_pkey")
+        compiled = {
+            "key_of": make_key(self.primary_key, _needs_care(self.columns, self.primary_key)),
+            "positions": {
+                column.name: at for at, column in enumerate(self.columns) if not column.hidden
+            },
+            "_admitters": tuple(admitter(column.type) for column in self.columns),
+            "_required": tuple(at for at, each in enumerate(self.columns) if not each.nullable),
+        }
+        for name, value in compiled.items():
+            object.__setattr__(self, name, value)
+        entries = {index.id: _entry_function(self, index) for index in self.indexes}
+        object.__setattr__(self, "_entries", entries)
+
+    @property
+    def hashed(self) -> int:
+        """How many leading elements of a row's key decide its partition: all of them."""
+        return len(self.primary_key)
+
+    @property
+    def has_row_id(self) -> bool:
+        """Is the key a hidden number that the database gives, for want of a primary key?"""
+        return self.columns[-1].hidden
+
+    def position(self, name: str) -> int:
+        """Where a visible column stands in a row."""
+        try:
+            return self.positions[name]
+        except KeyError:
+            message = f'column "{name}" of relation "{self.name}" does not exist'
+            raise UndefinedColumn(message, table=self.name, column=name) from None
+
+    def column(self, name: str) -> Column:
+        """The visible column of that name."""
+        return self.columns[self.position(name)]
+
+    def index(self, name: str) -> Index:
+        """The index of that name."""
+        for index in self.indexes:
+            if index.name == name:
+                return index
+        raise UndefinedObject(f'index "{name}" does not exist', table=self.name)
+
+    def with_index(self, index: Index) -> Table:
+        return replace(self, indexes=(*self.indexes, index))
+
+    def without_index(self, name: str) -> Table:
+        dropped = self.index(name)
+        return replace(self, indexes=tuple(each for each in self.indexes if each is not dropped))
+
+    def entry_function(self, index: Index) -> EntryFunction:
+        """The function from a row to its entry, `(key, primary key)`, in one of the indexes."""
+        return self._entries[index.id]
+
+    def entries(self, index: Index, row: Row) -> tuple[Key, Row]:
+        """The entry of a row in an index: its key there, and the primary key it leads to."""
+        return self._entries[index.id](row)
+
+    def row(self, values: Mapping[str, Any] | Sequence[Any]) -> Row:
+        """The row that is stored for the values of all columns, in order or by name.
+
+        By name, what is missing is NULL. Values are admitted, not cast.
+        """
+        if type(values) is not tuple and isinstance(values, Mapping):
+            values = self._in_order(values)
+        assert len(values) == len(self.columns), "a value for each column, hidden ones too"
+        try:
+            row = tuple(
+                [admit(value) for admit, value in zip(self._admitters, values, strict=True)]
+            )
+        except QserverError:
+            self._refuse(values)
+        for at in self._required:
+            if row[at] is None:
+                raise self._null_in(self.columns[at], row)
+        return row
+
+    def _in_order(self, values: Mapping[str, Any]) -> list[Any]:
+        row: list[Any] = [None] * len(self.columns)
+        for name, value in values.items():
+            hidden = name == ROW_ID and self.has_row_id and ROW_ID not in self.positions
+            row[-1 if hidden else self.position(name)] = value
+        return row
+
+    def _refuse(self, values: Sequence[Any]) -> NoReturn:
+        """Finds the value that was not admitted and says in which column."""
+        for column, admit, value in zip(self.columns, self._admitters, values, strict=True):
+            try:
+                admit(value)
+            except DatatypeMismatch:
+                message = (
+                    f'column "{column.name}" is of type {column.type}'
+                    f" but expression is of type {_name_type(value)}"
+                )
+                raise DatatypeMismatch(message, table=self.name, column=column.name) from None
+            except QserverError as error:
+                error.table, error.column = self.name, column.name
+                raise
+        raise AssertionError("a value was refused once and then admitted")
+
+    def _null_in(self, column: Column, row: Row) -> NotNullViolation:
+        message = (
+            f'null value in column "{column.name}" of relation "{self.name}"'
+            " violates not-null constraint"
+        )
+        detail = f"Failing row contains ({self.describe(row)})."
+        return NotNullViolation(message, detail=detail, table=self.name, column=column.name)
+
+    def describe(self, row: Row) -> str:
+        """The visible values of a row as error messages list them, long ones cut."""
+        texts = []
+        for column, value in zip(self.columns, row, strict=True):
+            if not column.hidden:
+                text = "null" if value is None else shown(value, column.type)
+                texts.append(text if len(text) <= 64 else text[:64] + "...")
+        return ", ".join(texts)
+
+    def to_plain(self) -> dict[str, Any]:
+        """A structure of lists, dicts, texts and numbers; `from_plain` makes the table again."""
+        return {
+            "id": self.id,
+            "name": self.name,
+            "columns": [column.to_plain() for column in self.columns],
+            "primary_key": list(self.primary_key),
+            "indexes": [index.to_plain() for index in self.indexes],
+            "checks": [check.to_plain() for check in self.checks],
+            "foreign_keys": [foreign_key.to_plain() for foreign_key in self.foreign_keys],
+            "primary_key_name": self.primary_key_name,
+            "comments": [list(pair) for pair in self.comments],
+            "referenced_by": list(self.referenced_by),
+        }
+
+    @staticmethod
+    def from_plain(plain: Mapping[str, Any]) -> Table:
+        return Table(
+            plain["id"],
+            plain["name"],
+            tuple(map(Column.from_plain, plain["columns"])),
+            tuple(plain["primary_key"]),
+            tuple(map(Index.from_plain, plain["indexes"])),
+            tuple(map(Check.from_plain, plain["checks"])),
+            tuple(map(ForeignKey.from_plain, plain["foreign_keys"])),
+            plain["primary_key_name"],
+            tuple((what, text) for what, text in plain["comments"]),
+            tuple(plain["referenced_by"]),
+        )
+
+
+def define_table(
+    id: int, name: str, columns: Sequence[Column], primary_key: Sequence[str] = ()
+) -> Table:
+    """A table from names: key columns become NOT NULL, and without a key there is a row id."""
+    key = tuple(_find(columns, column, of_table=None) for column in primary_key)
+    if not key:
+        columns = (*columns, Column(ROW_ID, BIGINT, nullable=False, hidden=True))
+        return Table(id, name, columns, (len(columns) - 1,))
+    defined = [
+        replace(column, nullable=False) if at in key else column
+        for at, column in enumerate(columns)
+    ]
+    return Table(id, name, tuple(defined), key)
+
+
+def define_index(
+    id: int,
+    name: str,
+    table: Table,
+    columns: Sequence[str],
+    unique: bool = False,
+    descending: Sequence[bool] = (),
+) -> Index:
+    """An index from names of the table's columns."""
+    positions = tuple(_find(table.columns, column, of_table=table.name) for column in columns)
+    return Index(id, name, positions, unique, tuple(descending))
+
+
+def check_name(name: str) -> None:
+    """A name has 1 to 63 bytes of UTF-8 without NUL."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise InvalidName(f"name {name!r} is not valid Unicode") from None
+    if size == 0:
+        raise InvalidName("zero-length delimited identifier")
+    if "\0" in name:
+        raise InvalidName(f"name {name!r} must not contain a zero character")
+    if size > IDENTIFIER_BYTES_MAX:
+        raise NameTooLong(f'identifier "{name}" is longer than {IDENTIFIER_BYTES_MAX} bytes')
+
+
+# --- what is compiled when a definition is made --------------------------------------------------
+
+
+def _entry_function(table: Table, index: Index) -> EntryFunction:
+    careful = _needs_care(table.columns, index.columns)
+    key_of = table.key_of
+    unique_key = make_key(index.columns, careful, index.descending)
+    if not any(index.descending):
+        longer = make_key(
+            (*index.columns, *table.primary_key),
+            careful or _needs_care(table.columns, table.primary_key),
+        )
+    else:
+        longer = _joined(unique_key, key_of)
+    if not index.unique:
+        return lambda row: (longer(row), key_of(row))
+
+    nullable = tuple(at for at in index.columns if table.columns[at].nullable)
+    if not nullable or not index.nulls_distinct:
+        return lambda row: (unique_key(row), key_of(row))
+    if len(nullable) == 1:
+        (at,) = nullable
+        return lambda row: ((longer if row[at] is None else unique_key)(row), key_of(row))
+    pick = itemgetter(*nullable)
+    return lambda row: ((longer if None in pick(row) else unique_key)(row), key_of(row))
+
+
+def _joined(first: KeyFunction, second: KeyFunction) -> KeyFunction:
+    return lambda row: first(row) + second(row)
+
+
+def _needs_care(columns: Sequence[Column], positions: Sequence[int]) -> bool:
+    return any(columns[at].nullable or columns[at].type.kind in CAREFUL_KINDS for at in positions)
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def _check_table(table: Table) -> None:
+    check_name(table.name)
+    visible = [column.name for column in table.columns if not column.hidden]
+    if len(visible) > COLUMNS_MAX:
+        raise TooManyColumns(f"tables can have at most {COLUMNS_MAX} columns", table=table.name)
+    for at, name in enumerate(visible):
+        if name in visible[:at]:
+            message = f'column "{name}" specified more than once'
+            raise DuplicateColumn(message, table=table.name, column=name)
+    assert not any(column.hidden for column in table.columns[:-1]), "only the last may be hidden"
+    _check_primary_key(table)
+    for at, index in enumerate(table.indexes):
+        _check_positions(table, index.columns)
+        earlier = table.indexes[:at]
+        if any(index.name == other.name for other in earlier):
+            raise DuplicateTable(f'relation "{index.name}" already exists', table=table.name)
+        assert all(index.id != other.id for other in earlier), "two indexes have one id"
+
+
+def _check_primary_key(table: Table) -> None:
+    key = table.primary_key
+    assert key, "a table without a primary key has a row id"
+    _check_positions(table, key)
+    if len(key) > INDEX_COLUMNS_MAX:
+        raise TooManyColumns(f"cannot use more than {INDEX_COLUMNS_MAX} columns in an index")
+    for place, at in enumerate(key):
+        column = table.columns[at]
+        if at in key[:place]:
+            message = f'column "{column.name}" appears twice in primary key constraint'
+            raise DuplicateColumn(message, table=table.name, column=column.name)
+        if column.nullable:
+            message = f'column "{column.name}" in primary key must be marked NOT NULL'
+            raise InvalidTableDefinition(message, table=table.name, column=column.name)
+
+
+def _check_positions(table: Table, positions: Sequence[int]) -> None:
+    assert all(0 <= at < len(table.columns) for at in positions), "a position past the last column"
+
+
+def _find(columns: Sequence[Column], name: str, of_table: str | None) -> int:
+    for at, column in enumerate(columns):
+        if column.name == name and not column.hidden:
+            return at
+    message = f'column "{name}" does not exist'
+    if of_table is None:
+        message = f'column "{name}" named in key does not exist'
+    raise UndefinedColumn(message, table=of_table, column=name)
+
+
+def _name_type(value: Any) -> str:
+    try:
+        return str(type_of_value(value))
+    except KeyError:
+        return type(value).__name__

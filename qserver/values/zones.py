@@ -1,0 +1,158 @@
+"""Time zones: by name (`Europe/Berlin`), abbreviation (`CEST`) or offset, as PostgreSQL knows them.
+
+    zone_named('Europe/Berlin')   rules from the tz database
+    zone_named('EST')             an offset that PostgreSQL's default list gives to the letters
+    zone_named('UTC+3'), ('+3')   POSIX, whose sign is upside down: three hours west of Greenwich
+
+The session's own zone is always UTC, so zones matter only where a statement names one.
+
+The rules come from the package `tzdata`, never from the system, so that one release of qserver
+gives one answer everywhere. They are part of the program like a module of Python: read once, when
+first asked for, and never again.
+
+A local time that a change of clocks skips or repeats is taken as standard time, which is always
+the smaller of the two offsets.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
+from functools import lru_cache
+from importlib.resources import files
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from qserver.errors import DatetimeFieldOverflow, InvalidParameterValue
+
+_SECONDS_BY_ABBREVIATION: Final = {
+    -39600: "nut",
+    -36000: "ckt hst taht",
+    -34200: "mart",
+    -32400: "akst gamt",
+    -28800: "akdt pst",
+    -25200: "mst pdt",
+    -21600: "cst galt mdt",
+    -18000: "act cdt cot easst east est pet",
+    -14400: "amt ast bot edt gyt vet",
+    -12600: "nft nst",
+    -10800: "adt arst art bra brt clst clt fkst fkt gft pmst pyst pyt uyt wgt",
+    -9000: "ndt",
+    -7200: "brst fnt pmdt uyst wgst",
+    -3600: "azot egt fnst",
+    0: "azost egst gmt uct ut utc wet z zulu",
+    3600: "bst cet met mez wat wetdst",
+    7200: "bdst cest cetdst eet ist mest mesz metdst sast",
+    10800: "eat eest eetdst fet idt msk volt",
+    12600: "irt",
+    14400: "amst azst azt gest get msd mut ret sct",
+    16200: "aft",
+    18000: "mawt must mvt pkt tft tjt tmt uzt yekt",
+    19800: "lkt",
+    20700: "npt",
+    21600: "almt bdt btt iot kgst kgt omsst omst pkst uzst xjt yekst",
+    23400: "mmt",
+    25200: "almst cxt davt ict krast krat novst novt wast",
+    28800: "awst bnt bort cct hkt irkst irkt myt pht sgt ulat wadt",
+    31500: "acwst",
+    32400: "awsst jayt jst kst pwt ulast wdt yakst yakt",
+    34200: "acst cast",
+    36000: "aest chut ddut kdt ligt mpt pgt trut vlast vlat yapt",
+    37800: "acdt acsst cadt lhst sadt",
+    39600: "aedt aesst kost lhdt magst magt pont vut",
+    43200: "anast anat fjt gilt mht nzst nzt petst pett tvt wakt wft",
+    45900: "chast",
+    46800: "fjst nzdt tkt tot",
+    49500: "chadt",
+    50400: "lint",
+}
+OFFSET_OF_ABBREVIATION: Final = {
+    name: timedelta(seconds=seconds)
+    for seconds, names in _SECONDS_BY_ABBREVIATION.items()
+    for name in names.split()
+}
+
+_POSIX: Final = re.compile(
+    r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})?([+-]?)(\d{1,3})(?::(\d\d?)(?::(\d\d?))?)?", re.ASCII
+)
+_POSIX_HOURS_MAX: Final = 167
+
+
+def zone_named(name: str) -> tzinfo:
+    """The zone of that name, in any case; an error if there is none."""
+    offset = OFFSET_OF_ABBREVIATION.get(name.lower())
+    if offset is not None:
+        return timezone(offset)
+    zone = find_zone(name) or _posix_zone(name)
+    if zone is None:
+        raise InvalidParameterValue(f'time zone "{name}" not recognized')
+    return zone
+
+
+@lru_cache(maxsize=1024)
+def find_zone(name: str) -> ZoneInfo | None:
+    """A zone of the tz database, by its name in any case."""
+    official = _official_names().get(name.lower())
+    if official is None:
+        return None
+    resource = files("tzdata").joinpath("zoneinfo", *official.split("/"))
+    with resource.open("rb") as data:
+        return ZoneInfo.from_file(data, key=official)
+
+
+@lru_cache(maxsize=1)
+def _official_names() -> dict[str, str]:
+    names = files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
+    return {name.lower(): name for name in names}
+
+
+def _posix_zone(name: str) -> tzinfo | None:
+    match = _POSIX.fullmatch(name)
+    if match is None:
+        return None
+    sign, hours, minutes, seconds = match.groups("0")
+    size = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+    if int(hours) > _POSIX_HOURS_MAX or size >= timedelta(days=1):
+        return None  # more than a day is possible in POSIX, but not for Python
+    return timezone(size if sign == "-" else -size)
+
+
+def to_utc(local: datetime, zone: tzinfo) -> datetime:
+    """The point in time at which the clocks of a zone show this."""
+    try:
+        return (local - _standard_offset(local, zone)).replace(tzinfo=UTC)
+    except OverflowError:
+        raise DatetimeFieldOverflow("timestamp out of range") from None
+
+
+def to_local(moment: datetime, zone: tzinfo) -> datetime:
+    """What the clocks of a zone show at a point in time."""
+    try:
+        return moment.astimezone(zone).replace(tzinfo=None, fold=0)
+    except OverflowError:
+        raise DatetimeFieldOverflow("timestamp out of range") from None
+
+
+def _standard_offset(local: datetime, zone: tzinfo) -> timedelta:
+    first = local.replace(tzinfo=zone, fold=0).utcoffset()
+    second = local.replace(tzinfo=zone, fold=1).utcoffset()
+    assert first is not None and second is not None, "every zone has an offset"
+    return min(first, second)
+
+
+def offset_text(offset: timedelta) -> str:
+    """`+02`, `-03:30`: an offset east of Greenwich as PostgreSQL prints it."""
+    seconds = round(offset.total_seconds())
+    minutes, second = divmod(abs(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    text = f"{'-' if seconds < 0 else '+'}{hour:02d}"
+    if minute or second:
+        text += f":{minute:02d}"
+    return f"{text}:{second:02d}" if second else text
+
+
+def offset_of(value: time) -> timedelta:
+    """The offset of a time with zone."""
+    offset = value.utcoffset()
+    assert offset is not None, "a time with zone has an offset"
+    return offset

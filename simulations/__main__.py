@@ -1,0 +1,176 @@
+"""Run simulations from the command line.
+
+    python -m simulations --seed 7                      one run, by whatever the seed stands for
+    python -m simulations --seed 7 --timeline 7.html    … and a picture of it
+    python -m simulations --seeds 1..1000               a campaign
+    python -m simulations --mutants                     would planted bugs be found?
+
+The exit code tells the kind of failure: 0 passed, 1 a planted bug survived, 2 wrong use, 3 an
+anomaly, 4 stuck, 5 the engine broke, 6 a campaign missed a point that it must reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from simulations.campaign import SEEDS_TO_REACH_ALL, ProgressBar, keep, run_campaign
+from simulations.faults import PROFILES
+from simulations.mutants import MUTANTS, hunt
+from simulations.run import Result, Verdict, plan_for, simulate
+from simulations.shrink import shrink
+from simulations.timeline import write_timeline
+from simulations.workloads import WORKLOADS
+
+MUTANT_SEEDS = range(1, 25)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.mutants:
+        return _hunt_mutants()
+    if options.seeds is not None:
+        for name in ("only", "transactions", "timeline"):
+            if getattr(options, name) is not None:
+                parser.error(f"--{name} goes with --seed, not with --seeds")
+        return _campaign(options)
+    return _single(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m simulations",
+        description="Run the engine in a false world where one seed decides everything.",
+        epilog=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--seed", type=_seed, metavar="N", help="one run")
+    what.add_argument("--seeds", type=_seeds, metavar="A..B", help="all runs from A to B")
+    what.add_argument("--mutants", action="store_true", help="hunt the planted bugs")
+    parser.add_argument("--workload", choices=sorted(WORKLOADS), help="instead of the seed's own")
+    parser.add_argument("--profile", choices=PROFILES, help="instead of the seed's own")
+    parser.add_argument("--only", type=_names, metavar="FAULTS", help="let only these strike")
+    parser.add_argument("--transactions", type=_positive, metavar="N", help="per client")
+    parser.add_argument("--timeline", type=Path, metavar="FILE", help="write a picture (HTML)")
+    parser.add_argument("--no-shrink", action="store_true", help="report a failure as it is")
+    parser.add_argument("--no-keep", action="store_true", help="do not add to seeds.txt")
+    parser.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N")
+    return parser
+
+
+def _single(options: argparse.Namespace) -> int:
+    plan = plan_for(options.seed, options.workload, options.profile)
+    if options.transactions is not None:
+        profile = replace(
+            plan.profile, transactions_per_client=options.transactions, shortened=True
+        )
+        plan = replace(plan, profile=profile)
+    if options.only is not None:
+        plan = replace(plan, only=options.only)
+    result = simulate(plan, keep_events=options.timeline is not None)
+    print(result)
+    if options.timeline is not None:
+        _draw(result, options.timeline)
+    if result.verdict is not Verdict.PASSED:
+        _explain(result, options)
+    return result.verdict.value
+
+
+def _campaign(options: argparse.Namespace) -> int:
+    plans = [plan_for(seed, options.workload, options.profile) for seed in options.seeds]
+    summary = run_campaign(plans, options.jobs, ProgressBar(len(plans)))
+    print(summary)
+    for result in summary.failures[1:]:
+        print(result)
+    if summary.failures:
+        first = summary.failures[0]
+        print(first)
+        _explain(first, options)
+        if not options.no_keep:
+            keep(summary.failures)
+        return first.verdict.value
+    whole = options.workload is None and options.profile is None
+    if whole and len(plans) >= SEEDS_TO_REACH_ALL and summary.missed:
+        print("never reached: " + "; ".join(summary.missed))
+        return Verdict.MISSED.value
+    return 0
+
+
+def _explain(result: Result, options: argparse.Namespace) -> None:
+    """What a developer needs next: the smallest case, a picture of it, and how to replay it."""
+    print(f"profile: {result.plan.profile}")
+    print(f"replay:  {result.plan.command}")
+    if not options.no_shrink:
+        result = shrink(result)
+        print(f"smaller: {len(result.struck)} faults, {result.transactions} transactions")
+        print(result)
+        print(f"replay:  {result.plan.command}")
+    if options.timeline is None:
+        result = simulate(result.plan, keep_events=True)
+        _draw(result, Path(f"timeline-seed-{result.plan.seed}.html"))
+
+
+def _draw(result: Result, path: Path) -> None:
+    plan = result.plan
+    facts = {
+        "seed": str(plan.seed),
+        "workload": plan.workload,
+        "profile": f"{plan.profile.name}, {plan.profile.shards} shards",
+        "result": result.verdict.name.lower(),
+        "transactions": str(result.transactions),
+        "faults": str(len(result.struck)),
+        "crashes": str(result.crashes),
+        "trace": result.digest[:16],
+        "replay": plan.command,
+    }
+    title = f"seed {plan.seed}, {plan.workload}, {plan.profile.name}"
+    write_timeline(path, result.events, title, facts, result.problems)
+    print(f"picture: {path}")
+
+
+def _hunt_mutants() -> int:
+    survivors = 0
+    for mutant in MUTANTS:
+        result, runs = hunt(mutant, MUTANT_SEEDS)
+        if result is None:
+            survivors += 1
+            print(f"SURVIVED  {mutant.name} after {runs} runs: {mutant.explanation}")
+        else:
+            print(f"caught    {mutant.name} in run {runs}: {result.problems[0][:90]}")
+    print(f"{len(MUTANTS) - survivors} of {len(MUTANTS)} planted bugs were caught")
+    return 1 if survivors else 0
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0 on, not {text!r}")
+    return int(text)
+
+
+def _seeds(text: str) -> range:
+    first, dots, last = text.partition("..")
+    if not dots:
+        last = first
+    if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+        raise argparse.ArgumentTypeError(f"seeds are written as 1..1000, not {text!r}")
+    return range(int(first), int(last) + 1)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a whole number from 1 on is needed, not {text!r}")
+    return int(text)
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset() if text == "none" else frozenset(text.split(","))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""A disk that may be slow, may fail to sync, and forgets or tears what was not synced.
+
+    append ─► written: in the cache, lost or torn by a crash ─► synced: there for ever
+
+It keeps the bytes of framed records, as a file would. After a crash some of the unsynced bytes may
+be there, cut anywhere; `read` drops a frame that is not whole at the end, which is what a real
+log does (SQLite's write-ahead log, by its own checksums). A failed sync leaves some
+whole records or none, and nobody is told which.
+
+The device outlives processes. Operations run one at a time in a task of the device's own: an actor
+that is killed in the middle of one does not stop it, just as a thread in a system call is not
+stopped; only a crash of the process is. So whoever reads after a kill waits for what is still
+being written, and can never be surprised by it later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from struct import Struct
+from typing import Any, Final
+from zlib import crc32
+
+import trio
+
+from qserver.errors import LogFailed
+from simulations.world import ACTOR, SimulatedWorld
+
+_HEADER: Final = Struct(">QII")  # version, length, checksum
+
+
+class Disk:
+    """The device. A process talks to it through a `DiskHandle` of its own."""
+
+    def __init__(self, world: SimulatedWorld, nursery: trio.Nursery) -> None:
+        self.world = world
+        self._nursery = nursery
+        self._synced = bytearray()
+        self._cache = bytearray()
+        self._records: list[tuple[int, bytes]] = []
+        self._busy = trio.Lock()
+
+    def connect(self) -> DiskHandle:
+        """A handle for a process that starts; what a crash left behind is read again."""
+        self._records = self._read_frames()
+        return DiskHandle(self)
+
+    def crash(self, handle: DiskHandle, *, lose_all: bool = False) -> None:
+        """The process is gone: of the unsynced bytes none, some or all are on the disk."""
+        handle.die()
+        world = self.world
+        if self._cache:
+            world.reach("the process crashed with unsynced records")
+            if not lose_all and world.faults.strikes("tail_kept"):
+                size = len(self._cache)
+                kept = world.delays.choice((size, world.delays.randrange(size + 1)))
+                world.record("fault", f"{kept} of {len(self._cache)} unsynced bytes survive")
+                self._synced += self._cache[:kept]
+        self._cache.clear()
+        self._busy = trio.Lock()
+
+    def _read_frames(self) -> list[tuple[int, bytes]]:
+        """All whole frames; what follows the last of them is cut off."""
+        records, position = [], 0
+        while position + _HEADER.size <= len(self._synced):
+            version, length, checksum = _HEADER.unpack_from(self._synced, position)
+            data = bytes(self._synced[position + _HEADER.size :][:length])
+            if len(data) < length or crc32(data) != checksum:
+                break
+            records.append((version, data))
+            position += _HEADER.size + length
+        if position < len(self._synced):
+            self.world.reach("a torn tail was cut")
+            self.world.record("recover", f"{len(self._synced) - position} torn bytes are cut")
+            del self._synced[position:]
+        if len(records) > len(self._records):
+            self.world.reach("unsynced records survived a crash")
+        return records
+
+    def perform(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
+        """Start an operation in the device's own task, after those before it."""
+        started = _Operation()
+        self._nursery.start_soon(started.run, self._busy, operation)
+        return started
+
+    async def write(self, handle: DiskHandle, records: Sequence[tuple[int, bytes]]) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        frames = b"".join(
+            _HEADER.pack(version, len(data), crc32(data)) + data for version, data in records
+        )
+        self._cache += frames
+        world.record("sync", f"{len(records)} records are written", actor="disk")
+        slow = world.faults.strikes("sync_slow")
+        if slow:
+            world.record("fault", "the sync is slow", actor="disk")
+        await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
+        if world.faults.strikes("sync_fails"):
+            self._fail_sync(records)
+        self._synced += self._cache
+        self._cache.clear()
+        self._records.extend(records)
+        if len(records) > 1:
+            world.reach("several rounds were synced as one group")
+        world.record("durable", f"version {records[-1][0]} is durable", actor="disk")
+
+    def _fail_sync(self, records: Sequence[tuple[int, bytes]]) -> None:
+        world = self.world
+        self._cache.clear()
+        kept = world.delays.randrange(len(records) + 1)
+        for version, data in records[:kept]:
+            self._synced += _HEADER.pack(version, len(data), crc32(data)) + data
+            self._records.append((version, data))
+        world.record("fault", f"the sync fails, {kept} records are there", actor="disk")
+        world.reach("a sync failed")
+        raise LogFailed("the sync failed")
+
+    async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        world = self.world
+        if world.faults.strikes("recovery_crashes"):
+            world.record("fault", "the process will crash while it recovers", actor="disk")
+            world.reach("the process crashed while it recovered")
+            world.crash_wanted.set()
+        await trio.sleep(world.delays.uniform(0.0, 0.01))
+        if world.faults.strikes("read_fails"):
+            world.record("fault", "reading the log fails", actor="disk")
+            world.reach("reading the log failed")
+            raise LogFailed("the log cannot be read")
+        return [record for record in self._records if record[0] > after][:most]
+
+    def __repr__(self) -> str:
+        return f"a disk with {len(self._records)} records, {len(self._cache)} bytes unsynced"
+
+
+class DiskHandle:
+    """The log of one process. After a crash it can do nothing any more."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._waiting: dict[int, _Operation] = {}
+        self.dead = False
+
+    async def append(self, records: Sequence[tuple[int, bytes]]) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.write(self, records))
+
+    async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        result: list[tuple[int, bytes]] = await self._perform(lambda: self._disk.read(after, most))
+        return result
+
+    async def _perform(self, operation: Callable[[], Awaitable[Any]]) -> Any:
+        if not self.dead:
+            started = self._disk.perform(operation)
+            self._waiting[id(started)] = started
+            try:
+                with trio.CancelScope(shield=True):
+                    await started.done.wait()
+            finally:
+                del self._waiting[id(started)]
+            if not self.dead:
+                return started.outcome()
+        return await trio.sleep_forever()  # the process is gone, and this task with it
+
+    def die(self) -> None:
+        self.dead = True
+        for operation in list(self._waiting.values()):
+            operation.abandon()
+
+
+class _Operation:
+    """Work of the device, and the place where its outcome is waited for."""
+
+    def __init__(self) -> None:
+        self.done = trio.Event()
+        self._scope = trio.CancelScope()
+        self._result: Any = None
+        self._error: LogFailed | None = None
+
+    async def run(self, busy: trio.Lock, operation: Callable[[], Awaitable[Any]]) -> None:
+        ACTOR.set("disk")
+        with self._scope:
+            async with busy:
+                try:
+                    self._result = await operation()
+                except LogFailed as error:
+                    self._error = error
+                self.done.set()
+
+    def abandon(self) -> None:
+        self._scope.cancel()
+        self.done.set()
+
+    def outcome(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result

@@ -1,0 +1,114 @@
+"""What may go wrong in a run, and how often.
+
+Every place where something could go wrong asks `strikes(kind)`. Each such question has a name,
+`kind:count`, and its answer depends on the seed and that name alone. So a fault can be taken out of
+a run without the others changing their mind, which is what shrinking needs.
+
+Three kinds of profile. `calm` has delays and nothing else. `swarm` switches each kind of fault on
+or off and chooses how often it strikes, by the seed: rare combinations get room. `storm` has
+everything on at once. Each finds what the others miss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Final
+from zlib import crc32
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How often things go wrong: probabilities by kind, and the shape of the run."""
+
+    name: str
+    shards: int = 3
+    clients: int = 5
+    transactions_per_client: int = 20
+    shortened: bool = False
+    """Whether somebody asked for fewer transactions than the seed would have."""
+    max_retries: int = 4
+    long_work: float = 0.3
+    """How likely a piece of work gives way while it runs."""
+    commits_waiting_most: int = 64
+    rounds_unsynced_most: int = 8
+    delay_seconds: float = 0.002
+    probabilities: dict[str, float] = field(default_factory=dict)
+
+
+KINDS: Final = {
+    "message_slow": 0.10,  # a message takes a hundred times as long as most
+    "actor_killed": 0.004,  # at one of its await points
+    "process_crash": 0.012,  # at one of anybody's await points
+    "sync_slow": 0.15,
+    "sync_fails": 0.02,
+    "read_fails": 0.10,  # when the log is read to recover
+    "recovery_crashes": 0.03,  # the process, while it reads the log
+    "tail_kept": 0.5,  # on a crash: some unsynced bytes are on the disk all the same
+    "clock_jumps": 0.02,  # the wall clock, back or forth
+    "client_pauses": 0.05,
+}
+"""Each kind of fault with how often it strikes in a storm, where it has a chance to."""
+
+PROFILES: Final = ("calm", "swarm", "storm")
+
+
+def make_profile(name: str, seed: int) -> Profile:
+    """The profile of that name for a seed."""
+    chance = Random(f"profile {name} {seed}")
+    shape = Profile(
+        name,
+        shards=chance.choice((1, 2, 3, 4, 4, 5)),
+        clients=chance.choice((2, 4, 6, 8)),
+        transactions_per_client=chance.choice((10, 16, 24)),
+        max_retries=chance.choice((1, 1, 2, 4)),
+        long_work=chance.choice((0.0, 0.2, 0.5, 0.9)),
+        commits_waiting_most=chance.choice((3, 64, 64)),
+        rounds_unsynced_most=chance.choice((1, 2, 8)),
+        delay_seconds=chance.choice((0.0001, 0.001, 0.005)),
+    )
+    if name == "calm":
+        return shape
+    if name == "storm":
+        return replace(shape, probabilities=dict(KINDS))
+    assert name == "swarm", f"there is no profile {name}"
+    return replace(
+        shape,
+        probabilities={
+            kind: probability * chance.choice((0.3, 1.0, 3.0))
+            for kind, probability in KINDS.items()
+            if chance.random() < 0.5
+        },
+    )
+
+
+class Faults:
+    """Decides what strikes, remembers what struck, and can be told to let only some."""
+
+    def __init__(
+        self,
+        seed: int,
+        probabilities: dict[str, float],
+        only: frozenset[str] | None = None,
+    ) -> None:
+        self._seed = seed
+        self._probabilities = probabilities
+        self._only = only
+        self._counts: dict[str, int] = {}
+        self.struck: list[str] = []
+        self.on = False
+
+    def strikes(self, kind: str) -> bool:
+        """Does a fault of this kind strike here and now?"""
+        assert kind in KINDS, f"there is no fault {kind}"
+        probability = self._probabilities.get(kind, 0.0)
+        if not self.on or probability == 0.0:
+            return False
+        count = self._counts[kind] = self._counts.get(kind, 0) + 1
+        name = f"{kind}:{count}"
+        if crc32(f"{self._seed} {name}".encode()) >= probability * 2**32:
+            return False
+        if self._only is not None and name not in self._only:
+            return False
+        self.struck.append(name)
+        return True

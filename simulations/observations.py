@@ -1,0 +1,118 @@
+"""What the simulation sees in the messages that pass: words for the trace, and points reached.
+
+A run proves little if nothing interesting happened in it. `SOMETIMES` lists what must have happened
+at least once in a campaign of runs; a campaign that misses one has failed, however green it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from simulations.world import SimulatedWorld
+
+REQUEST: Final[ContextVar[str]] = ContextVar("request", default="")
+"""The client's request that the current task works for, as the trace names it."""
+
+SOMETIMES: Final = (
+    "a transaction touched several shards",
+    "a round held several transactions",
+    "a shard refused a stale read",
+    "a shard refused what overlaps an accepted transaction",
+    "a shard refused what overlaps an undecided transaction",
+    "a wide transaction was aborted after a shard had said yes",
+    "a conflict was run again at the coordinator",
+    "a conflict went back to the gateway",
+    "a transaction had a turn of its own",
+    "a definition changed under a transaction",
+    "a mailbox was full",
+    "a sender waited for room",
+    "several rounds were synced as one group",
+    "coordinator killed",
+    "shard killed",
+    "log killed",
+    "the process crashed",
+    "the process crashed between prepare and decision",
+    "the process crashed with unsynced records",
+    "the process crashed while it recovered",
+    "unsynced records survived a crash",
+    "a torn tail was cut",
+    "a sync failed",
+    "reading the log failed",
+    "the wall clock jumped",
+    "an outcome was unknown",
+    "an unknown outcome had been applied",
+)
+
+
+def describe(world: SimulatedWorld, message: Any) -> str:
+    """A message as a short sentence for the trace."""
+    kind = type(message).__name__
+    if kind == "Commit":
+        name = world.requests[message.reply] = REQUEST.get()
+        return f"commit {name}: {message.transaction!r}"
+    if kind == "Append":
+        names = [world.requests.get(reply, "a turn") for reply, _ in message.answers]
+        return f"append version {message.view.version} for {', '.join(names)}"
+    if kind == "Turn":
+        return f"{REQUEST.get()} asks for a turn"
+    return _DESCRIPTIONS[kind](message)
+
+
+def observe(world: SimulatedWorld, message: Any) -> None:
+    """Note what a message tells about the run."""
+    kind = type(message).__name__
+    if kind == "Prepare":
+        world.undecided = any(not part.alone for part in message.parts)
+        if world.undecided:
+            world.reach("a transaction touched several shards")
+        if len(message.parts) > 1:
+            world.reach("a round held several transactions")
+    elif kind == "Voted":
+        _observe_votes(world, message)
+    elif kind == "Decide":
+        world.undecided = False
+        if not message.commits:
+            world.reach("a wide transaction was aborted after a shard had said yes")
+    elif kind == "Turn":
+        world.reach("a transaction had a turn of its own")
+    elif kind == "Commit":
+        read, newest = message.transaction.view.catalog, world.newest_catalog
+        if newest is not None and read.tables != newest.tables:
+            world.reach("a definition changed under a transaction")
+    elif kind == "Append":
+        world.newest_catalog = message.view.catalog
+        world.record("publish", f"version {message.view.version} is published")
+        if any(getattr(answer, "again", False) for _, answer in message.answers):
+            world.reach("a conflict was run again at the coordinator")
+
+
+def _observe_votes(world: SimulatedWorld, message: Any) -> None:
+    reasons = [conflict.reason for conflict in message.conflicts if conflict is not None]
+    for reason in reasons:
+        world.record("conflict", reason)
+        if "has changed" in reason:
+            world.reach("a shard refused a stale read")
+        elif "undecided" in reason:
+            world.reach("a shard refused what overlaps an undecided transaction")
+        else:
+            world.reach("a shard refused what overlaps an accepted transaction")
+
+
+def _describe_voted(message: Any) -> str:
+    refused = sum(conflict is not None for conflict in message.conflicts)
+    installed = "" if message.partition is None else ", installed"
+    return f"voted on {len(message.conflicts)}, refused {refused}{installed}"
+
+
+_DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
+    "Prepare": lambda message: (
+        f"prepare {len(message.parts)} parts,"
+        f" {sum(not part.alone for part in message.parts)} undecided"
+    ),
+    "Voted": _describe_voted,
+    "Decide": lambda message: f"decide: {len(message.commits)} commit",
+    "Installed": lambda message: "installed",
+}

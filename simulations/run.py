@@ -1,0 +1,240 @@
+"""One run: a seed, a workload and a profile in; a verdict and a trace out.
+
+set up ─► chaos: clients work while faults strike ─► heal: faults cease, everybody must finish
+    ─► power cycle that loses every unsynced byte ─► audit ─► nothing left over ─► checkers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+import trio
+
+from qserver.engine.database import DatabaseStatistics
+from simulations.checkers.versions import version_regressions
+from simulations.determinism import Exhausted, run_repeatably
+from simulations.disk import Disk
+from simulations.faults import PROFILES, Faults, Profile, make_profile
+from simulations.service import Service
+from simulations.trace import Event, Trace
+from simulations.workloads import WORKLOADS, Workload
+from simulations.world import ACTOR, SimulatedWorld
+
+CHAOS_SECONDS: Final = 20.0
+HEALING_SECONDS: Final = 60.0
+STEPS_MAX: Final = 2_000_000
+
+
+class Verdict(Enum):
+    """How a run ended; the value is the exit code of a program that ran it."""
+
+    PASSED = 0
+    ANOMALY = 3
+    """What clients saw, or what is there at the end, is wrong."""
+    STUCK = 4
+    """Faults had ceased, and still something did not end."""
+    BROKEN = 5
+    """The engine failed in a way that no injected fault explains."""
+    MISSED = 6
+    """A campaign never reached a point that it must sometimes reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that decides a run."""
+
+    seed: int
+    workload: str
+    profile: Profile
+    only: frozenset[str] | None = None
+    """The faults that may strike, by name; None for all."""
+
+    @property
+    def command(self) -> str:
+        command = (
+            f"python -m simulations --seed {self.seed}"
+            f" --workload {self.workload} --profile {self.profile.name}"
+        )
+        if self.profile.shortened:
+            command += f" --transactions {self.profile.transactions_per_client}"
+        if self.only is not None:
+            command += f" --only {','.join(sorted(self.only)) or 'none'}"
+        return command
+
+
+@dataclass(slots=True)
+class Result:
+    plan: Plan
+    verdict: Verdict
+    problems: list[str]
+    digest: str
+    struck: list[str]
+    reached: dict[str, int]
+    transactions: int
+    crashes: int
+    events: list[Event] = field(repr=False, default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [
+            f"seed {self.plan.seed} {self.plan.workload} {self.plan.profile.name}:"
+            f" {self.verdict.name.lower()}, {self.transactions} transactions,"
+            f" {len(self.struck)} faults, {self.crashes} crashes, trace {self.digest[:16]}"
+        ]
+        lines += [f"  {problem}" for problem in self.problems]
+        return "\n".join(lines)
+
+
+def plan_for(seed: int, workload: str | None = None, profile: str | None = None) -> Plan:
+    """The run that a seed stands for, where nothing else is said."""
+    names = list(WORKLOADS)
+    workload = workload or names[seed % len(names)]
+    # One run in ten is calm; of the others half are swarms and half are storms.
+    profile = profile or ("calm" if seed // len(names) % 10 == 9 else PROFILES[1 + seed // 7 % 2])
+    return Plan(seed, workload, make_profile(profile, seed))
+
+
+def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
+    """Run a plan. The same plan gives the same trace."""
+    trace = Trace(keep_events=keep_events)
+    faults = Faults(plan.seed, plan.profile.probabilities, plan.only)
+    world = SimulatedWorld(plan.seed, plan.profile, faults, trace)
+    workload = WORKLOADS[plan.workload](plan.seed, plan.profile)
+    run = _Run(world, workload)
+    verdict = Verdict.PASSED
+    try:
+        run_repeatably(
+            plan.seed,
+            run.main,
+            virtual_seconds_max=CHAOS_SECONDS + 3 * HEALING_SECONDS,
+            steps_max=STEPS_MAX,
+        )
+    except Exhausted as error:
+        verdict = Verdict.STUCK
+        run.problems.append(str(error))
+    except Exception as error:
+        verdict = Verdict.BROKEN
+        run.problems += _leaves(error)
+    if run.stuck:
+        verdict = Verdict.STUCK
+    elif world.unexpected:
+        verdict = Verdict.BROKEN
+    problems = run.problems + world.unexpected + workload.problems
+    for problem in problems:
+        trace.record(run.ended, "world", "anomaly", problem)
+    if problems and verdict is Verdict.PASSED:
+        verdict = Verdict.ANOMALY
+    return Result(
+        plan,
+        verdict,
+        problems,
+        trace.digest(),
+        faults.struck,
+        world.reached,
+        run.transactions,
+        run.crashes,
+        trace.events,
+    )
+
+
+class _Run:
+    """The phases of one run, in a world."""
+
+    def __init__(self, world: SimulatedWorld, workload: Workload) -> None:
+        self.world = world
+        self.workload = workload
+        self.problems: list[str] = []
+        self.stuck = False
+        self.transactions = 0
+        self.crashes = 0
+        self.ended = 0.0
+        self._clients_left = 0
+        self._clients_finished = trio.Event()
+
+    async def main(self) -> None:
+        async with trio.open_nursery() as nursery:
+            disk = Disk(self.world, nursery)
+            service = Service(self.world, disk)
+            nursery.start_soon(service.run)
+            await self.workload.setup(service)
+            await self._chaos_and_healing(service)
+            self.crashes = service.crashes
+            if not self.stuck:
+                await self._audit(service)
+            self.transactions = len(service.history.attempts)
+            self.ended = trio.current_time()
+            nursery.cancel_scope.cancel()
+
+    async def _chaos_and_healing(self, service: Service) -> None:
+        profile = self.world.profile
+        self.world.faults.on = True
+        with trio.move_on_after(CHAOS_SECONDS + HEALING_SECONDS) as scope:
+            async with trio.open_nursery() as clients:
+                clients.start_soon(self._heal_after_chaos)
+                for number in range(profile.clients):
+                    self._clients_left += 1
+                    clients.start_soon(self._client, service, number)
+        if scope.cancelled_caught:
+            self.stuck = True
+            self.problems.append(
+                f"{self._clients_left} clients had not finished"
+                f" {HEALING_SECONDS:.0f} s after the last fault"
+            )
+
+    async def _heal_after_chaos(self) -> None:
+        """Faults cease when the time is over, or as soon as all clients have finished."""
+        with trio.move_on_after(CHAOS_SECONDS):
+            await self._clients_finished.wait()
+        self.world.faults.on = False
+        self.world.record("heal", "faults cease")
+
+    async def _client(self, service: Service, number: int) -> None:
+        ACTOR.set(f"client {number}")
+        per_client = self.world.profile.transactions_per_client
+        await self.workload.client(service, 1 + number * per_client)
+        self._clients_left -= 1
+        if not self._clients_left:
+            self._clients_finished.set()
+
+    async def _audit(self, service: Service) -> None:
+        """What is there after everything unsynced is lost, and is anything left over?"""
+        self.world.faults.on = False
+        service.crash(lose_all=True)
+        self.world.record("check", "power cycle and audit")
+        with trio.move_on_after(HEALING_SECONDS) as scope:
+            await self.workload.check(service)
+            self.problems += map(str, version_regressions(service.history.attempts))
+            statistics = await service.statistics()
+            self.problems += leftovers(statistics)
+        if scope.cancelled_caught:
+            self.stuck = True
+            self.problems.append("the audit did not end")
+
+
+def leftovers(statistics: DatabaseStatistics) -> list[str]:
+    """What a database at rest must not have."""
+    incarnation = statistics.incarnation
+    if incarnation is None:
+        return [f"the database is {statistics.state}"]
+    problems = []
+    if incarnation.unanswered:
+        problems.append(f"{incarnation.unanswered} commits were never answered")
+    for shard in incarnation.shards:
+        if shard.undecided:
+            problems.append(f"shard {shard.shard} has {shard.undecided} undecided transactions")
+    for mailbox in incarnation.mailboxes:
+        if mailbox.waiting or mailbox.waiting_most > mailbox.capacity:
+            problems.append(f"{mailbox} is not empty or was overfull")
+    if incarnation.published.newest != incarnation.published.durable:
+        problems.append(f"what is published is not durable: {incarnation.published}")
+    return problems
+
+
+def _leaves(errors: BaseExceptionGroup[Any] | BaseException) -> Iterable[str]:
+    if isinstance(errors, BaseExceptionGroup):
+        for error in errors.exceptions:
+            yield from _leaves(error)
+    else:
+        yield repr(errors)

@@ -1,0 +1,171 @@
+"""The simulated service: a process that crashes and starts again, and the clients' way to it.
+
+    client ── transact, read ──► service ──► the process that runs now ──► Database on a DiskHandle
+                                    │
+                                    └── crash: handles die first, then all tasks of the process
+
+A client of a crashed process learns nothing: its request ends in ConnectionLost, and its outcome is
+unknown. Everything else is exactly what the engine answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any, TypeAlias
+
+import trio
+
+from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.gateway import Outcome
+from qserver.engine.messages import Work
+from qserver.errors import Applied, QserverError, SerializationFailure
+from simulations.disk import Disk, DiskHandle
+from simulations.history import History, Operation, Status
+from simulations.observations import REQUEST
+from simulations.world import ACTOR, SimulatedWorld
+
+Operations: TypeAlias = tuple[Operation, ...]
+Seen: TypeAlias = Callable[[Any], Operations]
+
+
+def nothing(result: Any) -> Operations:
+    return ()
+
+
+class ConnectionLost(QserverError):
+    """The process crashed while it was asked."""
+
+    code = "08006"
+    name = "connection_failure"
+    applied = Applied.UNKNOWN
+
+
+class Service:
+    def __init__(self, world: SimulatedWorld, disk: Disk) -> None:
+        self.world = world
+        self.disk = disk
+        self.history = History()
+        self.crashes = 0
+        self._requests: dict[int, trio.CancelScope] = {}
+        self._other_numbers = count(1_000_000)
+        self._process: trio.CancelScope | None = None
+        self._handle: DiskHandle | None = None
+        self._database: Database | None = None
+        self._up = trio.Event()
+
+    async def run(self) -> None:
+        """Processes, one after the other; each until it crashes."""
+        while True:
+            self._handle = self.disk.connect()
+            self._database = Database(self._handle, self.world, shards=self.world.profile.shards)
+            with trio.CancelScope() as self._process:
+                self._up.set()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._database.run)
+                    nursery.start_soon(self._crash_when_wanted)
+            await trio.sleep(self.world.delays.uniform(0.0, 0.05))
+
+    async def _crash_when_wanted(self) -> None:
+        await self.world.crash_wanted.wait()
+        self.crash()
+        await trio.sleep_forever()
+
+    def crash(self, *, lose_all: bool = False) -> None:
+        """The process is gone, now; what it had not synced may be, too."""
+        world = self.world
+        assert self._handle is not None and self._process is not None
+        self.crashes += 1
+        world.crash_wanted = trio.Event()
+        world.record("crash", "the process crashes", actor="world")
+        world.reach("the process crashed")
+        if world.undecided:
+            world.reach("the process crashed between prepare and decision")
+        world.undecided = False
+        self.disk.crash(self._handle, lose_all=lose_all)
+        self._up = trio.Event()
+        self._process.cancel()
+        for request in list(self._requests.values()):
+            request.cancel()
+
+    async def transact(
+        self, work: Work, intended: Operations = (), seen: Seen = nothing, **options: Any
+    ) -> Outcome:
+        """Run work; `intended` is what it would write, `seen` tells what its result shows."""
+        options.setdefault("max_retries", self.world.profile.max_retries)
+        return await self._noted(
+            lambda database: database.transact(work, **options), intended, seen
+        )
+
+    async def read(self, work: Work, seen: Seen = nothing) -> Outcome:
+        return await self._noted(lambda database: database.read(work), (), seen)
+
+    async def take_numbers(self, sequence: int, count: int) -> range:
+        return await self._request(  # type: ignore[no-any-return]
+            lambda database: database.sequences.take(sequence, count), self._next_number()
+        )
+
+    async def _noted(
+        self, send: Callable[[Database], Awaitable[Any]], intended: Operations, seen: Seen
+    ) -> Outcome:
+        """Ask, and note in the history what was asked and what came of it."""
+        number = self.history.begin(ACTOR.get(), intended)
+        try:
+            outcome: Outcome = await self._request(send, number)
+        except QserverError as error:
+            unknown = error.applied is Applied.UNKNOWN
+            status = Status.UNKNOWN if unknown else Status.FAILED
+            self.history.end(number, status, intended)
+            raise
+        self.history.end(number, Status.OK, seen(outcome.result), outcome.version)
+        return outcome
+
+    async def _request(self, send: Callable[[Database], Awaitable[Any]], number: int) -> Any:
+        """Ask the process that runs now."""
+        world = self.world
+        await self._up.wait()
+        database = self._database
+        assert database is not None
+        REQUEST.set(f"T{number}")
+        world.record("begin", f"T{number} begins")
+        with trio.CancelScope() as scope:
+            self._requests[number] = scope
+            try:
+                outcome = await send(database)
+            except QserverError as error:
+                self._record_error(number, error)
+                raise
+            finally:
+                del self._requests[number]
+        if scope.cancelled_caught:
+            world.record("unknown", f"T{number} lost its connection")
+            world.reach("an outcome was unknown")
+            raise ConnectionLost("the process crashed")
+        if isinstance(outcome, Outcome):
+            if outcome.retries > 1:
+                world.reach("a conflict went back to the gateway")
+            world.record(
+                "commit", f"T{number} ends at version {outcome.version}, {outcome.retries} retries"
+            )
+        return outcome
+
+    def _record_error(self, number: int, error: QserverError) -> None:
+        world = self.world
+        if error.applied is Applied.UNKNOWN:
+            world.record("unknown", f"T{number}: {error}")
+            world.reach("an outcome was unknown")
+        else:
+            kind = "conflict" if isinstance(error, SerializationFailure) else "fail"
+            world.record(kind, f"T{number}: {error}")
+
+    def _next_number(self) -> int:
+        """For requests that are no transactions, apart from the history's own numbers."""
+        return next(self._other_numbers)
+
+    async def statistics(self) -> DatabaseStatistics:
+        await self._up.wait()
+        assert self._database is not None
+        return self._database.statistics()
+
+    def __repr__(self) -> str:
+        return f"the service of {ACTOR.get()}, {self.crashes} crashes"

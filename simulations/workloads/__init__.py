@@ -1,0 +1,39 @@
+"""The workloads: each is set up, started by several clients at once, and checked.
+
+A workload has an invariant that any isolation, atomicity or durability bug is likely to break, and
+clients that look at it while they work. Add one by writing a class and naming it here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from simulations.workloads.bank import Bank
+from simulations.workloads.definitions import Definitions
+from simulations.workloads.hot_key import HotKey
+from simulations.workloads.list_append import ListAppend
+from simulations.workloads.numbers import Numbers
+from simulations.workloads.range_sums import RangeSums
+from simulations.workloads.registers import Registers
+from simulations.workloads.ring import Ring
+from simulations.workloads.unique_keys import UniqueKeys
+from simulations.workloads.workload import Workload
+from simulations.workloads.write_skew import WriteSkew
+
+WORKLOADS: Final[dict[str, type[Workload]]] = {
+    workload.name: workload
+    for workload in (
+        ListAppend,
+        Bank,
+        Ring,
+        WriteSkew,
+        UniqueKeys,
+        RangeSums,
+        HotKey,
+        Registers,
+        Numbers,
+        Definitions,
+    )
+}
+
+__all__ = ["WORKLOADS", "Workload"]

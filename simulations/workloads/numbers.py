@@ -1,0 +1,55 @@
+"""Numbers: sequences may skip numbers, and never give one out twice, crash or no crash.
+
+Each number that is taken also becomes the key of a row, so that a number given out twice is seen
+even if the first taker never heard of it.
+"""
+
+from __future__ import annotations
+
+from qserver.errors import Applied, QserverError, UniqueViolation
+from qserver.storage.transaction import Transaction
+from simulations.service import Service
+from simulations.workloads.workload import Workload, create_table
+
+SEQUENCES = 2
+
+
+class Numbers(Workload):
+    name = "numbers"
+
+    async def setup(self, service: Service) -> None:
+        self.given: dict[tuple[int, int], int] = {}
+        await service.transact(
+            lambda transaction: create_table(transaction, "taken", "id", "taker")
+        )
+
+    async def transaction(self, service: Service, number: int) -> None:
+        sequence = self.chance.randrange(SEQUENCES)
+        count = self.chance.choice((1, 1, 3, 200))
+        try:
+            taken = await service.take_numbers(sequence, count)
+        except QserverError as error:
+            assert error.applied is Applied.UNKNOWN or error.retryable, error
+            return
+        for each in taken:
+            other = self.given.setdefault((sequence, each), number)
+            self.expect(other == number, f"{each} was given to {other} and to {number}")
+        if count == 1:
+            await self._use(service, sequence, taken[0], number)
+
+    async def _use(self, service: Service, sequence: int, taken: int, number: int) -> None:
+        def work(transaction: Transaction) -> None:
+            key = taken * SEQUENCES + sequence
+            transaction.insert(transaction.table("taken"), (key, number))
+
+        try:
+            await service.transact(work)
+            self.book.note(number, None)
+        except UniqueViolation:
+            self.problems.append(f"number {taken} of sequence {sequence} was used before")
+        except QserverError as error:
+            self.book.note(number, error)
+
+    async def check(self, service: Service) -> None:
+        rows = await service.read(lambda transaction: transaction.rows(transaction.table("taken")))
+        self.problems += self.book.compare([taker for _, taker in rows.result], service)

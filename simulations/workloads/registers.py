@@ -1,0 +1,59 @@
+"""Registers: blind writes to several keys at once, which readers must see whole.
+
+Nothing is read before it is written, so nothing is validated; what holds the keys together is
+the order of commits alone. All registers always hold the same value, and what readers see
+must agree with the version that they were told.
+"""
+
+from __future__ import annotations
+
+from qserver.storage.transaction import Transaction
+from simulations.checkers.registers import check_versions
+from simulations.history import Get, Operation, Write
+from simulations.service import Service
+from simulations.workloads.workload import Workload, create_table
+
+KEYS = 4
+
+
+class Registers(Workload):
+    name = "registers"
+
+    async def setup(self, service: Service) -> None:
+        def work(transaction: Transaction) -> None:
+            registers = create_table(transaction, "registers", "id", "value")
+            for key in range(KEYS):
+                transaction.put(registers, (key, 0))
+
+        intended = tuple(Write(key, 0) for key in range(KEYS))
+        await service.transact(work, intended, lambda _: intended)
+
+    async def transaction(self, service: Service, number: int) -> None:
+        if self.chance.random() < 0.4:
+            values = await self.look(service, everything, seen=as_gets)
+            if values is not None:
+                self._judge(values)
+            return
+
+        def work(transaction: Transaction) -> None:
+            registers = transaction.table("registers")
+            for key in range(KEYS):
+                transaction.put(registers, (key, number))
+
+        intended = tuple(Write(key, number) for key in range(KEYS))
+        await self.attempt(service, work, intended=intended, seen=lambda _: intended)
+
+    async def check(self, service: Service) -> None:
+        self._judge((await service.read(everything, as_gets)).result)
+        self.problems += map(str, check_versions(service.history.attempts))
+
+    def _judge(self, values: tuple[int, ...]) -> None:
+        self.expect(len(set(values)) == 1, f"the registers differ: {values}")
+
+
+def everything(transaction: Transaction) -> tuple[int, ...]:
+    return tuple(value for _, value in transaction.rows(transaction.table("registers")))
+
+
+def as_gets(values: tuple[int, ...]) -> tuple[Operation, ...]:
+    return tuple(Get(key, value) for key, value in enumerate(values))

@@ -1,0 +1,119 @@
+"""The false world: the engine's `World`, with every choice made from one seed.
+
+Messages inside one database are ordered and never lost, in production and here; so they are
+delayed, each by its own random time, and never dropped, doubled or overtaken. The randomness of
+a run lies in these delays and in the disk, far more than in the order of the scheduler.
+
+An actor dies at an await point: there `stand_at_await_point` cancels the scope that it runs in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from random import Random
+from typing import Final
+
+import trio
+
+from qserver.engine.incarnation import ActorDied
+from qserver.errors import LogFailed
+from qserver.storage.catalog import Catalog
+from simulations.channels import DelayedMailbox
+from simulations.faults import Faults, Profile
+from simulations.trace import Trace
+
+ACTOR: Final[ContextVar[str]] = ContextVar("actor", default="world")
+"""Who runs: the swimlane of the current task."""
+
+FIRST_MOMENT: Final = 1_700_000_000.0
+"""The wall clock when a run begins."""
+
+
+class SimulatedWorld:
+    """Clock, chance, channels and actors of one run, shared by all its processes."""
+
+    def __init__(self, seed: int, profile: Profile, faults: Faults, trace: Trace) -> None:
+        self.profile = profile
+        self.faults = faults
+        self.trace = trace
+        self.chance = Random(f"engine {seed}")
+        self.delays = Random(f"delays {seed}")
+        self.reached: dict[str, int] = {}
+        self.unexpected: list[str] = []
+        self.crash_wanted = trio.Event()
+        self.undecided = False
+        """A shard holds prepared parts that nobody has decided yet."""
+        self.newest_catalog: Catalog | None = None
+        self.requests: dict[object, str] = {}
+        """The name of a client's request by the reply that it waits for."""
+        self._clock_error = 0.0
+        self._messages = 0
+        self._actors: dict[str, trio.CancelScope] = {}
+
+    # --- what the engine asks for ---
+
+    def now(self) -> float:
+        if self.faults.strikes("clock_jumps"):
+            self._clock_error = self.delays.uniform(-30.0, 30.0)
+            self.record("fault", f"the wall clock is off by {self._clock_error:+.1f} s")
+            self.reach("the wall clock jumped")
+        return FIRST_MOMENT + trio.current_time() + self._clock_error
+
+    def mailbox(self, name: str, capacity: int) -> DelayedMailbox:
+        most = {
+            "coordinator": self.profile.commits_waiting_most,
+            "log": self.profile.rounds_unsynced_most,
+        }
+        return DelayedMailbox(self, name, min(capacity, most.get(name, capacity)))
+
+    async def act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        ACTOR.set(name)
+        self.record("start", f"{name} begins")
+        with trio.CancelScope() as scope:
+            self._actors[name] = scope
+            try:
+                await run()
+            finally:
+                self.record("stop", f"{name} ends")
+
+    def report(self, text: str, error: Exception) -> None:
+        self.record("recover", f"{text}: {error!r}", actor="world")
+        if not isinstance(error, ActorDied | LogFailed):
+            self.unexpected.append(f"{text}: {error!r}")
+
+    # --- what the rest of the simulation asks for ---
+
+    async def stand_at_await_point(self) -> None:
+        """An actor is about to wait: it may die here, or the whole process may."""
+        actor = ACTOR.get()
+        if self.faults.strikes("actor_killed"):
+            self.record("kill", f"{actor} is killed")
+            self.reach(f"{actor.split()[0]} killed")
+            self._actors[actor].cancel()
+        elif self.faults.strikes("process_crash"):
+            self.record("fault", f"the process will crash while {actor} waits")
+            self.crash_wanted.set()
+        await trio.lowlevel.checkpoint()
+
+    def message_delay(self) -> float:
+        if self.faults.strikes("message_slow"):
+            self.record("fault", "a message is slow")
+            return self.delays.uniform(0.0, 100 * self.profile.delay_seconds)
+        return self.delays.expovariate(1.0) * self.profile.delay_seconds
+
+    def next_message(self) -> int:
+        self._messages += 1
+        return self._messages
+
+    def record(
+        self, kind: str, text: str, *, actor: str | None = None, message: int | None = None
+    ) -> None:
+        self.trace.record(trio.current_time(), actor or ACTOR.get(), kind, text, message)
+
+    def reach(self, point: str) -> None:
+        """Note that a place was reached which runs must sometimes reach."""
+        self.reached[point] = self.reached.get(point, 0) + 1
+
+    def __repr__(self) -> str:
+        return f"a simulated world, profile {self.profile.name}, {len(self.trace)} events"

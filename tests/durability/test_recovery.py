@@ -1,0 +1,219 @@
+"""What is recovered is what was published, over however many partitions it is spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.records import encode_record
+from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover
+from qserver.errors import DataCorrupted
+from qserver.storage.catalog import changes_to_plain
+from qserver.storage.partition import Writes, merge_writes
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View, empty_view
+from qserver.values.schema import Column, define_index, define_table
+from qserver.values.types import INTEGER, TEXT
+
+Stored = tuple[int, bytes]
+
+
+class History:
+    """Transactions one after the other, with the view and the record that each has made."""
+
+    def __init__(self, shards: int) -> None:
+        self.view = empty_view(shards)
+        self.records: list[Stored] = []
+
+    def commit(self, transaction: Transaction) -> None:
+        before = self.view
+        version, time = before.version + 1, 10.0 * (before.version + 1)
+        partitions = list(before.partitions)
+        for shard, part in transaction.parts(0).items():
+            partitions[shard] = partitions[shard].changed(part.writes, part.dropped)
+        self.view = View(version, time, transaction.catalog, tuple(partitions))
+        writes: Writes = {}
+        for changes in transaction.writes.values():
+            merge_writes(writes, changes)
+        data = encode_record(
+            version,
+            time,
+            transaction.catalog.trees_used,
+            writes,
+            transaction.dropped,
+            changes_to_plain(transaction.catalog_changes),
+        )
+        self.records.append((version, data))
+
+
+def create(transaction: Transaction, name: str) -> None:
+    columns = [Column("id", INTEGER), Column("word", TEXT), Column("other", TEXT)]
+    table = define_table(transaction.next_tree(), name, columns, ["id"])
+    for index_name, indexed, unique, descending in (
+        ("by_word", ["word"], False, ()),
+        ("unique_other", ["other"], True, ()),
+        ("backward", ["other", "word"], False, (True, False)),
+    ):
+        number = transaction.next_tree()
+        index = define_index(number, f"{name}_{index_name}", table, indexed, unique, descending)
+        table = table.with_index(index)
+    transaction.create_table(table)
+
+
+def run_step(history: History, step: tuple[Any, ...]) -> None:
+    transaction = Transaction(history.view)
+    name, rows, gone = step
+    table = transaction.find_table(name)
+    if gone == "table" and table is not None:
+        transaction.drop_table(name)
+    else:
+        if table is None:
+            create(transaction, name)
+        table = transaction.table(name)
+        for number, word in rows:
+            if gone == "rows":
+                transaction.delete(table, (number,))
+            else:
+                transaction.put(table, (number, word, None if word is None else word + str(number)))
+    history.commit(transaction)
+
+
+def entries_of(view: View) -> dict[int, list[Any]]:
+    """All entries by tree, in order, whatever partition they are in; empty trees left out."""
+    trees = sorted({tree for partition in view.partitions for tree in partition.trees})
+    found: dict[int, list[Any]] = {}
+    for tree in trees:
+        for keys, values in view.pages_in_order(tree):
+            found.setdefault(tree, []).extend(zip(keys, values, strict=True))
+    return found
+
+
+def hashed_by_tree(view: View) -> dict[int, int | None]:
+    hashed: dict[int, int | None] = {}
+    for table in view.catalog.tables.values():
+        hashed[table.id] = None
+        hashed |= {index.id: index.hashed for index in table.indexes}
+    return hashed
+
+
+async def log_of(records: Sequence[Stored]) -> MemoryLog:
+    log = MemoryLog()
+    await log.append(records)
+    return log
+
+
+words = st.sampled_from([None, "ada", "bob", "cleo", ""])
+steps = st.tuples(
+    st.sampled_from("tu"),
+    st.lists(st.tuples(st.integers(0, 40), words), max_size=12),
+    st.sampled_from(["nothing", "nothing", "rows", "table"]),
+)
+
+
+@given(program=st.lists(steps, max_size=12), before=st.integers(1, 5), after=st.integers(1, 9))
+async def test_recovery_gives_the_published_view_over_any_number_of_shards(
+    program: list[Any], before: int, after: int
+) -> None:
+    history = History(before)
+    for step in program:
+        run_step(history, step)
+    published = history.view
+
+    recovered = await recover(await log_of(history.records), after)
+    assert (recovered.version, recovered.time) == (published.version, published.time)
+    assert dict(recovered.catalog.tables) == dict(published.catalog.tables)
+    assert recovered.catalog.trees_used == published.catalog.trees_used
+    assert len(recovered.partitions) == after
+    assert entries_of(recovered) == entries_of(published)
+    for tree, hashed in hashed_by_tree(recovered).items():
+        for keys, values in recovered.pages(tree):
+            for key, value in zip(keys, values, strict=True):
+                assert recovered.get(tree, key, hashed) is value, "where a reader looks for it"
+
+
+async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_again() -> None:
+    history = History(3)
+    run_step(history, ("t", [(1, "ada"), (2, "bob")], "nothing"))
+    first = history.view.catalog.tables["t"]
+    run_step(history, ("t", [], "table"))
+    recovered = await recover(await log_of(history.records), 3)
+    assert all(not partition.trees for partition in recovered.partitions)
+    assert "t" not in recovered.catalog.tables
+
+    run_step(history, ("t", [(1, "cleo")], "nothing"))
+    recovered = await recover(await log_of(history.records), 3)
+    again = recovered.catalog.tables["t"]
+    old = {first.id, *(index.id for index in first.indexes)}
+    assert old.isdisjoint({again.id, *(index.id for index in again.indexes)})
+    assert entries_of(recovered) == entries_of(history.view)
+
+
+async def test_an_empty_log_is_version_0_of_an_empty_database() -> None:
+    recovered = await recover(MemoryLog(), 4)
+    assert (recovered.version, len(recovered.partitions)) == (0, 4)
+    assert entries_of(recovered) == {}
+
+
+async def test_a_log_longer_than_one_reading_is_read_to_its_end() -> None:
+    count = 2 * RECORDS_READ_AT_ONCE + 1
+    records = [(n, encode_record(n, 0.0, 0, {0: {(n,): (n,)}})) for n in range(1, count + 1)]
+    recovered = await recover(await log_of(records), 2)
+    assert (recovered.version, recovered.count(0)) == (count, count)
+
+
+def simple_record(version: int) -> bytes:
+    return encode_record(version, 0.0, 0, {0: {(version,): (version,)}})
+
+
+@pytest.mark.parametrize(
+    ("filed", "message"),
+    [
+        pytest.param(
+            [(1, 1), (3, 3)],
+            "the log has version 3 (filed as 3) where 2 must follow",
+            id="one is missing",
+        ),
+        pytest.param(
+            [(2, 2)],
+            "the log has version 2 (filed as 2) where 1 must follow",
+            id="the first is missing",
+        ),
+        pytest.param(
+            [(1, 1), (1, 1)],
+            "the log has version 1 (filed as 1) where 2 must follow",
+            id="one is there twice",
+        ),
+        pytest.param(
+            [(1, 1), (2, 3)],
+            "the log has version 3 (filed as 2) where 2 must follow",
+            id="one is filed under another number",
+        ),
+        pytest.param(
+            [(1, 1), (3, 2)],
+            "the log has version 2 (filed as 3) where 2 must follow",
+            id="one has the right number and is filed under another",
+        ),
+    ],
+)
+def test_versions_that_do_not_follow_each_other_are_refused(
+    filed: list[tuple[int, int]], message: str
+) -> None:
+    replay = Replay()
+    with pytest.raises(DataCorrupted) as caught:
+        for version, written in filed:
+            replay.apply((version, simple_record(written)))
+    assert str(caught.value) == message
+    assert caught.value.hint == "A part of the log is missing. Restore a backup."
+
+
+async def test_a_damaged_record_ends_recovery_and_nothing_is_left_out() -> None:
+    damaged = bytearray(simple_record(2))
+    damaged[-1] ^= 1
+    log = await log_of([(1, simple_record(1)), (2, bytes(damaged)), (3, simple_record(3))])
+    with pytest.raises(DataCorrupted, match="does not match its checksum"):
+        await recover(log, 4)

@@ -1,0 +1,423 @@
+"""The coordinator's rounds: what conflicts, what becomes a version, and what is sent for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from qserver.durability.memory import MemoryLog
+from qserver.engine.coordinator import CoordinatorStatistics
+from qserver.engine.incarnation import Incarnation
+from qserver.engine.mailbox import Reply
+from qserver.engine.messages import (
+    Answer,
+    Append,
+    Commit,
+    Committed,
+    Conflicted,
+    Failed,
+    Prepare,
+    Turn,
+    Work,
+)
+from qserver.engine.work import run_at_once
+from qserver.errors import DivisionByZero
+from qserver.storage.conflict import Conflict
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View, empty_view
+from tests.engine import counters
+from tests.engine.fakes import HeldLog, Laboratory
+
+SHARDS = 4
+
+
+class Bench:
+    """An incarnation whose commits are made by hand, so that a test decides what is in a round."""
+
+    def __init__(self, world: Laboratory, incarnation: Incarnation) -> None:
+        self.world = world
+        self.incarnation = incarnation
+        self._numbers = count(1)
+
+    @property
+    def view(self) -> View:
+        return self.incarnation.published.newest
+
+    def commit(self, work: Work, *, on: View | None = None, again: bool = False) -> Commit:
+        """A commit of work that was run on a view, the newest if none is given."""
+        transaction = Transaction(on or self.view)
+        if not again:
+            run_at_once(work, transaction)
+            return Commit(next(self._numbers), transaction, None, Reply())
+        run_at_once(work, transaction)
+        return Commit(next(self._numbers), transaction, work, Reply())
+
+    async def round(self, *commits: Commit) -> list[Answer]:
+        """All of them in one round; what each was answered, and in `world.sent` how."""
+        self.world.sent.clear()
+        for commit in commits:
+            self.incarnation.requests.put_nowait(commit)
+        return [await commit.reply.wait() for commit in commits]
+
+    async def read(self, work: Work) -> Any:
+        return run_at_once(work, Transaction(self.view))
+
+    def statistics(self) -> CoordinatorStatistics:
+        return self.incarnation.statistics().coordinator
+
+
+@asynccontextmanager
+async def bench(
+    rows: int = 0, shards: int = SHARDS, log: MemoryLog | None = None
+) -> AsyncIterator[Bench]:
+    """Version 1 has the table with that many counters."""
+    world = Laboratory()
+    incarnation = Incarnation(empty_view(shards), log or MemoryLog(), world)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(incarnation.run)
+        made = Bench(world, incarnation)
+        assert await made.round(made.commit(counters.create(rows))) == [Committed(1)]
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+def of_kind(world: Laboratory, kind: type) -> list[Any]:
+    return [message for _, message in world.sent if isinstance(message, kind)]
+
+
+# --- rounds, versions and messages -----------------------------------------------------------
+
+
+async def test_a_round_is_one_version_and_one_record() -> None:
+    async with bench(50) as b:
+        answers = await b.round(*(b.commit(counters.increment(number)) for number in range(20)))
+        assert answers == [Committed(2)] * 20
+        appends = of_kind(b.world, Append)
+        assert [append.view.version for append in appends] == [2]
+        assert sum(len(changes) for changes in appends[0].writes.values()) == 20
+        assert await b.read(counters.everything) == [
+            (number, int(number < 20)) for number in range(50)
+        ]
+
+
+async def test_a_round_on_single_shards_costs_one_message_each_way() -> None:
+    async with bench(50) as b:
+        on_0, also_on_0, on_2 = counters.on_shards([0, 0, 2], SHARDS)
+        await b.round(*(b.commit(counters.increment(n)) for n in (on_0, also_on_0, on_2)))
+        assert sorted(b.world.names_sent()) == [
+            ("coordinator", "Commit"),
+            ("coordinator", "Commit"),
+            ("coordinator", "Commit"),
+            ("coordinator, from shards", "Voted"),
+            ("coordinator, from shards", "Voted"),
+            ("log", "Append"),
+            ("shard 0", "Prepare"),
+            ("shard 2", "Prepare"),
+        ]
+
+
+async def test_only_shards_that_hold_part_of_a_wider_transaction_hear_a_second_word() -> None:
+    async with bench(50) as b:
+        one, other, apart = counters.on_shards([1, 3, 2], SHARDS)
+        answers = await b.round(
+            b.commit(counters.increment(one, other)), b.commit(counters.increment(apart))
+        )
+        assert answers == [Committed(2), Committed(2)]
+        to_shards = [pair for pair in b.world.names_sent() if pair[0].startswith("shard")]
+        assert sorted(to_shards) == [
+            ("shard 1", "Decide"),
+            ("shard 1", "Prepare"),
+            ("shard 2", "Prepare"),
+            ("shard 3", "Decide"),
+            ("shard 3", "Prepare"),
+        ]
+
+
+async def test_creating_a_table_sends_nothing_to_the_shards() -> None:
+    async with bench() as b:
+        assert await b.round(b.commit(counters.create(name="other"))) == [Committed(2)]
+        assert b.world.names_sent() == [("coordinator", "Commit"), ("log", "Append")]
+
+
+async def test_transactions_of_a_round_commit_in_the_order_in_which_they_came() -> None:
+    async with bench(50) as b:
+        blind = [b.commit(counters.set_blindly(7, to)) for to in (1, 2, 3)]
+        assert await b.round(*blind) == [Committed(2)] * 3
+        assert await b.read(counters.look(7)) == 3
+
+
+async def test_a_round_in_which_all_conflict_makes_no_version() -> None:
+    async with bench(50) as b:
+        old = b.view
+        await b.round(b.commit(counters.increment(7)))
+        (answer,) = await b.round(b.commit(counters.increment(7), on=old))
+        tree = b.view.catalog.tables[counters.NAME].id
+        assert answer == Conflicted(Conflict("a key that was read has changed", tree, (7,)))
+        assert b.view.version == 2
+        assert of_kind(b.world, Append) == []
+
+
+async def test_one_refusing_shard_aborts_a_transaction_on_all_others() -> None:
+    async with bench(50) as b:
+        one, other = counters.on_shards([1, 3], SHARDS)
+        old = b.view
+        await b.round(b.commit(counters.increment(other)))
+        answers = await b.round(
+            b.commit(counters.increment(one, other), on=old),
+            b.commit(counters.increment(one, other)),
+        )
+        assert [type(answer) for answer in answers] == [Conflicted, Conflicted]
+        assert await b.read(counters.look(one)) == 0
+        # the second overlapped an undecided one; alone it commits
+        assert await b.round(b.commit(counters.increment(one, other))) == [Committed(3)]
+        assert [await b.read(counters.look(n)) for n in (one, other)] == [1, 2]
+
+
+async def test_the_time_of_a_version_is_the_worlds() -> None:
+    async with bench(1) as b:
+        assert b.view.time == 1000.0
+        b.world.time = 1500.0
+        await b.round(b.commit(counters.increment(0)))
+        assert b.view.time == 1500.0
+
+
+async def test_time_never_goes_back_from_one_version_to_the_next() -> None:
+    async with bench(1) as b:
+        b.world.time = 900.0
+        await b.round(b.commit(counters.increment(0)))
+        assert b.view.time == 1000.0
+
+
+# --- short work is run again -----------------------------------------------------------------
+
+
+async def test_short_work_that_conflicts_is_run_again_at_once_as_one_more_version() -> None:
+    async with bench(50) as b:
+        answers = await b.round(*(b.commit(counters.increment(7), again=True) for _ in range(40)))
+        assert answers == [
+            Committed(2),
+            *(Committed(3, again=True, result=[nth]) for nth in range(2, 41)),
+        ]
+        assert await b.read(counters.look(7)) == 40
+        (first, second) = of_kind(b.world, Prepare)
+        assert (len(first.parts), len(second.parts)) == (40, 1)
+        assert b.statistics() == CoordinatorStatistics(
+            version=3, rounds=3, commits=41, conflicts=39, run_again=39, turns=0
+        )
+
+
+def fail(transaction: Transaction) -> None:
+    counters.put(transaction, 7, 99)
+    raise DivisionByZero("division by zero")
+
+
+async def test_an_error_of_work_that_is_run_again_applies_nothing_of_it() -> None:
+    async with bench(50) as b:
+        work = counters.one_after_the_other(counters.increment(7), fail)
+        failing = b.commit(work, again=True)
+        winner = b.commit(counters.increment(7))
+        later = b.commit(counters.increment(7), again=True)
+        answers = await b.round(winner, failing, later)
+        assert answers[0] == Committed(2)
+        assert isinstance(answers[1], Failed)
+        assert isinstance(answers[1].error, DivisionByZero)
+        assert answers[1].version == 3, "it saw what was written for version 3"
+        assert answers[2] == Committed(3, again=True, result=[2])
+
+
+async def test_a_bug_in_work_that_is_run_again_hurts_nobody_else() -> None:
+    def stumble(transaction: Transaction) -> None:
+        raise ZeroDivisionError("a bug")
+
+    async with bench(50) as b:
+        work = counters.one_after_the_other(counters.increment(7), stumble)
+        stumbling = b.commit(work, again=True)
+        answers = await b.round(b.commit(counters.increment(7)), stumbling)
+        assert answers[0] == Committed(2)
+        assert isinstance(answers[1], Failed)
+        assert isinstance(answers[1].error, ZeroDivisionError)
+        assert await b.round(b.commit(counters.increment(7))) == [Committed(3)]
+
+
+async def test_work_that_writes_nothing_when_run_again_has_committed_what_it_saw() -> None:
+    async with bench(50) as b:
+        work = counters.one_after_the_other(counters.increment(7), counters.look(7))
+        looking = b.commit(work, again=True)
+        answers = await b.round(b.commit(counters.increment(7)), looking)
+        assert answers == [Committed(2), Committed(2, again=True, result=1)]
+        assert b.view.version == 2
+
+
+@pytest.mark.parametrize(
+    ("becomes", "reason"),
+    [
+        (counters.increment_slowly(7), "the work became long when it was run again"),
+        (counters.create(name="other"), "the work changes the catalog"),
+    ],
+)
+async def test_what_the_coordinator_cannot_run_goes_back_as_a_conflict(
+    becomes: Work, reason: str
+) -> None:
+    async with bench(50) as b:
+        work = counters.one_after_the_other(counters.increment(7), becomes)
+        changed = b.commit(work, again=True)
+        others = [b.commit(counters.increment(7), again=True) for _ in range(2)]
+        answers = await b.round(others[0], changed, others[1])
+        assert answers == [
+            Committed(2),
+            Conflicted(Conflict(reason)),
+            Committed(3, again=True, result=[2]),
+        ]
+        assert b.view.version == 3
+        assert "other" not in b.view.catalog.tables
+
+
+# --- the catalog -----------------------------------------------------------------------------
+
+REDEFINED = Conflict("a definition that was used has changed", table=counters.NAME)
+CATALOG_CHANGED = Conflict("the catalog that was read has changed")
+
+
+def drop(transaction: Transaction) -> None:
+    transaction.drop_table(counters.NAME)
+
+
+def drop_and_create(transaction: Transaction) -> None:
+    drop(transaction)
+    counters.create()(transaction)
+
+
+def look_for_other(transaction: Transaction) -> None:
+    """Writes, and depends on there being no table `other`."""
+    assert transaction.find_table("other") is None
+    counters.put(transaction, 1, 1)
+
+
+CATALOG_CASES: list[tuple[Work, Work, Conflict | None]] = [
+    (drop, counters.set_blindly(1, 1), REDEFINED),
+    (drop_and_create, counters.set_blindly(1, 1), REDEFINED),
+    (drop, counters.create(name="other"), CATALOG_CHANGED),
+    (counters.create(name="other"), counters.create(name="third"), CATALOG_CHANGED),
+    (counters.create(name="other"), counters.set_blindly(1, 1), None),
+    (
+        counters.create(name="other"),
+        look_for_other,
+        Conflict("a definition that was used has changed", table="other"),
+    ),
+    (counters.set_blindly(1, 1), counters.create(name="other"), None),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), CATALOG_CASES)
+async def test_a_definition_that_changed_since_it_was_read_is_a_conflict(
+    first: Work, second: Work, expected: Conflict | None
+) -> None:
+    async with bench(5) as b:
+        later = b.commit(second)
+        assert await b.round(b.commit(first)) == [Committed(2)]
+        assert await b.round(later) == [Conflicted(expected) if expected else Committed(3)]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), CATALOG_CASES)
+async def test_a_definition_that_changes_in_the_same_round_is_a_conflict_too(
+    first: Work, second: Work, expected: Conflict | None
+) -> None:
+    async with bench(5) as b:
+        answers = await b.round(b.commit(first), b.commit(second))
+        assert answers == [Committed(2), Conflicted(expected) if expected else Committed(2)]
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+async def test_rows_written_before_the_table_is_dropped_in_the_same_round_are_gone(
+    shards: int,
+) -> None:
+    async with bench(5, shards) as b:
+        answers = await b.round(b.commit(counters.set_blindly(9, 1)), b.commit(drop))
+        assert answers == [Committed(2), Committed(2)]
+        assert all(not partition.trees for partition in b.view.partitions)
+
+
+async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> None:
+    def fill(transaction: Transaction) -> None:
+        counters.create(name="other")(transaction)
+        transaction.rows(transaction.table(counters.NAME))
+
+    async with bench(5) as b:
+        filling = b.commit(fill)
+        answers = await b.round(b.commit(counters.increment(1)), filling)
+        assert [type(answer) for answer in answers] == [Committed, Conflicted]
+        assert "other" not in b.view.catalog.tables
+        (append,) = of_kind(b.world, Append)
+        assert (append.catalog_changes, append.dropped) == ({}, ())
+
+
+# --- turns -----------------------------------------------------------------------------------
+
+
+async def while_in_turn(b: Bench, during: Callable[[], Commit | None]) -> View:
+    """Take a turn, let all others go as far as they can, then return what `during` gives."""
+    turn = Turn(1000, Reply(), Reply())
+    b.incarnation.requests.put_nowait(turn)
+    view = await turn.granted.wait()
+    returned = during()
+    await wait_all_tasks_blocked()
+    turn.returned.put(returned)
+    return view
+
+
+async def test_nobody_else_commits_during_a_turn_and_all_do_after_it() -> None:
+    async with bench(5) as b:
+        waiting = b.commit(counters.increment(1))
+        mine = b.commit(counters.increment(1))
+
+        def during() -> Commit:
+            b.incarnation.requests.put_nowait(waiting)
+            return mine
+
+        assert (await while_in_turn(b, during)).version == 1
+        assert await mine.reply.wait() == Committed(2)
+        assert isinstance(await waiting.reply.wait(), Conflicted)
+        assert b.statistics().turns == 1
+
+
+async def test_a_turn_that_is_returned_empty_lets_others_go_on() -> None:
+    async with bench(5) as b:
+        waiting = b.commit(counters.increment(1))
+        await while_in_turn(b, lambda: b.incarnation.requests.put_nowait(waiting))
+        assert await waiting.reply.wait() == Committed(2)
+
+
+async def test_a_turn_sees_the_commits_that_came_with_it() -> None:
+    async with bench(5) as b:
+        turn = Turn(1000, Reply(), Reply())
+        b.incarnation.requests.put_nowait(turn)
+        b.incarnation.requests.put_nowait(b.commit(counters.increment(1)))
+        assert (await turn.granted.wait()).version == 2
+        turn.returned.put(None)
+
+
+async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
+    log = HeldLog()
+    async with bench(5, log=log) as b:
+        log.hold()
+        waiting, mine = b.commit(counters.increment(1)), Turn(1000, Reply(), Reply())
+        b.incarnation.requests.put_nowait(waiting)
+        b.incarnation.requests.put_nowait(mine)
+        view = await mine.granted.wait()
+        assert (view.version, b.incarnation.published.durable.version) == (2, 1)
+        commit = b.commit(counters.increment(1), on=view)
+        mine.returned.put(commit)
+        log.release()
+        assert await commit.reply.wait() == Committed(3)
+
+
+async def test_the_coordinator_reads_as_a_sentence() -> None:
+    async with bench() as b:
+        assert repr(b.incarnation._coordinator) == "the coordinator at version 1"
+        assert repr(b.incarnation) == "an incarnation with version 1 published, 1 durable"

@@ -1,0 +1,430 @@
+"""A database outlives its actors and its disk's bad days, and never guesses what is on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from qserver.engine.database import Database, DatabaseStatistics, State
+from qserver.engine.gateway import GatewayStatistics, Outcome
+from qserver.errors import (
+    Applied,
+    DatabaseUnavailable,
+    HistoryTooOld,
+    OutcomeUnknown,
+    QueryCanceled,
+    SerializationFailure,
+)
+from qserver.limits import SHARDS_MAX
+from qserver.storage.transaction import Transaction
+from tests.engine import counters
+from tests.engine.fakes import HeldLog, Laboratory, Observed, Pauses, opened, until_fallen
+
+ACTORS = ["coordinator", "shard 0", "shard 3", "log"]
+
+
+# --- the death of an actor -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_database_recovers_from_the_death_of_any_actor(
+    autojump_clock: MockClock, actor: str
+) -> None:
+    world = Laboratory()
+    async with opened(world=world, counters=5) as database:
+        for falls in range(1, 4):
+            await database.transact(counters.increment(1))
+            world.kill(actor)
+            await until_fallen(database, falls)
+            assert repr(database) == f"database main, recovering, {falls} falls"
+            assert database.statistics().incarnation is None
+        assert await database.transact(counters.increment(1)) == Outcome([4], 5)
+        assert await counters.total(database) == 4
+        assert len(world.reports) == 3
+        assert world.reports[0].startswith("database main falls and recovers: ")
+        assert actor in world.reports[0]
+
+
+async def test_an_actor_that_quietly_comes_to_its_end_is_as_dead_as_any(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    world.deaths_are_quiet = True
+    async with opened(world=world, counters=5) as database:
+        world.kill("shard 1")
+        await until_fallen(database)
+        assert await database.transact(counters.increment(1)) == Outcome([1], 2)
+        assert world.reports == [
+            "database main falls and recovers: ActorDied('the shard 1 came to its end')"
+        ]
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_a_commit_that_was_sent_ends_in_an_unknown_outcome(
+    autojump_clock: MockClock, actor: str
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
+        log.hold()
+        call = Observed(nursery, lambda: database.transact(counters.increment(1)))
+        await wait_all_tasks_blocked()
+        world.kill(actor)
+        await until_fallen(database)
+        await wait_all_tasks_blocked()
+        error = call.outcome
+        assert isinstance(error, OutcomeUnknown)
+        assert str(error) == "the database restarted while the transaction was being committed"
+        assert error.detail == "It was applied as a whole or not at all."
+        assert error.hint == "Read to see which, or send the request with an idempotency key."
+        assert (error.applied, error.retryable) == (Applied.UNKNOWN, False)
+        log.release()
+        assert await database.transact(counters.increment(1)) == Outcome([1], 2)
+
+
+async def test_a_commit_that_still_waited_to_be_taken_ends_in_an_unknown_outcome(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    async with opened(world=world, counters=5) as database, trio.open_nursery() as nursery:
+        calls = [
+            Observed(nursery, lambda: database.transact(counters.increment(1))) for _ in range(3)
+        ]
+        world.kill("coordinator")
+        await until_fallen(database)
+        await wait_all_tasks_blocked()
+        assert {type(call.outcome) for call in calls} <= {OutcomeUnknown, Outcome}
+        applied = await counters.total(database)
+        assert applied >= sum(isinstance(call.outcome, Outcome) for call in calls)
+
+
+async def test_work_whose_commit_was_not_sent_is_run_again_and_does_not_notice(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    versions: list[int] = []
+
+    def work(transaction: Transaction) -> Generator[None, None, int]:
+        versions.append(transaction.view.version)
+        if len(versions) == 1:
+            world.kill("shard 2")
+            while database.statistics().falls == 0:
+                yield
+        found = counters.value(transaction, 1) + 1
+        counters.put(transaction, 1, found)
+        return found
+
+    async with opened(world=world, counters=5) as database:
+        assert await database.transact(work) == Outcome(1, 2)
+        assert versions == [1, 1]
+        assert database.statistics().gateway.falls == 1
+
+
+async def test_what_was_seen_and_then_lost_is_never_answered(autojump_clock: MockClock) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
+        log.hold()
+        writing = Observed(nursery, lambda: database.transact(counters.increment(1)))
+        await wait_all_tasks_blocked()
+        looking = Observed(nursery, lambda: database.transact(counters.look(1)))
+        await wait_all_tasks_blocked()
+        assert looking.outcomes == []
+        world.kill("log")
+        await until_fallen(database)
+        log.release()
+        await trio.sleep(1)
+        assert isinstance(writing.outcome, OutcomeUnknown)
+        assert looking.outcome == Outcome(0, 1), "the increment it had seen is not in the log"
+
+
+async def test_a_conflict_with_what_was_then_lost_is_reported_as_a_conflict(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
+        log.hold()
+        calls = [
+            Observed(nursery, partial(database.transact, counters.increment(1), max_retries=0))
+            for _ in range(2)
+        ]
+        await wait_all_tasks_blocked()
+        world.kill("log")
+        await until_fallen(database)
+        await wait_all_tasks_blocked()
+        assert {type(call.outcome) for call in calls} == {OutcomeUnknown, SerializationFailure}
+        log.release()
+        assert await counters.total(database) == 0
+
+
+@pytest.mark.parametrize("actor", ACTORS)
+async def test_who_has_a_turn_and_who_waits_for_one_are_run_again(
+    autojump_clock: MockClock, actor: str
+) -> None:
+    world = Laboratory(Pauses(0.002, 0.001))  # the second to conflict is the first to have a turn
+    async with opened(world=world, counters=5) as database:
+        async with trio.open_nursery() as nursery:
+
+            def kill(transaction: Transaction) -> Generator[None, None, None]:
+                while database.statistics().gateway.turns < 2:
+                    autojump_clock.jump(1)
+                    yield  # until the other one waits for its turn
+                world.kill(actor)
+                while database.statistics().falls == 0:
+                    yield
+                counters.put(transaction, 3, 1000)
+
+            works = counters.one_after_the_other(
+                counters.after_a_conflict(database, counters.disturbed(database, nursery, 1)),
+                kill,
+                counters.increment(3),
+            )
+            other = counters.disturbed(database, nursery, 2)
+            nursery.start_soon(partial(database.transact, works, max_retries=1))
+            nursery.start_soon(partial(database.transact, other, max_retries=1))
+        rows = dict((await database.read(counters.everything)).result)
+        assert rows == {0: 0, 1: 1, 2: 2, 3: 1, 4: 0}
+        statistics = database.statistics()
+        assert (statistics.falls, statistics.gateway.falls) == (1, 2)
+
+
+async def test_pauses_between_falls_grow_and_are_forgotten_after_a_long_life(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    async with opened(world=world, counters=5) as database:
+
+        async def pause_after_a_death() -> float:
+            world.kill("log")
+            await until_fallen(database, database.statistics().falls + 1)
+            fell = trio.current_time()
+            await database.read(counters.look(1))
+            return round(trio.current_time() - fell, 6)
+
+        pauses = [await pause_after_a_death() for _ in range(12)]
+        assert pauses[:4] == [0.01, 0.02, 0.04, 0.08]
+        assert pauses[-2:] == [5.0, 5.0]
+        await trio.sleep(60)
+        assert await pause_after_a_death() == 0.01
+
+
+# --- a disk that fails -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_when_the_log_fails_the_database_reads_what_is_there(
+    autojump_clock: MockClock, written: bool
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database:
+        log.fails_after_append, log.fails_before_append = written, not written
+        with pytest.raises(OutcomeUnknown):
+            await database.transact(counters.increment(1))
+        log.fails_after_append = log.fails_before_append = False
+        assert await counters.total(database) == int(written)
+        assert await database.transact(counters.increment(1)) == Outcome([1 + written], 2 + written)
+        assert len(world.reports) == 1
+        assert "LogFailed" in world.reports[0] or "io_error" in world.reports[0]
+
+
+async def test_while_the_log_cannot_be_read_requests_wait_and_go_on_when_it_heals(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
+        log.fails_read = True
+        world.kill("shard 0")
+        await until_fallen(database)
+        writing = Observed(nursery, lambda: database.transact(counters.increment(1)))
+        reading = Observed(nursery, lambda: database.read(counters.look(2)))
+        await trio.sleep(100)
+        assert (writing.outcomes, reading.outcomes) == ([], [])
+        assert database.statistics().state == "recovering"
+        assert str(database.trouble) == "the disk is away"
+        assert world.reports[-1] == (
+            "database main cannot read its log: <io_error 58030: the disk is away, perhaps applied>"
+        )
+        log.fails_read = False
+        await trio.sleep(10)
+        assert (writing.outcome, reading.outcome) == (Outcome([1], 2), Outcome(0, 1))
+        assert database.state is State.OPEN
+
+
+async def test_a_deadline_holds_while_the_database_recovers(autojump_clock: MockClock) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database:
+        log.fails_read = True
+        world.kill("shard 0")
+        await until_fallen(database)
+        deadline = trio.current_time() + 30
+        with pytest.raises(QueryCanceled):
+            await database.transact(counters.increment(1), deadline=deadline)
+        with pytest.raises(QueryCanceled):
+            await database.read(counters.look(1), deadline=deadline)
+        assert trio.current_time() == deadline
+
+
+async def test_a_log_that_cannot_be_read_at_first_delays_the_opening(
+    autojump_clock: MockClock,
+) -> None:
+    log = HeldLog()
+    log.fails_read = True
+    database = Database(log, Laboratory())
+    async with trio.open_nursery() as nursery:
+
+        async def heal() -> None:
+            await trio.sleep(60)
+            assert database.state is State.RECOVERING
+            log.fails_read = False
+
+        nursery.start_soon(heal)
+        await nursery.start(database.run)
+        assert database.state is State.OPEN
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("opened_before", [True, False])
+async def test_a_damaged_log_is_refused_and_the_error_says_why(
+    autojump_clock: MockClock, opened_before: bool
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database:
+        await database.transact(counters.increment(1))
+        if opened_before:
+            log.spoil(2)
+            world.kill("log")
+            await until_fallen(database)
+            await check_refused(database, world)
+    if not opened_before:
+        log.spoil(2)
+        async with opened(log, world) as database:
+            await check_refused(database, world)
+
+
+async def check_refused(database: Database, world: Laboratory) -> None:
+    for call in (database.transact, database.read):
+        with pytest.raises(DatabaseUnavailable) as caught:
+            await call(counters.look(1))
+        assert str(caught.value) == "database main is refused"
+        assert caught.value.detail == "a record of the log does not match its checksum"
+    with pytest.raises(DatabaseUnavailable):
+        await database.read_at(counters.look(1), version=1)
+    assert database.state is State.REFUSED
+    assert world.reports[-1] == (
+        "database main cannot be opened: <data_corrupted XX001:"
+        " a record of the log does not match its checksum, not applied>"
+    )
+    reports = len(world.reports)
+    await trio.sleep(1000)
+    assert len(world.reports) == reports, "it is not tried again"
+
+
+# --- opening and closing ---------------------------------------------------------------------
+
+
+async def test_a_database_that_is_opened_again_is_as_it_was_whatever_its_shards() -> None:
+    log = HeldLog()
+    async with opened(log, shards=4, counters=100) as database:
+        for number in range(0, 100, 3):
+            await database.transact(counters.increment(number))
+        before = await database.read(counters.everything)
+    for shards in (4, 1, 7):
+        async with opened(log, shards=shards) as database:
+            assert await database.read(counters.everything) == before
+            for number in range(100):
+                found = (await database.read(counters.look(number))).result
+                assert found == int(number % 3 == 0)
+
+
+async def test_closing_ends_what_waits_and_refuses_what_comes_after(
+    autojump_clock: MockClock,
+) -> None:
+    log = HeldLog()
+    with trio.fail_after(1000):
+        async with trio.open_nursery() as clients:
+            async with opened(log, counters=5) as database:
+                log.hold()
+                committing = Observed(clients, lambda: database.transact(counters.increment(1)))
+                await wait_all_tasks_blocked()
+                looking = Observed(clients, lambda: database.transact(counters.look(1)))
+                await wait_all_tasks_blocked()
+    assert isinstance(committing.outcome, OutcomeUnknown)
+    assert isinstance(looking.outcome, DatabaseUnavailable)
+    assert str(looking.outcome) == "database main is closed"
+    assert looking.outcome.detail is None
+    with pytest.raises(DatabaseUnavailable):
+        await database.read(counters.look(1))
+    assert repr(database) == "database main, closed, 0 falls"
+
+
+async def test_requests_may_come_before_the_database_is_open() -> None:
+    database = Database(HeldLog(), Laboratory())
+    async with trio.open_nursery() as nursery:
+        early = Observed(nursery, lambda: database.transact(counters.create(3)))
+        await wait_all_tasks_blocked()
+        assert early.outcomes == []
+        await nursery.start(database.run)
+        await wait_all_tasks_blocked()
+        assert early.outcome == Outcome(None, 1)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("shards", [0, -1, SHARDS_MAX + 1])
+def test_a_number_of_shards_that_cannot_be_is_refused(shards: int) -> None:
+    with pytest.raises(ValueError, match=f"a database has 1 to {SHARDS_MAX} shards, not {shards}"):
+        Database(HeldLog(), Laboratory(), shards=shards)
+
+
+async def test_history_does_not_outlive_a_fall(autojump_clock: MockClock) -> None:
+    world = Laboratory()
+    async with opened(world=world, counters=5) as database:
+        await database.transact(counters.increment(1))
+        world.kill("log")
+        await until_fallen(database)
+        with pytest.raises(HistoryTooOld):
+            await database.read_at(counters.look(1), version=1)
+        assert await database.read_at(counters.look(1), version=2) == Outcome(1, 2)
+
+
+# --- statistics ------------------------------------------------------------------------------
+
+
+async def test_statistics_tell_of_every_actor() -> None:
+    async with opened(counters=20, shards=2) as database:
+        one, other = counters.on_shards([0, 1], shards=2)
+        await database.transact(counters.increment(one))
+        await database.transact(counters.increment(one, other))
+        await database.read(counters.look(one))
+        statistics = database.statistics()
+        assert statistics == DatabaseStatistics(
+            name="main",
+            state="open",
+            falls=0,
+            gateway=GatewayStatistics(reads=1, transactions=3, retries=0, turns=0, falls=0),
+            incarnation=statistics.incarnation,
+        )
+        incarnation = statistics.incarnation
+        assert incarnation is not None
+        assert (incarnation.published.newest, incarnation.published.durable) == (3, 3)
+        assert incarnation.published.views == 4
+        assert (incarnation.coordinator.commits, incarnation.coordinator.version) == (3, 3)
+        assert (incarnation.log.records, incarnation.log.groups) == (3, 3)
+        assert sum(shard.entries for shard in incarnation.shards) == 20
+        assert [(shard.shard, shard.undecided) for shard in incarnation.shards] == [(0, 0), (1, 0)]
+        assert [(mailbox.name, mailbox.taken) for mailbox in incarnation.mailboxes] == [
+            ("coordinator", 3),
+            ("coordinator, from shards", 9),
+            ("shard 0", 5),
+            ("shard 1", 4),
+            ("log", 3),
+        ]
+        assert incarnation.unanswered == 0
+
+
+async def test_a_database_reads_as_a_sentence() -> None:
+    database = Database(HeldLog(), Laboratory(), name="shop")
+    assert repr(database) == "database shop, recovering, 0 falls"
+    async with opened() as database:
+        assert repr(database) == "database main, open, 0 falls"

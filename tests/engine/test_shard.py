@@ -1,0 +1,329 @@
+"""What a shard answers to each kind of part, and what it has installed afterwards.
+
+Everything here is synchronous: a shard decides without waiting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import trio
+
+from qserver.engine.mailbox import Mailbox
+from qserver.engine.messages import Decide, Installed, Prepare, Voted
+from qserver.engine.shard import Shard, ShardStatistics
+from qserver.storage.btree import get
+from qserver.storage.conflict import Conflict
+from qserver.storage.partition import Partition
+from qserver.storage.transaction import Part, Predicate, ScannedRange
+
+TREE = 7
+A, B, C = ("a",), ("b",), ("c",)
+
+
+def shard_with(**rows: int) -> Shard:
+    """A shard whose tree 7 has these rows."""
+    partition = Partition()
+    if rows:
+        partition = partition.changed({TREE: {(key,): (value,) for key, value in rows.items()}})
+    return Shard(3, partition, Mailbox("shard 3", 1), Mailbox("coordinator, from shards", 4))
+
+
+def part(
+    shard: Shard,
+    position: int = 0,
+    *,
+    alone: bool = True,
+    reads: dict[str, int | None] | None = None,
+    scans: bool = False,
+    predicate: Predicate | None = None,
+    writes: dict[str, int | None] | None = None,
+    dropped: tuple[int, ...] = (),
+    base: Partition | None = None,
+) -> Part:
+    def row(value: int | None) -> tuple[int] | None:
+        return None if value is None else (value,)
+
+    return Part(
+        position,
+        alone,
+        base or shard.partition,
+        {(TREE, (key,)): row(value) for key, value in (reads or {}).items()},
+        [ScannedRange(TREE, None, None, predicate)] if scans else [],
+        {TREE: {(key,): row(value) for key, value in writes.items()}} if writes else {},
+        dropped,
+    )
+
+
+def contents(partition: Partition | None) -> dict[str, int]:
+    assert partition is not None
+    found = {}
+    for key in (A, B, C):
+        row = get(partition.tree(TREE), key)
+        if row is not None:
+            found[key[0]] = row[0]
+    return found
+
+
+def reasons(voted: Voted) -> list[str | None]:
+    return [None if conflict is None else conflict.reason for conflict in voted.conflicts]
+
+
+# --- what one round's parts come to ----------------------------------------------------------
+
+
+def test_parts_that_are_alone_are_installed_at_once() -> None:
+    shard = shard_with(a=1)
+    voted = shard.prepare(
+        Prepare(5, (part(shard, reads={"a": 1}, writes={"a": 2}), part(shard, 1, writes={"b": 3})))
+    )
+    assert (voted.shard, voted.round, voted.conflicts) == (3, 5, (None, None))
+    assert voted.partition is shard.partition
+    assert contents(voted.partition) == {"a": 2, "b": 3}
+
+
+def test_an_undecided_part_waits_for_the_decision() -> None:
+    shard = shard_with(a=1)
+    voted = shard.prepare(Prepare(5, (part(shard, alone=False, writes={"a": 2}),)))
+    assert (voted.conflicts, voted.partition) == ((None,), None)
+    assert contents(shard.partition) == {"a": 1}
+    installed = shard.decide(Decide(5, (0,)))
+    assert (installed.shard, installed.round) == (3, 5)
+    assert contents(installed.partition) == {"a": 2}
+    assert installed.partition is shard.partition
+
+
+def test_one_undecided_part_holds_back_the_round_and_not_only_itself() -> None:
+    shard = shard_with()
+    voted = shard.prepare(
+        Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"b": 2})))
+    )
+    assert voted.partition is None
+    assert contents(shard.partition) == {}
+    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 1, "b": 2}
+
+
+def test_what_is_not_decided_for_is_forgotten() -> None:
+    shard = shard_with(a=1)
+    parts = tuple(
+        part(shard, position, alone=False, writes={key: 9}) for position, key in enumerate("abc")
+    )
+    shard.prepare(Prepare(1, parts))
+    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 1, "b": 9}
+    # and it stands against nobody in the next round
+    voted = shard.prepare(Prepare(2, (part(shard, reads={"a": 1, "c": None}, writes={"a": 5}),)))
+    assert reasons(voted) == [None]
+    assert contents(voted.partition) == {"a": 5, "b": 9}
+
+
+def test_what_was_forgotten_stands_against_no_later_undecided_round() -> None:
+    shard = shard_with(a=1)
+    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
+    shard.decide(Decide(1, ()))
+    others = (
+        part(shard, 0, alone=False, writes={"b": 1}),
+        part(shard, 1, alone=False, reads={"a": 1}, writes={"a": 3}),
+    )
+    assert reasons(shard.prepare(Prepare(2, others))) == [None, None]
+
+
+def test_an_aborted_round_leaves_the_very_same_partition() -> None:
+    shard = shard_with(a=1)
+    before = shard.partition
+    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
+    assert shard.decide(Decide(1, ())).partition is before
+
+
+def test_a_part_that_only_reads_changes_nothing() -> None:
+    shard = shard_with(a=1)
+    before = shard.partition
+    assert shard.prepare(Prepare(1, (part(shard, reads={"a": 1}),))).partition is before
+
+
+def test_dropped_trees_are_gone_after_the_writes_of_the_round() -> None:
+    shard = shard_with(a=1)
+    voted = shard.prepare(
+        Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, dropped=(TREE,))))
+    )
+    assert voted.partition is not None
+    assert TREE not in voted.partition.trees
+
+
+def test_a_drop_that_is_aborted_drops_nothing() -> None:
+    shard = shard_with(a=1)
+    shard.prepare(Prepare(1, (part(shard, alone=False, dropped=(TREE,)),)))
+    assert contents(shard.decide(Decide(1, ())).partition) == {"a": 1}
+
+
+def test_a_round_is_decided_before_the_next_is_prepared() -> None:
+    shard = shard_with()
+    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),)))
+    with pytest.raises(AssertionError, match="a round is decided"):
+        shard.prepare(Prepare(2, ()))
+
+
+# --- the table of conflicts: an earlier part of the round, a later one, and the later one's fate --
+
+KEY = "a key that was read is being changed by"
+RANGE = "a range that was read is being changed by"
+BY_ACCEPTED, BY_UNDECIDED = "an accepted transaction", "an undecided transaction"
+WRITTEN = "a key is being written by an undecided transaction"
+
+
+@pytest.mark.parametrize("first_is_alone", [True, False], ids=["accepted", "undecided"])
+@pytest.mark.parametrize("second_is_alone", [True, False], ids=["alone", "not alone"])
+@pytest.mark.parametrize(
+    ("first", "second", "after_accepted", "after_undecided"),
+    [
+        # reads of the second against writes of the first
+        (
+            {"writes": {"a": 2}},
+            {"reads": {"a": 1}},
+            f"{KEY} {BY_ACCEPTED}",
+            f"{KEY} {BY_UNDECIDED}",
+        ),
+        (
+            {"writes": {"a": None}},
+            {"reads": {"a": 1}},
+            f"{KEY} {BY_ACCEPTED}",
+            f"{KEY} {BY_UNDECIDED}",
+        ),
+        (
+            {"writes": {"b": 2}},
+            {"reads": {"b": None}},
+            f"{KEY} {BY_ACCEPTED}",
+            f"{KEY} {BY_UNDECIDED}",
+        ),
+        ({"writes": {"a": 1}}, {"reads": {"a": 1}}, None, None),  # the value stays what it was
+        ({"writes": {"b": 2}}, {"reads": {"a": 1}}, None, None),
+        (
+            {"writes": {"b": 2}},
+            {"scans": True},
+            f"{RANGE} {BY_ACCEPTED}",
+            f"{RANGE} {BY_UNDECIDED}",
+        ),
+        ({"writes": {"a": 1}}, {"scans": True}, None, None),
+        ({"writes": {"b": 2}}, {"scans": True, "predicate": lambda row: row[0] > 5}, None, None),
+        (
+            {"writes": {"b": 9}},
+            {"scans": True, "predicate": lambda row: row[0] > 5},
+            f"{RANGE} {BY_ACCEPTED}",
+            f"{RANGE} {BY_UNDECIDED}",
+        ),
+        (
+            {"writes": {"b": 9}},
+            {"scans": True, "predicate": lambda row: row[5]},
+            f"{RANGE} {BY_ACCEPTED}",
+            f"{RANGE} {BY_UNDECIDED}",
+        ),
+        # writes of both: in order when the first is sure, refused when it is not
+        ({"writes": {"a": 2}}, {"writes": {"a": 3}}, None, WRITTEN),
+        ({"writes": {"a": 2}}, {"writes": {"b": 3}}, None, None),
+        # writes of the second against reads of the first: the first simply comes first
+        ({"reads": {"a": 1}}, {"writes": {"a": 3}}, None, None),
+        ({"scans": True}, {"writes": {"b": 3}}, None, None),
+        ({"reads": {"a": 1}}, {"reads": {"a": 1}}, None, None),
+    ],
+)
+def test_a_later_part_of_the_round_meets_an_earlier_one(
+    first: dict[str, Any],
+    second: dict[str, Any],
+    after_accepted: str | None,
+    after_undecided: str | None,
+    first_is_alone: bool,
+    second_is_alone: bool,
+) -> None:
+    shard = shard_with(a=1)
+    voted = shard.prepare(
+        Prepare(
+            1,
+            (
+                part(shard, 0, alone=first_is_alone, **first),
+                part(shard, 1, alone=second_is_alone, **second),
+            ),
+        )
+    )
+    expected = after_accepted if first_is_alone else after_undecided
+    assert reasons(voted) == [None, expected]
+    assert shard.statistics().refused == (expected is not None)
+
+
+def test_a_refused_part_stands_against_nobody() -> None:
+    shard = shard_with(a=1)
+    stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=Partition())
+    voted = shard.prepare(Prepare(1, (stale, part(shard, 1, reads={"b": None}, writes={"b": 2}))))
+    assert reasons(voted) == ["a key that was read has changed", None]
+    assert contents(voted.partition) == {"a": 1, "b": 2}
+
+
+def test_later_writes_win_over_earlier_ones_also_when_the_later_was_undecided() -> None:
+    shard = shard_with()
+    shard.prepare(
+        Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"a": 2})))
+    )
+    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 2}
+
+
+# --- against what is installed ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reads", "scans", "expected"),
+    [
+        ({"a": 1}, False, Conflict("a key that was read has changed", TREE, A)),
+        ({"b": None}, False, Conflict("a key that was read has changed", TREE, B)),
+        ({"c": 3}, False, None),
+        ({}, True, Conflict("a range that was read has changed", TREE, A)),
+    ],
+)
+def test_a_read_of_an_older_partition_must_still_hold(
+    reads: dict[str, int | None], scans: bool, expected: Conflict | None
+) -> None:
+    shard = shard_with(a=1, c=3)
+    old = shard.partition
+    shard.prepare(Prepare(1, (part(shard, writes={"a": 2, "b": 2}),)))
+    voted = shard.prepare(Prepare(2, (part(shard, reads=reads, scans=scans, base=old),)))
+    assert voted.conflicts == (expected,)
+
+
+def test_a_value_that_changed_and_changed_back_is_no_conflict() -> None:
+    shard = shard_with(a=1)
+    old = shard.partition
+    for round, value in ((1, 2), (2, 1)):
+        shard.prepare(Prepare(round, (part(shard, writes={"a": value}),)))
+    voted = shard.prepare(Prepare(3, (part(shard, reads={"a": 1}, scans=True, base=old),)))
+    assert voted.conflicts == (None,)
+
+
+# --- the actor -------------------------------------------------------------------------------
+
+
+async def test_the_actor_answers_each_message_in_turn() -> None:
+    shard = shard_with(a=1)
+    answers: Mailbox[Voted | Installed] = shard._coordinator
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(shard.run)
+        shard.mailbox.put_nowait(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
+        (voted,) = await answers.take(most=1)
+        shard.mailbox.put_nowait(Decide(1, (0,)))
+        (installed,) = await answers.take(most=1)
+        nursery.cancel_scope.cancel()
+    assert isinstance(voted, Voted)
+    assert isinstance(installed, Installed)
+    assert contents(installed.partition) == {"a": 2}
+
+
+def test_statistics_tell_what_was_asked_refused_and_installed() -> None:
+    shard = shard_with(a=1)
+    shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, reads={"b": None}))))
+    shard.prepare(Prepare(2, (part(shard, alone=False, writes={"c": 3}),)))
+    assert shard.statistics() == ShardStatistics(
+        shard=3, entries=2, trees=1, parts=3, refused=1, installs=1, undecided=1
+    )
+    shard.decide(Decide(2, (0,)))
+    assert shard.statistics() == ShardStatistics(3, 3, 1, 3, 1, 2, 0)
+
+
+def test_a_shard_reads_as_a_sentence() -> None:
+    assert repr(shard_with(a=1, b=2)) == "shard 3 with a partition with 2 entries in 1 trees"

@@ -1,0 +1,355 @@
+"""The rules of the house, each one a function over a module's syntax tree.
+
+A rule takes a `Module` and yields one sentence for every place that breaks it; `RULES` at the end
+lists them. `test_rooms.py` holds the tree to them and shows that each is able to fail. They look
+at the source and import nothing, so a module that does not run is judged all the same.
+
+    cli                                  whole tree
+    web                                  knows HTTP                  (client: errors, values)
+    control                              -+
+    engine                                |  clock, chance, files and threads
+    sql | durability                      |  come in as arguments
+        | storage                         |
+    values                                |  values, sql, storage: pure, they do not wait either
+    errors, limits                       -+
+
+A room imports itself and what stands below it, never beside it: that is `MAY_IMPORT`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+LINES_MAX: Final = 600
+COLUMNS_MAX: Final = 100
+
+# Who may import whom. A room may always import itself; "qserver" stands for the package's own
+# names (its version), "program" for modules called `bench`, which nothing but the cli may import.
+_GROUND: Final = frozenset({"errors", "limits"})
+_ENGINE: Final = _GROUND | {"values", "sql", "storage", "durability"}
+_CONTROL: Final = _ENGINE | {"engine"}
+_WEB: Final = _CONTROL | {"qserver", "config", "control"}
+_ALL: Final = _WEB | {"web", "client", "cli", "program"}
+MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
+    "qserver": frozenset(),
+    "errors": frozenset(),
+    "limits": frozenset(),
+    "config": _GROUND,
+    "values": _GROUND,
+    "sql": _GROUND | {"values"},
+    "storage": _GROUND | {"values"},
+    "durability": _GROUND | {"values", "storage"},
+    "engine": _ENGINE,
+    "control": _CONTROL,
+    "web": _WEB,
+    "client": frozenset({"qserver", "errors", "values"}),
+    "cli": _ALL,
+    "program": _ALL,
+    "__main__": frozenset({"cli"}),
+}
+PURE: Final = frozenset({"values", "sql", "storage"})
+BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "control"}
+
+# The world outside: what a simulation could not repeat. Modules count when they are imported,
+# functions when they are named.
+WORLD_MODULES: Final[Mapping[str, str]] = {
+    "time": "the clock",
+    **dict.fromkeys(("random", "secrets", "uuid"), "chance"),
+    **dict.fromkeys(("os", "subprocess", "signal", "socket"), "the operating system"),
+    **dict.fromkeys(("pathlib", "shutil", "sqlite3", "tempfile"), "files"),
+    **dict.fromkeys(("threading", "_thread", "concurrent", "multiprocessing"), "threads"),
+    **dict.fromkeys(("trio.to_thread", "trio.from_thread"), "threads"),
+    "asyncio": "another event loop",
+}
+WORLD_NAMES: Final[Mapping[str, str]] = {
+    "datetime.datetime.now": "the clock",
+    "datetime.datetime.utcnow": "the clock",
+    "datetime.datetime.today": "the clock",
+    "datetime.date.today": "the clock",
+    "open": "files",
+    "trio.to_thread": "threads",
+    "trio.from_thread": "threads",
+    "__import__": "an import that this table cannot see",
+    "importlib.import_module": "an import that this table cannot see",
+}
+# Chance is an argument, and an argument has a type.
+FOR_TYPES_ONLY: Final = frozenset({"random.Random"})
+# A value that a caller brings; only making new ones is chance.
+HARMLESS: Final = frozenset({"uuid.UUID"})
+# The places where the world comes in, each with what it may touch. Keep this short.
+WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "qserver/durability/sqlite.py": frozenset(
+        {"os", "pathlib", "sqlite3", "threading", "trio.to_thread", "trio.from_thread"}
+    ),
+}
+
+MUTABLE_DISPLAYS: Final = (
+    ast.List,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.DictComp,
+    ast.SetComp,
+)
+MUTABLE_MAKERS: Final = frozenset(
+    {"list", "dict", "set", "bytearray"}
+    | {f"collections.{name}" for name in ("defaultdict", "deque", "Counter", "OrderedDict")}
+    | {"itertools.count", "weakref.WeakKeyDictionary", "weakref.WeakValueDictionary"}
+)
+EMPTY_WORDS: Final = frozenset({"utils", "util", "helpers", "common", "base", "manager", "misc"})
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One imported name, spelled out from the root: `from ..values import keys` in full."""
+
+    name: str
+    line: int
+    for_types_only: bool
+
+
+class Module:
+    """One source file, parsed: its dotted name, its room, what it imports and what it names."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.path = path
+        self.lines = source.splitlines()
+        self.tree = ast.parse(source, path)
+        parts = PurePosixPath(path).with_suffix("").parts
+        self.is_package = parts[-1] == "__init__"
+        self.name = ".".join(parts[:-1] if self.is_package else parts)
+        self.imports = tuple(_imports(self))
+        self._origins = _origins(self)
+
+    @property
+    def room(self) -> str | None:
+        """The row of the table that this module belongs to; None outside of qserver."""
+        return room_of(self.name)
+
+    def origin(self, node: ast.expr) -> str | None:
+        """What `a.b.c` names, with `a` replaced by what it was imported as."""
+        match node:
+            case ast.Name(id=name):
+                return self._origins.get(name, name)
+            case ast.Attribute(value=value, attr=attribute):
+                owner = self.origin(value)
+                return None if owner is None else f"{owner}.{attribute}"
+            case _:
+                return None
+
+    def at(self, line: int, sentence: str) -> str:
+        return f"{self.path}:{line}: {sentence}"
+
+
+def room_of(name: str) -> str | None:
+    first, *rest = name.split(".")
+    if first != "qserver":
+        return None
+    if "bench" in rest:
+        return "program"
+    return rest[0] if rest else "qserver"
+
+
+def imports_follow_the_table(module: Module) -> Iterator[str]:
+    room = module.room
+    if room is None:
+        return
+    if room not in MAY_IMPORT:
+        yield module.at(1, f"the room {room!r} is not in the table")
+        return
+    for imported in module.imports:
+        target = room_of(imported.name)
+        if target is not None and target not in MAY_IMPORT:
+            target = "qserver"  # a name of the package itself, such as __version__
+        if target not in (None, room) and target not in MAY_IMPORT[room]:
+            yield module.at(imported.line, f"{room} may not import {imported.name}")
+
+
+def product_does_not_know_its_tests(module: Module) -> Iterator[str]:
+    if module.room is None:
+        return
+    for imported in module.imports:
+        if imported.name.split(".")[0] in ("simulations", "tests"):
+            yield module.at(imported.line, f"qserver may not import {imported.name}")
+
+
+def world_comes_in_as_an_argument(module: Module) -> Iterator[str]:
+    if module.room not in BELOW_WEB:
+        return
+    allowed = WORLD_EXCEPTIONS.get(module.path, frozenset())
+    for imported in module.imports:
+        if imported.for_types_only and imported.name in FOR_TYPES_ONLY:
+            continue
+        if imported.name in HARMLESS:
+            continue
+        for name, what in WORLD_MODULES.items():
+            if _within(imported.name, name) and name not in allowed:
+                yield module.at(imported.line, f"{imported.name} is {what}: take it as an argument")
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Name | ast.Attribute):
+            continue
+        named = module.origin(node)
+        if named is not None and named in WORLD_NAMES and named not in allowed:
+            yield module.at(node.lineno, f"{named} is {WORLD_NAMES[named]}: take it as an argument")
+
+
+def pure_rooms_do_not_wait(module: Module) -> Iterator[str]:
+    if module.room not in PURE:
+        return
+    for imported in module.imports:
+        if _within(imported.name, "trio"):
+            yield module.at(imported.line, f"{module.room} is pure and may not import trio")
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.AsyncFunctionDef):
+            yield module.at(node.lineno, f"{module.room} is pure: `async def {node.name}`")
+        elif isinstance(node, ast.comprehension) and node.is_async:
+            yield module.at(node.target.lineno, f"{module.room} is pure: `async for`")
+
+
+def no_await_inside_an_augmented_assignment(module: Module) -> Iterator[str]:
+    """`x += await f()` reads x, waits, then writes: what others added meanwhile is lost."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.AugAssign) and any(_waits(part) for part in ast.walk(node.value)):
+            yield module.at(node.lineno, "await first, then change: this loses updates")
+
+
+def no_mutable_state_in_modules(module: Module) -> Iterator[str]:
+    """Two databases, or two simulated runs, in one process must not meet in a global."""
+    if module.room not in BELOW_WEB:
+        return
+    for statement in _module_level(module.tree.body):
+        for name, value in _assigned(statement):
+            constant = name.isupper() or (name.startswith("__") and name.endswith("__"))
+            if not constant and _is_mutable(module, value):
+                yield module.at(statement.lineno, f"{name} is mutable state of a module")
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Global):
+            yield module.at(node.lineno, f"global {', '.join(node.names)}: state of a module")
+
+
+def files_stay_small(module: Module) -> Iterator[str]:
+    if len(module.lines) > LINES_MAX:
+        yield module.at(LINES_MAX, f"{len(module.lines)} lines; the most is {LINES_MAX}")
+
+
+def lines_stay_short(module: Module) -> Iterator[str]:
+    for number, line in enumerate(module.lines, 1):
+        if len(line) > COLUMNS_MAX:
+            yield module.at(number, f"{len(line)} characters; the most is {COLUMNS_MAX}")
+
+
+def modules_open_with_their_purpose(module: Module) -> Iterator[str]:
+    if ast.get_docstring(module.tree) is None:
+        yield module.at(1, "no docstring says what this is")
+
+
+def names_say_something(module: Module) -> Iterator[str]:
+    for part in module.name.split("."):
+        if part in EMPTY_WORDS:
+            yield module.at(1, f"{part!r} says nothing about what is inside")
+
+
+Rule = Callable[[Module], Iterator[str]]
+RULES: Final[tuple[Rule, ...]] = (
+    imports_follow_the_table,
+    product_does_not_know_its_tests,
+    world_comes_in_as_an_argument,
+    pure_rooms_do_not_wait,
+    no_await_inside_an_augmented_assignment,
+    no_mutable_state_in_modules,
+    files_stay_small,
+    lines_stay_short,
+    modules_open_with_their_purpose,
+    names_say_something,
+)
+
+
+def _imports(module: Module) -> Iterator[Import]:
+    for_types = {
+        id(node)
+        for branch in ast.walk(module.tree)
+        if isinstance(branch, ast.If) and _is_type_checking(branch.test)
+        for statement in branch.body
+        for node in ast.walk(statement)
+    }
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, id(node) in for_types)
+        elif isinstance(node, ast.ImportFrom):
+            source = _from(module, node)
+            for alias in node.names:
+                yield Import(f"{source}.{alias.name}", node.lineno, id(node) in for_types)
+
+
+def _origins(module: Module) -> dict[str, str]:
+    """For each name that an import binds, the full name of what it is bound to."""
+    origins: dict[str, str] = {}
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.split(".")[0]
+                origins[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                origins[alias.asname or alias.name] = f"{_from(module, node)}.{alias.name}"
+    return origins
+
+
+def _from(module: Module, node: ast.ImportFrom) -> str:
+    """The module that `from … import` names; each dot is one step up from this package."""
+    if node.level == 0:
+        return node.module or ""
+    parts = module.name.split(".")
+    steps_up = node.level - 1 if module.is_package else node.level
+    package = parts[: len(parts) - steps_up]
+    return ".".join([*package, node.module] if node.module else package)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    match test:
+        case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"):
+            return True
+        case _:
+            return False
+
+
+def _within(name: str, module: str) -> bool:
+    return name == module or name.startswith(f"{module}.")
+
+
+def _waits(node: ast.AST) -> bool:
+    if isinstance(node, ast.comprehension):
+        return bool(node.is_async)
+    return isinstance(node, ast.Await)
+
+
+def _module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when the module is imported, those of its branches included."""
+    for statement in body:
+        yield statement
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for field in ("body", "orelse", "finalbody"):
+                yield from _module_level(getattr(statement, field, []))
+            for handler in getattr(statement, "handlers", []):
+                yield from _module_level(handler.body)
+
+
+def _assigned(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    match statement:
+        case ast.Assign(targets=targets, value=value):
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            yield name, value
+
+
+def _is_mutable(module: Module, value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return module.origin(value.func) in MUTABLE_MAKERS
+    return isinstance(value, MUTABLE_DISPLAYS)

@@ -1,0 +1,78 @@
+"""The same seed gives the same trace: twice in a process, in fresh ones, under any hash seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from simulations.determinism import Exhausted, run_repeatably
+from simulations.run import plan_for, simulate
+from simulations.workloads import WORKLOADS
+
+ROOT = Path(__file__).parents[2]
+CANARIES = range(1, 1 + 2 * len(WORKLOADS))
+
+DIGESTS = """
+from simulations.run import plan_for, simulate
+for seed in range({first}, {last}):
+    print(simulate(plan_for(seed)).digest)
+"""
+
+
+@pytest.fixture(scope="module")
+def digests() -> list[str]:
+    return [simulate(plan_for(seed)).digest for seed in CANARIES]
+
+
+def test_the_same_seed_gives_the_same_trace_in_one_process(digests: list[str]) -> None:
+    assert [simulate(plan_for(seed)).digest for seed in CANARIES] == digests
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+def test_the_same_seed_gives_the_same_trace_in_a_fresh_process(
+    hash_seed: str, digests: list[str]
+) -> None:
+    program = DIGESTS.format(first=CANARIES.start, last=CANARIES.stop)
+    output = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert output.split() == digests
+
+
+def test_different_seeds_give_different_traces(digests: list[str]) -> None:
+    assert len(set(digests)) == len(digests)
+
+
+def test_a_deadlock_ends_by_the_virtual_deadline() -> None:
+    with pytest.raises(Exhausted, match=r"10\.0 virtual seconds"):
+        run_repeatably(1, trio.sleep_forever, virtual_seconds_max=10.0, steps_max=1000)
+
+
+def test_a_livelock_ends_by_the_limit_of_steps() -> None:
+    async def spin() -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+
+    with pytest.raises(Exhausted, match=r"10\d\d steps"):
+        run_repeatably(1, spin, virtual_seconds_max=10.0, steps_max=1000)
+
+
+def test_asking_the_machine_for_the_time_fails_loudly() -> None:
+    import time
+
+    async def ask() -> None:
+        time.time()
+
+    with pytest.raises(AssertionError, match=r"time\.time was called"):
+        run_repeatably(1, ask, virtual_seconds_max=1.0, steps_max=1000)
+    assert time.time() > 0, "the trip-wire is gone when the run is"

@@ -1,0 +1,76 @@
+"""A catalog is a value, and what changes in it survives the way through the log."""
+
+from __future__ import annotations
+
+from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
+from qserver.values.encoding import decode, encode
+from qserver.values.enumeration import enumeration_of
+from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.types import TEXT
+from tests.storage.databases import EMAIL, PEOPLE, PLACE, PLAIN
+
+
+def test_a_change_makes_another_catalog() -> None:
+    empty = Catalog()
+    one = empty.changed({"people": PEOPLE}, trees_used=4)
+    two = one.changed({"plain": PLAIN, "people": None}, trees_used=5)
+    assert (dict(empty.tables), empty.trees_used) == ({}, 0)
+    assert (dict(one.tables), one.trees_used) == ({"people": PEOPLE}, 4)
+    assert (dict(two.tables), two.trees_used) == ({"plain": PLAIN}, 5)
+
+
+def test_dropping_a_table_that_is_not_there_changes_nothing() -> None:
+    catalog = Catalog().changed({"plain": PLAIN}, trees_used=1)
+    assert catalog.changed({"people": None}, trees_used=1).tables == catalog.tables
+
+
+def test_a_tree_is_called_by_the_name_of_its_table_or_index() -> None:
+    catalog = Catalog().changed({"people": PEOPLE, "plain": PLAIN}, trees_used=4)
+    trees = (0, PLAIN.id, PEOPLE.id, EMAIL.id, PLACE.id, 77)
+    assert [catalog.name_of_tree(number) for number in trees] == [
+        "the sequences",
+        "plain",
+        "people",
+        "people_email_key",
+        "people_place",
+        "tree 77",
+    ]
+
+
+VIEW = NamedQuery("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))
+COUNTER = Sequence(7, "counter", increment=2, owner=("people", "id"))
+MOOD = enumeration_of("mood", ("sad", "glad"))
+
+
+def test_a_name_means_one_thing_whatever_its_kind() -> None:
+    catalog = Catalog()
+    for definition in (PLAIN, VIEW, COUNTER, MOOD, PLAIN):
+        catalog = catalog.changed({"name": definition}, trees_used=1)
+        assert catalog.find("name") is definition
+        assert list(catalog.definitions()) == [definition]
+        assert ("name" in catalog.tables) == (definition is PLAIN)
+    assert list(catalog.changed({"name": None}, trees_used=1).definitions()) == []
+
+
+def test_definitions_are_listed_in_the_order_of_their_names() -> None:
+    changes: dict[str, Definition | None] = {"z": VIEW, "m": PLAIN, "a": MOOD, "q": COUNTER}
+    catalog = Catalog().changed(changes, trees_used=1)
+    assert list(catalog.definitions()) == [MOOD, PLAIN, COUNTER, VIEW]
+
+
+def test_the_table_behind_the_name_of_an_index_or_a_primary_key_is_found() -> None:
+    catalog = Catalog().changed({"people": PEOPLE, "plain": PLAIN}, trees_used=4)
+    owners = {name: catalog.index_owner(name) for name in ("people_place", "plain_pkey", "people")}
+    assert owners == {"people_place": PEOPLE, "plain_pkey": PLAIN, "people": None}
+
+
+def test_changes_come_back_from_the_log_as_they_were() -> None:
+    changes: dict[str, Definition | None] = {
+        "people": PEOPLE,
+        "plain": None,
+        "names": VIEW,
+        "counter": COUNTER,
+        "mood": MOOD,
+    }
+    stored = encode(changes_to_plain(changes))
+    assert changes_from_plain(decode(stored)) == changes

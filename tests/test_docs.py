@@ -1,0 +1,313 @@
+"""The docs name what is there, and all of it: links, commands, files, and the tables of the code.
+
+A sentence can still be wrong. But nothing can be added, removed or renamed in the places that are
+listed here without its page being looked at.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from qserver import limits
+from qserver.engine import messages
+from simulations.__main__ import _parser
+from simulations.checkers.anomaly import SEVERITY
+from simulations.faults import KINDS, PROFILES
+from simulations.mutants import MUTANTS, Mutant
+from simulations.observations import SOMETIMES
+from simulations.run import Verdict
+from simulations.trace import KINDS as EVENT_KINDS
+from simulations.workloads import WORKLOADS
+from tests.house_rules import MAY_IMPORT
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+
+FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`([^`\n]+)`")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+QUOTED = re.compile(r'"([^"]+)"')
+MODULE = re.compile(r"python -m ([\w.]+)")
+TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
+FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
+
+ACTORS = ("coordinator", "gateway", "incarnation", "log_writer", "sequences", "shard")
+# In code type, and not from this tree.
+STRANGERS = frozenset({"curl", "seed7.html"})
+# Loops whose awaits the page tells by what they wait for.
+LOOPS = frozenset({"run", "take", "commit", "_commit", "_first_try", "_publish", "_before", "read"})
+
+
+@cache
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def prose(text: str) -> str:
+    """A page without its code blocks."""
+    return FENCED.sub("", text)
+
+
+def table(page: str, first_column: str) -> dict[str, list[str]]:
+    """The rows of the table whose first column has that name, by their first cell."""
+    rows: dict[str, list[str]] = {}
+    inside = False
+    for line in prose(text_of(page)).splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split("|")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[0] == first_column:
+            inside = True
+        elif inside and not line.startswith("|-"):
+            assert cells[0] not in rows, f"{cells[0]} is twice in a table of {page}"
+            rows[cells[0]] = cells[1:]
+    assert rows, f"{page} has no table of {first_column}"
+    return rows
+
+
+def names_in(cells: list[str]) -> list[str]:
+    return [name for cell in cells for name in SPAN.findall(cell)]
+
+
+# --- links, commands, files and names ------------------------------------------------------------
+
+
+def anchors(text: str) -> list[str]:
+    """What headings are called in links."""
+    return [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in HEADING.findall(prose(text))
+    ]
+
+
+def broken_links(page: str, text: str) -> list[str]:
+    broken = []
+    for link in LINK.findall(prose(text)):
+        path, _, anchor = link.partition("#")
+        if "://" in path:
+            continue
+        target = (ROOT / page).parent / path if path else ROOT / page
+        there = target.exists()
+        if there and anchor:
+            there = anchor in anchors(target.read_text(encoding="utf-8"))
+        if not there:
+            broken.append(link)
+    return broken
+
+
+def unknown_commands(text: str) -> list[str]:
+    code = "\n".join([*FENCED.findall(text), *SPAN.findall(prose(text))])
+    makefile = text_of("Makefile")
+    unknown = [
+        f"make {target}"
+        for target in TARGET.findall(code)
+        if re.search(rf"^{target}:", makefile, re.MULTILINE) is None
+    ]
+    return unknown + [
+        f"python -m {module}" for module in MODULE.findall(code) if not runs(module.rstrip("."))
+    ]
+
+
+def runs(module: str) -> bool:
+    try:
+        found = find_spec(module)
+        if found is not None and found.submodule_search_locations is not None:
+            found = find_spec(f"{module}.__main__")
+    except ModuleNotFoundError:
+        return False
+    return found is not None
+
+
+@cache
+def words_of_the_tree() -> frozenset[str]:
+    """Every word of the code, and the name of every file."""
+    tops = ("qserver", "simulations", "tests")
+    paths = [path for top in tops for path in (ROOT / top).rglob("*.*")]
+    words = {word for path in paths for word in (path.name, path.stem)}
+    sources = [path for path in paths if path.suffix == ".py" and path.stem != Path(__file__).stem]
+    for path in (*sources, ROOT / "Makefile", ROOT / "pyproject.toml"):
+        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    return frozenset(words)
+
+
+def unknown_names(text: str) -> list[str]:
+    """Files and identifiers in code type that are nowhere in the tree."""
+    unknown = []
+    for span in SPAN.findall(prose(text)):
+        if span in STRANGERS or len(span) == 1:
+            continue
+        if re.fullmatch(r"[\w./]+\.(py|txt|toml|md|js)", span) or span.endswith("/"):
+            known = (ROOT / span).exists() or Path(span).name in words_of_the_tree()
+        elif re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", span):
+            known = all(part in words_of_the_tree() for part in span.split("."))
+        else:
+            continue
+        if not known:
+            unknown.append(span)
+    return unknown
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    assert broken_links(page, text_of(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_that_is_named_can_be_run(page: str) -> None:
+    assert unknown_commands(text_of(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_and_identifier_that_is_named_is_in_the_tree(page: str) -> None:
+    assert unknown_names(text_of(page)) == []
+
+
+def test_what_is_wrong_in_a_page_is_found() -> None:
+    links = "[a](nowhere.md) [b](docs/glossary.md#nothing) [c](LICENSE) [d](https://example.org)"
+    assert broken_links("README.md", links) == ["nowhere.md", "docs/glossary.md#nothing"]
+    commands = "`make test` `make sense`\n```console\n$ make tea\n$ python -m nobody.there\n```\n"
+    assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
+    names = "`Gateway.transact` `Gateway.teleport_rows` `qserver/nobody.py` `two words`"
+    assert unknown_names(names) == ["Gateway.teleport_rows", "qserver/nobody.py"]
+
+
+# --- architecture.md -----------------------------------------------------------------------------
+
+
+def test_every_limit_is_in_the_table_with_its_value() -> None:
+    values = {f"`{name}`": f"{value:,}" for name, value in vars(limits).items() if name.isupper()}
+    documented = {name: cells[0] for name, cells in table("docs/architecture.md", "limit").items()}
+    assert documented == values
+
+
+def test_the_table_of_imports_is_the_one_that_is_held() -> None:
+    documented = {
+        room.strip("`"): frozenset(names_in(cells))
+        for room, cells in table("docs/architecture.md", "room").items()
+    }
+    assert documented == {room: others - {room} for room, others in MAY_IMPORT.items()}
+
+
+def test_every_message_is_in_the_table() -> None:
+    documented = names_in(list(table("docs/architecture.md", "message")))
+    assert sorted(documented) == sorted(
+        name
+        for name, value in vars(messages).items()
+        if isinstance(value, type) and value.__module__ == messages.__name__
+    )
+
+
+# --- life_of_a_commit.md -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ACTORS)
+def test_every_function_of_an_actor_that_waits_is_on_the_page(module: str) -> None:
+    tree = ast.parse(text_of(f"qserver/engine/{module}.py"))
+    waiting = {
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.AsyncFunctionDef)
+        and any(isinstance(part, ast.Await | ast.AsyncWith) for part in ast.walk(node))
+    }
+    page = text_of("docs/life_of_a_commit.md")
+    assert waiting
+    assert [name for name in sorted(waiting - LOOPS) if f"{name}`" not in page] == []
+
+
+def test_every_point_that_covers_a_crash_exists() -> None:
+    lines = [
+        line for line in text_of("docs/life_of_a_commit.md").splitlines() if line.startswith("|")
+    ]
+    named = [point for line in lines for point in QUOTED.findall(line)]
+    assert len(named) > 10
+    assert [point for point in named if point not in SOMETIMES] == []
+
+
+# --- simulation.md -------------------------------------------------------------------------------
+
+
+def mutant_cells(mutant: Mutant) -> list[str]:
+    """What the table says of a mutant: the bug, the workloads, what is replaced."""
+    places = [
+        f"{owner.__name__.rpartition('.')[2]}.{attribute}" for owner, attribute, _ in mutant.changes
+    ]
+    return [mutant.explanation, code_list(mutant.workloads), code_list(places)]
+
+
+def code_list(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def test_every_fault_is_in_the_table_with_how_often_it_strikes() -> None:
+    documented = {
+        kind.strip("`"): float(cells[0])
+        for kind, cells in table("docs/simulation.md", "fault").items()
+    }
+    assert documented == KINDS
+
+
+def test_every_mutant_is_in_the_table_with_its_bug_and_its_workloads() -> None:
+    documented = table("docs/simulation.md", "mutant")
+    assert documented == {f"`{mutant.name}`": mutant_cells(mutant) for mutant in MUTANTS}
+
+
+def test_every_point_is_in_the_table() -> None:
+    assert list(table("docs/simulation.md", "point")) == list(SOMETIMES)
+
+
+def test_every_workload_and_every_profile_is_in_its_table() -> None:
+    assert names_in(list(table("docs/simulation.md", "workload"))) == list(WORKLOADS)
+    assert names_in(list(table("docs/simulation.md", "profile"))) == list(PROFILES)
+
+
+def test_every_anomaly_is_in_the_table_the_worst_first() -> None:
+    rows = text_of("docs/simulation.md").partition("the worst first:")[2]
+    documented = [name for name in SPAN.findall(rows) if name in SEVERITY]
+    assert documented[: len(SEVERITY)] == list(SEVERITY)
+
+
+def test_every_kind_of_event_is_in_the_table() -> None:
+    rows = text_of("docs/simulation.md").partition("an event of this kind |")[2]
+    first_cells = "\n".join(re.findall(r"^\| (`[^|]+) \|", rows, re.MULTILINE))
+    assert SPAN.findall(first_cells) == list(EVENT_KINDS)
+
+
+def test_every_exit_code_is_in_the_table_with_its_verdict() -> None:
+    documented = table("docs/simulation.md", "exit code")
+    verdicts = {str(verdict.value): f"`{verdict.name}`" for verdict in Verdict}
+    assert {code: cells[0] for code, cells in documented.items() if cells[0]} == verdicts
+    assert list(documented) == [str(code) for code in range(7)]
+
+
+def test_every_flag_of_the_simulation_is_in_the_table_and_no_other_is_named() -> None:
+    flags = {flag for action in _parser()._actions for flag in action.option_strings}
+    documented = FLAG.findall(" ".join(table("docs/simulation.md", "flag")))
+    assert sorted(documented) == sorted(flags)
+    for page in PAGES:
+        commands = re.findall(r"python -m simulations.*", text_of(page))
+        used = [flag for command in commands for flag in FLAG.findall(command.partition("#")[0])]
+        assert [flag for flag in used if flag not in flags and flag != "-m"] == []
+
+
+# --- glossary.md ---------------------------------------------------------------------------------
+
+
+def test_the_words_of_the_glossary_are_sorted_and_each_has_a_meaning() -> None:
+    words = table("docs/glossary.md", "word")
+    assert list(words) == sorted(words, key=str.casefold)
+    assert [word for word, meaning in words.items() if meaning in ([], [""])] == []
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["checkpoint", "delta", "durable", "footprint", "log", "partition", "shard", "version", "view"],
+)
+def test_the_words_that_everything_else_stands_on_are_in_the_glossary(word: str) -> None:
+    assert word in table("docs/glossary.md", "word")

@@ -1,0 +1,225 @@
+"""The tree is held to the rules of the house, and each rule is shown to be able to fail.
+
+The first test reads every module of `qserver/` and `simulations/`. The others give a rule a few
+lines that break it, and a few that look alike but do not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import house_rules
+from tests.house_rules import Module, Rule
+
+ROOT = Path(__file__).parent.parent
+TYPES_ONLY = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
+
+
+def modules_of_the_tree() -> list[Module]:
+    paths = [path for top in ("qserver", "simulations") for path in (ROOT / top).rglob("*.py")]
+    return [
+        Module(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(paths)
+    ]
+
+
+def complaints(rule: Rule, path: str, source: str) -> list[str]:
+    return list(rule(Module(path, source)))
+
+
+@pytest.mark.parametrize("rule", house_rules.RULES, ids=lambda rule: rule.__name__)
+def test_the_tree_keeps_the_rule(rule: Rule) -> None:
+    modules = modules_of_the_tree()
+    assert {"qserver", "qserver.cli", "simulations"} <= {module.name for module in modules}
+    assert [complaint for module in modules for complaint in rule(module)] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("qserver/storage/view.py", "from qserver.sql import plan"),
+        ("qserver/storage/view.py", "from qserver import sql"),
+        ("qserver/storage/view.py", "import qserver.engine.shard as shard"),
+        ("qserver/storage/view.py", "from ..durability import log"),
+        ("qserver/storage/view.py", "from .. import durability"),
+        ("qserver/storage/__init__.py", "from ..engine import shard"),
+        ("qserver/storage/pages/leaf.py", "from ...engine import shard"),
+        ("qserver/storage/view.py", "def late():\n    from qserver import control"),
+        ("qserver/values/row.py", f"{TYPES_ONLY}    from qserver.storage import view"),
+        ("qserver/errors.py", "from qserver import limits"),
+        ("qserver/engine/shard.py", "from qserver.config import Settings"),
+        ("qserver/engine/shard.py", "from qserver import __version__"),
+        ("qserver/client/__init__.py", "from qserver.engine import gateway"),
+        ("qserver/storage/view.py", "from qserver.storage import bench"),
+        ("qserver/storage/view.py", "from qserver import *"),
+        ("qserver/attic.py", ""),
+    ],
+)
+def test_an_import_against_the_table_is_found(path: str, source: str) -> None:
+    assert len(complaints(house_rules.imports_follow_the_table, path, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("qserver/storage/view.py", "from qserver.values.keys import Key\nfrom . import btree"),
+        ("qserver/storage/__init__.py", "from .btree import Tree\nfrom ..values import keys"),
+        ("qserver/engine/shard.py", "from qserver import errors, limits, sql\nimport trio"),
+        ("qserver/storage/bench.py", "from qserver.engine import gateway"),
+        ("qserver/cli.py", "from qserver import __version__, web"),
+        ("simulations/world.py", "from qserver.engine import gateway"),
+    ],
+)
+def test_an_import_that_the_table_allows_is_left_alone(path: str, source: str) -> None:
+    assert complaints(house_rules.imports_follow_the_table, path, source) == []
+
+
+@pytest.mark.parametrize("source", ["import simulations.world", "from tests import house_rules"])
+def test_a_product_that_imports_its_tests_is_found(source: str) -> None:
+    rule = house_rules.product_does_not_know_its_tests
+    for path in ("qserver/cli.py", "qserver/engine/bench.py"):
+        assert len(complaints(rule, path, source)) == 1
+    assert complaints(rule, "simulations/__main__.py", source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "import os.path",
+        "from secrets import token_hex",
+        "from uuid import uuid4",
+        "import threading as threads",
+        "import asyncio",
+        "import random",
+        "from random import Random",
+        f"{TYPES_ONLY}    from random import choice",
+        f"{TYPES_ONLY}    pass\nelse:\n    import random",
+        "from trio import to_thread",
+        "import trio\nasync def f():\n    await trio.to_thread.run_sync(print)",
+        "import datetime\nnow = datetime.datetime.now()",
+        "from datetime import datetime as moment\nclock = moment.utcnow",
+        "import datetime as d\ntoday = d.date.today()",
+        "file = open('rows')",
+        "import importlib\nclock = importlib.import_module('ti' + 'me')",
+    ],
+)
+def test_a_hand_stretched_out_to_the_world_is_found(source: str) -> None:
+    rule = house_rules.world_comes_in_as_an_argument
+    for path in ("qserver/storage/view.py", "qserver/engine/shard.py", "qserver/control/keys.py"):
+        assert len(complaints(rule, path, source)) == 1
+    for path in ("qserver/storage/bench.py", "qserver/web/server.py", "qserver/cli.py"):
+        assert complaints(rule, path, source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"{TYPES_ONLY}    from random import Random",
+        "import typing\nif typing.TYPE_CHECKING:\n    from random import Random",
+        "from datetime import date, datetime, time\nday = datetime(2024, 2, 29)",
+        "def run(context):\n    return context.now()",
+        "from qserver.storage import time",
+        "from uuid import UUID\nnobody = UUID(int=0)",
+    ],
+)
+def test_a_world_that_comes_in_as_an_argument_is_left_alone(source: str) -> None:
+    rule = house_rules.world_comes_in_as_an_argument
+    assert complaints(rule, "qserver/engine/gateway.py", source) == []
+
+
+def test_an_exception_covers_its_own_file_and_its_own_names_only() -> None:
+    rule = house_rules.world_comes_in_as_an_argument
+    source = "import os, threading\nfrom pathlib import Path"
+    assert complaints(rule, "qserver/durability/sqlite.py", source) == []
+    assert len(complaints(rule, "qserver/durability/log.py", source)) == 3
+    assert len(complaints(rule, "qserver/durability/sqlite.py", "import time")) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import trio",
+        "from trio.testing import MockClock",
+        f"{TYPES_ONLY}    import trio",
+        "async def wait(): ...",
+        "class Tree:\n    async def get(self): ...",
+        "pages = (page async for page in source)",
+    ],
+)
+def test_waiting_in_a_pure_room_is_found(source: str) -> None:
+    rule = house_rules.pure_rooms_do_not_wait
+    for room in ("values", "sql", "storage"):
+        assert len(complaints(rule, f"qserver/{room}/thing.py", source)) == 1
+    for path in ("qserver/engine/shard.py", "qserver/storage/bench.py"):
+        assert complaints(rule, path, source) == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("total += await f()", 1),
+        ("self.total -= 2 * (await f())", 1),
+        ("rows |= {row async for row in f()}", 1),
+        ("total += f()", 0),
+        ("total = await f()", 0),
+    ],
+)
+def test_an_await_inside_an_augmented_assignment_is_found(statement: str, found: int) -> None:
+    rule = house_rules.no_await_inside_an_augmented_assignment
+    source = f"async def count(self, total, rows, f):\n    {statement}"
+    for path in ("qserver/web/server.py", "simulations/world.py"):
+        assert len(complaints(rule, path, source)) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("cache = {}", 1),
+        ("cache: dict[str, int] = dict()", 1),
+        ("first = second = []", 2),
+        ("from collections import deque as queue\nwaiting = queue()", 1),
+        ("import collections\ncounts = collections.defaultdict(int)", 1),
+        ("import itertools\nnumbers = itertools.count()", 1),
+        ("squares = [n * n for n in range(9)]", 1),
+        ("try:\n    pass\nexcept ValueError:\n    seen = set()", 1),
+        ("last = 0\ndef next_number():\n    global last\n    last += 1", 1),
+        ("KEYWORDS = {'SELECT': 1}\n_PAIRS = [(1, 2)]\n__all__ = ['KEYWORDS']", 0),
+        ("names = ('a', 'b')\nkinds = frozenset({1, 2})", 0),
+        ("def fresh():\n    rows = []\n    return rows", 0),
+        ("later: dict[str, int]", 0),
+    ],
+)
+def test_mutable_state_of_a_module_is_found(source: str, found: int) -> None:
+    rule = house_rules.no_mutable_state_in_modules
+    for path in ("qserver/values/types.py", "qserver/engine/shard.py"):
+        assert len(complaints(rule, path, source)) == found
+    assert complaints(rule, "qserver/engine/bench.py", source) == []
+
+
+def test_a_file_that_is_too_long_is_found() -> None:
+    rule = house_rules.files_stay_small
+    assert complaints(rule, "simulations/world.py", "x = 1\n" * house_rules.LINES_MAX) == []
+    longer = "x = 1\n" * (house_rules.LINES_MAX + 1)
+    assert len(complaints(rule, "simulations/world.py", longer)) == 1
+
+
+def test_a_line_that_is_too_long_is_found_at_its_number() -> None:
+    longest = "#" * house_rules.COLUMNS_MAX
+    found = complaints(house_rules.lines_stay_short, "qserver/cli.py", f"{longest}\n{longest}#\n")
+    assert found == ["qserver/cli.py:2: 101 characters; the most is 100"]
+
+
+def test_a_module_without_a_docstring_is_found() -> None:
+    rule = house_rules.modules_open_with_their_purpose
+    assert len(complaints(rule, "qserver/cli.py", "import sys\n")) == 1
+    assert complaints(rule, "qserver/cli.py", '"""What this is."""\nimport sys\n') == []
+
+
+def test_a_name_that_says_nothing_is_found() -> None:
+    rule = house_rules.names_say_something
+    for path in ("qserver/storage/utils.py", "qserver/common/__init__.py"):
+        assert len(complaints(rule, path, "")) == 1
+    assert complaints(rule, "qserver/storage/btree.py", "") == []

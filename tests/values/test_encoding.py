@@ -1,0 +1,163 @@
+"""Bytes give back every value exactly as it was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, time, timedelta, timezone
+from decimal import Decimal
+from math import nan
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.errors import DataCorrupted
+from qserver.values.encoding import decode, decode_entries, encode, encode_entries
+from qserver.values.enumeration import Label
+from qserver.values.interval import Interval
+from qserver.values.jsonb import Jsonb
+from qserver.values.keys import NAN_KEY, NULL_KEY, TOP, Descending, key_element
+from tests.values.strategies import SOME_DATE, SOME_TIMESTAMP, SOME_TIMESTAMPTZ, any_value
+
+key_elements = st.builds(key_element, any_value, st.booleans())
+scalars = st.one_of(any_value, key_elements, st.binary(max_size=8), st.integers())
+nested = st.recursive(scalars, lambda inner: st.lists(inner, max_size=4).map(tuple), max_leaves=12)
+rows = st.lists(scalars, max_size=5).map(tuple)
+
+
+def exactly(value: Any) -> Any:
+    """Tells apart what `==` does not: types, scale of a Decimal, sign of zero, NaN."""
+    if isinstance(value, tuple):
+        return tuple(map(exactly, value))
+    return type(value), repr(value)
+
+
+@given(nested)
+def test_a_value_comes_back_exactly(value: Any) -> None:
+    assert exactly(decode(encode(value))) == exactly(value)
+
+
+@given(st.lists(st.tuples(rows, st.one_of(st.none(), rows)), max_size=6))
+def test_entries_come_back_exactly(entries: list[Any]) -> None:
+    back = decode_entries(encode_entries(entries))
+    assert isinstance(back, list)
+    assert exactly(tuple(back)) == exactly(tuple(entries))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        1,
+        1.0,
+        -0.0,
+        nan,
+        2**63,
+        -(2**63),
+        2**64,
+        -(2**200),
+        "",
+        "\U0001f600",
+        b"\x00\xff",
+        Decimal("1.00"),
+        Decimal("NaN"),
+        Decimal("-Infinity"),
+        Decimal(1).scaleb(-16383),
+        SOME_DATE,
+        SOME_TIMESTAMP,
+        SOME_TIMESTAMPTZ,
+        datetime(1, 1, 1, 0, 0, 0, 1),
+        datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+        datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+        NAN_KEY,
+        NULL_KEY,
+        TOP,
+        Descending(NULL_KEY),
+        Descending(Decimal("2.5")),
+        Interval(-(2**31), 2**31 - 1, -(2**63)),
+        Interval(2**31 - 1, 2**31 - 1, 0).normal(),
+        time.max,
+        time(1, tzinfo=timezone(timedelta(hours=-3, minutes=-30))),
+        UUID(int=2**128 - 1),
+        Jsonb('{"a": [1.0, "ä"]}'),
+        Label("a b", -0.25),
+        (1, None, (Decimal("1.0"), Label("x", 0.0))),
+    ],
+    ids=repr,
+)
+def test_awkward_values_come_back_exactly(value: Any) -> None:
+    assert exactly(decode(encode(value))) == exactly(value)
+    assert exactly(decode_entries(encode_entries([((value,), (1, value))]))[0]) == exactly(
+        ((value,), (1, value))
+    )
+
+
+def test_above_comes_back_as_the_singleton() -> None:
+    assert decode(encode((NULL_KEY,)))[0] is NULL_KEY
+
+
+def test_sequences_come_back_as_tuples_and_mappings_as_mappings() -> None:
+    assert decode(encode([1, [2, [Decimal(3)]], {"a": [4]}])) == (
+        1,
+        (2, (Decimal(3),)),
+        {"a": (4,)},
+    )
+
+
+def test_a_tuple_within_a_row_comes_back_as_a_tuple() -> None:
+    entries: list[Any] = [((1,), (1, ("a", (SOME_DATE,)))), ((2,), None)]
+    assert decode_entries(encode_entries(entries)) == entries
+
+
+def test_what_is_seen_as_equal_by_python_is_encoded_differently() -> None:
+    equals = [1, 1.0, True, Decimal(1), Decimal("1.0")]
+    assert len({encode(value) for value in equals}) == len(equals)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ((1, "a", None, True), "9401a161c0c3"),
+        (Decimal("1.50"), "d601312e3530"),
+        (SOME_DATE, "c70602373338393435"),
+        (SOME_TIMESTAMP, "c71a03323032342d30322d32395432333a35393a35392e353030303030"),
+        (SOME_TIMESTAMPTZ, "d7ff7735940065e11a7f"),
+        (2**64, "c711043130303030303030303030303030303030"),
+        (NULL_KEY, "d40502"),
+        (Descending(7), "d40607"),
+        (Interval(14, -3, 5), "c707083134202d332035"),
+        (time(1, 2, 3, 4), "c70f0930313a30323a30332e303030303034"),
+        (time(1, 2, tzinfo=UTC), "c70e0930313a30323a30302b30303a3030"),
+        (UUID(int=7), "d80a00000000000000000000000000000007"),
+        (b"\x00\xff", "c40200ff"),
+        (Jsonb('{"a": 1.50}'), "c70b0b7b2261223a20312e35307d"),
+        (Label("happy", 2.5), "c7090c322e35206861707079"),
+        ((1, (None, 2)), "920192c002"),
+    ],
+    ids=repr,
+)
+def test_the_bytes_never_change_because_files_hold_them(value: Any, expected: str) -> None:
+    assert encode(value).hex() == expected
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\xc1", b"\x92\x01", encode((1, 2)) + b"\x00", b"\xd4\x63\x00", b"\xd4\x05\x09"],
+    ids=repr,
+)
+def test_bytes_that_are_no_encoding_are_reported_as_corrupt(data: bytes) -> None:
+    with pytest.raises(DataCorrupted):
+        decode(data)
+    with pytest.raises(DataCorrupted):
+        decode_entries(data)
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_cause_another_error(data: bytes) -> None:
+    for read in (decode, decode_entries):
+        try:
+            read(data)
+        except DataCorrupted:
+            continue
