@@ -64,6 +64,10 @@ STATEMENT_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """UTF-8 bytes of a statement's text."""
 
+STATEMENT_TOKENS_MAX = 250_000
+"""Words, signs and literals of a statement, in which rows of plain values do not count: so much is
+parsed in about two seconds."""
+
 SYNTAX_DEPTH_MAX = 400
 """Nodes from the root of a statement's tree to a leaf: what follows it down does so by recursion.
 Long lists, and chains of AND or OR, are not deep."""
@@ -114,6 +118,9 @@ VARCHAR_LENGTH_MAX = 10_485_760
 
 ARRAY_DIMENSIONS_MAX = 6
 """Dimensions of an array, as in PostgreSQL."""
+
+ARRAY_ELEMENTS_MAX = 2**24
+"""Elements of an array that a function makes at once; PostgreSQL allows eight times as many."""
 
 JSON_DEPTH_MAX = 300
 """Levels of arrays and objects in a JSON value: functions on it follow them by recursion."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from qserver import limits
-from qserver.engine import messages
+from qserver.engine import messages, system_tables
+from qserver.sql.functions import catalogue
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
 from simulations.faults import KINDS, PROFILES
@@ -40,7 +42,9 @@ FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 ACTORS = ("coordinator", "gateway", "incarnation", "log_writer", "sequences", "shard")
 # In code type, and not from this tree.
-STRANGERS = frozenset({"curl", "seed7.html"})
+STRANGERS = frozenset(
+    {"curl", "seed7.html", "*/", "\\|/", "\\|\\|/", "jsonb_path_query", "json_to_tsvector"}
+)
 # Loops whose awaits the page tells by what they wait for.
 LOOPS = frozenset({"run", "take", "commit", "_commit", "_first_try", "_publish", "_before", "read"})
 
@@ -134,6 +138,8 @@ def words_of_the_tree() -> frozenset[str]:
     sources = [path for path in paths if path.suffix == ".py" and path.stem != Path(__file__).stem]
     for path in (*sources, ROOT / "Makefile", ROOT / "pyproject.toml"):
         words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    # Many functions get their names in a loop: json_each and jsonb_each.
+    words.update(catalogue.FUNCTIONS, catalogue.AGGREGATES, catalogue.TABLE_FUNCTIONS)
     return frozenset(words)
 
 
@@ -294,6 +300,34 @@ def test_every_flag_of_the_simulation_is_in_the_table_and_no_other_is_named() ->
         commands = re.findall(r"python -m simulations.*", text_of(page))
         used = [flag for command in commands for flag in FLAG.findall(command.partition("#")[0])]
         assert [flag for flag in used if flag not in flags and flag != "-m"] == []
+
+
+# --- sql.md --------------------------------------------------------------------------------------
+
+
+def names_below(heading: str) -> list[str]:
+    """The names in the tables of a section of sql.md, in order."""
+    section = text_of("docs/sql.md").partition(f"\n{heading}\n")[2].partition("\n#")[0]
+    return names_in([line for line in section.splitlines() if line.startswith("|")])
+
+
+@pytest.mark.parametrize(
+    ("heading", "known"),
+    [
+        ("### For one row", catalogue.FUNCTIONS),
+        ("### Aggregates", catalogue.AGGREGATES),
+        ("### Functions that make rows", catalogue.TABLE_FUNCTIONS),
+    ],
+)
+def test_every_function_is_in_its_table_once(heading: str, known: Mapping[str, object]) -> None:
+    assert sorted(names_below(heading)) == sorted(known)
+
+
+def test_every_system_view_is_in_the_table() -> None:
+    documented = table("docs/sql.md", "schema")
+    assert {schema.strip("`"): sorted(names_in(cells)) for schema, cells in documented.items()} == {
+        schema: sorted(views) for schema, views in system_tables.SCHEMAS.items()
+    }
 
 
 # --- glossary.md ---------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import NamedQuery, Sequence
-from qserver.values.schema import Table
+from qserver.values.schema import Table, is_predicate, predicate_text
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER
 
 Rows = Iterator[tuple[Any, ...]]
@@ -53,23 +53,28 @@ def _pg_views(catalog: Catalog, view: View) -> Rows:
 
 def _pg_indexes(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
-        for name, unique, columns in _indexes(table):
+        for name, unique, columns, condition in _indexes(table):
             kind = "UNIQUE INDEX" if unique else "INDEX"
             text = f"CREATE {kind} {name} ON public.{table.name} USING btree ({columns})"
-            yield PUBLIC, table.name, name, text
+            yield PUBLIC, table.name, name, text + (f" WHERE {condition}" if condition else "")
 
 
-def _indexes(table: Table) -> Iterator[tuple[str, bool, str]]:
+def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
+    """Name, whether it is unique, what it is over, and its condition."""
     if not table.has_row_id:
         key = ", ".join(table.columns[at].name for at in table.primary_key)
-        yield table.primary_key_name, True, key
+        yield table.primary_key_name, True, key, ""
     for index in table.indexes:
         downward = index.descending or (False,) * len(index.columns)
-        parts = [
-            table.columns[at].name + (" DESC" if down else "")
-            for at, down in zip(index.columns, downward, strict=True)
-        ]
-        yield index.name, index.unique, ", ".join(parts)
+        parts, condition = [], ""
+        for at, down in zip(index.columns, downward, strict=True):
+            column = table.columns[at]
+            if is_predicate(column):
+                condition = f"({predicate_text(column)})"
+            else:
+                text = f"({column.generated})" if column.hidden else column.name
+                parts.append(text + (" DESC" if down else ""))
+        yield index.name, index.unique, ", ".join(parts), condition
 
 
 def _pg_sequences(catalog: Catalog, view: View) -> Rows:

@@ -30,7 +30,6 @@ from qserver.storage.view import Page, View
 from qserver.values.keys import TOP, partition_of
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
-from qserver.values.text_output import shown
 
 _values_of_page = itemgetter(1)
 
@@ -400,11 +399,9 @@ def _page_of(entries: TreeWrites, backward: bool) -> Iterator[Page]:
 def _unique_violation(
     table: Table, constraint: str, columns: tuple[int, ...], row: Value
 ) -> UniqueViolation:
-    names = ", ".join(table.columns[at].name for at in columns)
-    values = ", ".join(shown(row[at], table.columns[at].type) for at in columns)
     return UniqueViolation(
         f'duplicate key value violates unique constraint "{constraint}"',
-        detail=f"Key ({names})=({values}) already exists.",
+        detail=f"Key {table.describe_key(columns, row)} already exists.",
         table=table.name,
         constraint=constraint,
     )

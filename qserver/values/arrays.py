@@ -6,7 +6,7 @@
 
 Subscripts begin at 1; PostgreSQL's other lower bounds ([0:2]={…}) are not supported.
 
-A value of an array is never itself a tuple, so the nesting tells the dimensions.
+An element is never a plain tuple (a record is a `Record`), so the nesting tells the dimensions.
 """
 
 from __future__ import annotations
@@ -98,11 +98,14 @@ def array_reader(read: Callable[[str], Any]) -> Callable[[str], Array]:
     return array_from_text
 
 
-def array_writer(write: Callable[[Any], str]) -> Callable[[Array], str]:
-    """The function that prints arrays of elements that `write` prints."""
+def array_writer(write: Callable[[Any], str], nests: bool = True) -> Callable[[Array], str]:
+    """The function that prints arrays of elements that `write` prints.
+
+    `nests` is False if tuples in the array are elements, whatever they look like.
+    """
 
     def text_of_array(array: Array) -> str:
-        if array and type(array[0]) is tuple:
+        if nests and array and type(array[0]) is tuple:
             return f"{{{','.join(map(text_of_array, array))}}}"
         return f"{{{','.join(map(text_of_element, array))}}}"
 

@@ -21,11 +21,12 @@ from qserver.errors import DatatypeMismatch
 from qserver.values.encoding import encode
 from qserver.values.floats import double_from_exact
 from qserver.values.keys import Row, canonical, key_element
+from qserver.values.records import Record
 from qserver.values.types import type_of_value
 
 _NUMBERS = frozenset({int, float, Decimal})
 _DATETIMES = frozenset({date, datetime})
-_BY_KEY = frozenset({tuple, time})
+_BY_KEY = frozenset({tuple, time, Record})
 
 
 def compare(left: Any, right: Any) -> int | None:

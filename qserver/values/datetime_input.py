@@ -1,6 +1,7 @@
 """Dates and times as PostgreSQL reads them, in the style ISO, MDY and the zone UTC.
 
-    2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024    …
+    2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024
+    J2460312    2024.002    (a Julian day, the day of a year)
     03:04    03:04:05.678    3:04 PM    030405    T03:04:05    24:00
     Z    UTC    +02    -0330    +05:30:10    EST    Europe/Berlin
 
@@ -9,7 +10,7 @@ of three digits or more is a year, then come month, day and year. Almost every t
 pattern for that comes first; whatever it does not settle, errors too, goes the long way.
 
 Different from PostgreSQL: years are 1 to 9999, so there is no BC and no `infinity`; a TIME ends
-before 24:00; days of the year and Julian days are not read; `now` and `today` have functions.
+before 24:00; `now` and `today` have functions.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _WEEKDAYS = "sunday sun monday mon tuesday tue tues wednesday wed weds thursday 
 _IGNORED = frozenset((*_WEEKDAYS.split(), "friday", "fri", "saturday", "sat", "at", "on"))
 
 _OFFSET_HOURS_MAX = 15
+_JULIAN_OF_ORDINAL = 1_721_425
 
 
 def date_from_text(text: str) -> date:
@@ -115,6 +117,7 @@ class _Reading:
         self.short_year = False
         self.named_month = False
         self.before_christ = False
+        self.is_julian = False
         self.time: timedelta | None = None
         self.offset: timedelta | None = None
         self.zone: tzinfo | None = None
@@ -225,6 +228,10 @@ class _Reading:
                 raise self._bad_syntax()
             pairs = [digits[at : at + 2] for at in range(0, len(digits), 2)]
             self._take_time(":".join(pairs) + (f".{fraction}" if fraction else ""))
+        elif self.is_julian and not self._has_date() and not fraction:
+            self._take_ordinal(int(digits) - _JULIAN_OF_ORDINAL)
+        elif len(digits) == 4 and len(fraction) == 3 and self.year is self.month is None:
+            self._take_day_of_year(int(digits), int(fraction))
         elif "." in token:
             raise self._bad_syntax()
         elif len(digits) >= 6 and self.year is self.month is self.day is None:
@@ -232,6 +239,21 @@ class _Reading:
             self.month, self.day = int(digits[-4:-2]), int(digits[-2:])
         else:
             self._take_date_part(digits)
+
+    def _take_ordinal(self, ordinal: int) -> None:
+        """A date by its number: a Julian day, or the day of a year."""
+        try:
+            day = date.fromordinal(ordinal)
+        except (ValueError, OverflowError):
+            raise self._out_of_range() from None
+        self.year, self.month, self.day = day.year, day.month, day.day
+
+    def _take_day_of_year(self, year: int, day: int) -> None:
+        if year == 0:
+            raise self._bad_field()
+        if not 1 <= day <= 366:
+            raise self._bad_syntax()
+        self._take_ordinal(date(year, 1, 1).toordinal() + day - 1)
 
     def _take_date_part(self, digits: str) -> None:
         """One number of a date: what it is depends on its length and on what is known."""
@@ -265,6 +287,8 @@ class _Reading:
             self.offset = OFFSET_OF_ABBREVIATION[word]
         elif "/" in word:
             self._take_zone(word)
+        elif word in ("j", "jd", "julian") and not self._has_date():
+            self.is_julian = True
         elif word == "allballs" and self.time is None:
             self.time, self.offset = timedelta(), timedelta()
         elif word not in _IGNORED and not self._is_time_mark(word):

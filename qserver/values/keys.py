@@ -22,6 +22,7 @@ or that Python orders otherwise, have elements of another kind, which are not to
     TIMETZ      12:00+02                 (microseconds in UTC, seconds west of Greenwich)
     JSONB       1.0, 1.00                its order key, a tuple
     array       {1,NULL}, {{1},{2}}      (elements, (number of dimensions, their lengths))
+    record      (1,NULL)                 its elements
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from qserver.values.arrays import dimensions, flat
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
+from qserver.values.records import Record
 from qserver.values.zones import offset_of
 
 Row = tuple[Any, ...]
@@ -160,8 +162,6 @@ def _time_element(value: time) -> Any:
 
 
 def _array_element(array: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len({type(part) is tuple for part in array}) > 1:  # a record that holds an array
-        return tuple(map(key_element, array)), ()
     sizes = dimensions(array)
     return tuple(map(key_element, flat(array))), (len(sizes), *sizes)
 
@@ -171,6 +171,7 @@ _CANONICAL: dict[type, Callable[[Any], Any]] = {
     Jsonb: Jsonb.order_key,
     time: _time_element,
     tuple: _array_element,
+    Record: lambda value: tuple(map(key_element, value)),
 }
 
 

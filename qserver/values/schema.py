@@ -11,7 +11,8 @@ to primary keys:
 An entry belongs to a partition by its first `hashed` elements, which for an index are the indexed
 ones: all that could violate a unique key meet in one partition.
 
-A table without a primary key has a hidden last column `row_id`, which is its key. Definitions are
+A table without a primary key has a hidden last column `row_id`, which is its key. An index over an
+expression, or over some rows only, has hidden generated columns before that. Definitions are
 frozen values; a changed table is another `Table`. What a definition needs at each row (key
 functions, admission of values) is compiled once, when it is made. `define_table` and `define_index`
 make definitions from names, as a statement has them.
@@ -202,7 +203,7 @@ class Table:
     @property
     def has_row_id(self) -> bool:
         """Is the key a hidden number that the database gives, for want of a primary key?"""
-        return self.columns[-1].hidden
+        return self.columns[self.primary_key[0]].hidden
 
     def position(self, name: str) -> int:
         """Where a visible column stands in a row."""
@@ -261,7 +262,7 @@ class Table:
         row: list[Any] = [None] * len(self.columns)
         for name, value in values.items():
             hidden = name == ROW_ID and self.has_row_id and ROW_ID not in self.positions
-            row[-1 if hidden else self.position(name)] = value
+            row[self.primary_key[0] if hidden else self.position(name)] = value
         return row
 
     def _refuse(self, values: Sequence[Any]) -> NoReturn:
@@ -296,6 +297,16 @@ class Table:
                 text = "null" if value is None else shown(value, column.type)
                 texts.append(text if len(text) <= 64 else text[:64] + "...")
         return ", ".join(texts)
+
+    def describe_key(self, positions: Sequence[int], row: Row) -> str:
+        """Names and values of a key as error messages give them: (a, b)=(1, x)."""
+        names, texts = [], []
+        for at in positions:
+            column = self.columns[at]
+            if not is_predicate(column):
+                names.append(column.generated or column.name if column.hidden else column.name)
+                texts.append("null" if row[at] is None else shown(row[at], column.type))
+        return f"({', '.join(names)})=({', '.join(texts)})"
 
     def to_plain(self) -> dict[str, Any]:
         """A structure of lists, dicts, texts and numbers; `from_plain` makes the table again."""
@@ -354,6 +365,30 @@ def define_index(
     """An index from names of the table's columns."""
     positions = tuple(_find(table.columns, column, of_table=table.name) for column in columns)
     return Index(id, name, positions, unique, tuple(descending))
+
+
+def predicate_of(text: str) -> str:
+    """What a hidden column generates that lets only some rows into an index: true or NULL."""
+    return f"{_PREDICATE[0]}{text}{_PREDICATE[1]}"
+
+
+def is_predicate(column: Column) -> bool:
+    """Does a hidden column say whether a row counts in a partial index?"""
+    return (
+        column.hidden
+        and column.generated is not None
+        and column.generated.startswith(_PREDICATE[0])
+        and column.generated.endswith(_PREDICATE[1])
+    )
+
+
+_PREDICATE = ("CASE WHEN (", ") THEN true END")
+
+
+def predicate_text(column: Column) -> str:
+    """The condition of a partial index, as it was written."""
+    assert is_predicate(column) and column.generated is not None
+    return column.generated[len(_PREDICATE[0]) : -len(_PREDICATE[1])]
 
 
 def check_name(name: str) -> None:
@@ -417,7 +452,8 @@ def _check_table(table: Table) -> None:
         if name in visible[:at]:
             message = f'column "{name}" specified more than once'
             raise DuplicateColumn(message, table=table.name, column=name)
-    assert not any(column.hidden for column in table.columns[:-1]), "only the last may be hidden"
+    behind = table.columns[len(visible) :]
+    assert all(column.hidden for column in behind), "hidden columns are the last"
     _check_primary_key(table)
     for at, index in enumerate(table.indexes):
         _check_positions(table, index.columns)

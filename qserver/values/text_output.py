@@ -34,7 +34,8 @@ def text_of(value: Any, kind: Kind) -> str:
 def text_function(sql_type: SqlType) -> Callable[[Any], str]:
     """The function that prints values of a type, NULL excepted, as a cast to text does."""
     if sql_type.element is not None:
-        return array_writer(shown_function(sql_type.element))
+        nests = sql_type.element.kind is not Kind.RECORD
+        return array_writer(shown_function(sql_type.element), nests)
     if sql_type.kind is Kind.RECORD:
         return _record_writer(tuple(each for _, each in sql_type.columns))
     return TEXT_OUTPUT[sql_type.kind]

@@ -19,7 +19,7 @@
     jsonb                      Jsonb                           its canonical text, see `jsonb`
     enum                       Label, str                      Label: a str that sorts by position
     array                      tuple, nested by dimension      rectangular, elements admitted
-    record                     tuple                           (never in a column)
+    record                     Record                          (never in a column)
 
 Arrays of every dimension have one type, as in PostgreSQL, and count from 1. NULL is None wherever
 it stands, also within an array.
@@ -48,6 +48,7 @@ from qserver.limits import (
 from qserver.values.enumeration import Enumeration, Label, enumeration_of
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
+from qserver.values.records import Record
 
 
 class Kind(Enum):
@@ -312,4 +313,5 @@ _TYPE_BY_CLASS: dict[type, SqlType] = {
     UUID: UUID_TYPE,
     bytes: BYTEA,
     Jsonb: JSONB,
+    Record: RECORD,
 }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.values.casts import cast
-from qserver.values.types import DATE, TEXT, TIMESTAMP, TIMESTAMPTZ, SqlType
+from qserver.values.types import DATE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType
 
 READ = [
     ("2024-01-02", DATE, "2024-01-02"),
@@ -62,6 +62,27 @@ READ = [
     ("2024-01-02 03:04:05 CEST", TIMESTAMPTZ, "2024-01-02 01:04:05+00"),
     ("Wed Jan 8 04:05:06 1999 PST", TIMESTAMPTZ, "1999-01-08 12:05:06+00"),
     ("2024-01-02 +02", TIMESTAMPTZ, "2024-01-01 22:00:00+00"),
+    ("2020-07-01 12:00 Europe/Berlin", TIMESTAMPTZ, "2020-07-01 10:00:00+00"),
+    ("2020-03-29 02:30 europe/berlin", TIMESTAMPTZ, "2020-03-29 01:30:00+00"),
+    ("2020-07-01 12:00 America/New_York", TIMESTAMP, "2020-07-01 12:00:00"),
+    ("J2451187", DATE, "1999-01-08"),
+    ("J2451187 10:00", TIMESTAMP, "1999-01-08 10:00:00"),
+    ("1999.008", DATE, "1999-01-08"),
+    ("2024.366", DATE, "2024-12-31"),
+    ("04:05", TIME, "04:05:00"),
+    ("040506", TIME, "04:05:06"),
+    ("0405", TIME, "04:05:00"),
+    ("04:05:06.7899999", TIME, "04:05:06.79"),
+    ("4:05 PM", TIME, "16:05:00"),
+    ("T04:05:06", TIME, "04:05:06"),
+    ("allballs", TIME, "00:00:00"),
+    ("04:05:06-08:00", TIME, "04:05:06"),
+    ("2003-04-12 04:05:06 America/New_York", TIME, "04:05:06"),
+    ("04:05:06+02", TIMETZ, "04:05:06+02"),
+    ("04:05:06", TIMETZ, "04:05:06+00"),
+    ("04:05:06 PST", TIMETZ, "04:05:06-08"),
+    ("040506+0230", TIMETZ, "04:05:06+02:30"),
+    ("2003-04-12 04:05:06 America/New_York", TIMETZ, "04:05:06-04"),
 ]
 
 SYNTAX = "22007"
@@ -97,6 +118,14 @@ REFUSED = [
     ("300000-01-01", TIMESTAMP, FIELD),
     ("2024-01-02 10:00 +16", TIMESTAMPTZ, "22009"),
     ("2024-01-02 10:00 Foo/Bar", TIMESTAMPTZ, "22023"),
+    ("1999.400", DATE, SYNTAX),
+    ("0000.001", DATE, FIELD),
+    ("25:00", TIME, FIELD),
+    ("1", TIME, SYNTAX),
+    ("12", TIME, SYNTAX),
+    ("", TIME, SYNTAX),
+    ("04.05.06", TIME, SYNTAX),
+    ("04:05:06 America/New_York", TIMETZ, SYNTAX),
 ]
 
 # PostgreSQL reads these; the difference is documented.
@@ -110,6 +139,8 @@ NOT_READ_HERE = [
     ("0001-01-01 00:00+02", TIMESTAMPTZ, FIELD),
     ("2024-01-02 pm", TIMESTAMP, SYNTAX),
     ("2024-001", DATE, SYNTAX),
+    ("J1", DATE, FIELD),
+    ("24:00", TIME, FIELD),
     ("now", TIMESTAMP, "0A000"),
     ("today", DATE, "0A000"),
 ]
@@ -145,7 +176,7 @@ def test_an_impossible_month_suggests_another_order() -> None:
     )
 )
 def test_no_text_causes_another_error(text: str) -> None:
-    for target in (DATE, TIMESTAMP, TIMESTAMPTZ):
+    for target in (DATE, TIMESTAMP, TIMESTAMPTZ, TIME, TIMETZ):
         try:
             value = cast(text, TEXT, target)
         except QserverError:

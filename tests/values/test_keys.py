@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.values.arrays import dimensions, flat
+from qserver.values.comparison import compare
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import jsonb_of
@@ -33,6 +34,7 @@ from qserver.values.keys import (
     prefix_range,
     stable_hash,
 )
+from qserver.values.records import Record
 from tests.values.strategies import (
     SOME_DATE,
     SOME_TIMESTAMP,
@@ -173,6 +175,15 @@ def test_canonical_joins_what_sql_holds_equal() -> None:
     assert str(canonical(Decimal("-0.00"))) == "0"
     assert repr(canonical(-0.0)) == "0.0"
     assert canonical(nan) is canonical(Decimal("NaN")) is NAN_KEY
+
+
+def test_a_record_is_keyed_by_its_elements_and_an_array_of_records_has_one_dimension() -> None:
+    record = Record((1, None, Decimal("1.0")))
+    assert canonical(record) == (1, NULL_KEY, Decimal(1))
+    assert canonical((record,)) == ((canonical(record),), (1, 1))
+    assert compare(record, Record((1, None, Decimal("1.00")))) == 0
+    assert compare(record, Record((1, 5, Decimal(1)))) == 1
+    assert repr(record) == "Record(1, None, Decimal('1.0'))"
 
 
 def test_canonical_never_rounds_a_long_decimal() -> None:

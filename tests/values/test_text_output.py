@@ -12,6 +12,7 @@ from hypothesis import given
 from qserver.values.floats import round_to_real
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
+from qserver.values.records import Record
 from qserver.values.text_output import shown, text_of_double, text_of_real
 from qserver.values.types import (
     BOOLEAN,
@@ -58,7 +59,8 @@ from tests.values.strategies import doubles, reals
         (BYTEA, b"\x01\xff", "\\x01ff"),
         (JSONB, Jsonb("[1, 2]"), "[1, 2]"),
         (array_of(BOOLEAN), (True, None), "{t,NULL}"),
-        (RECORD, (1, None, "", "a b", 'c"\\', (1, 2)), '(1,,"","a b","c""\\\\","{1,2}")'),
+        (array_of(RECORD), (Record((1, "a")), None), '{"(1,a)",NULL}'),
+        (RECORD, Record((1, None, "", "a b", 'c"\\', (1, 2))), '(1,,"","a b","c""\\\\","{1,2}")'),
         (record_of((("a", BOOLEAN), ("b", char(3)))), (True, "x"), '(t,"x  ")'),
     ],
 )

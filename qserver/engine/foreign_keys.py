@@ -1,0 +1,281 @@
+"""Foreign keys, looked after at the end of each statement that could break one.
+
+The transaction's journal tells which rows the statement has changed. What follows from it, as in
+PostgreSQL:
+
+    a row that refers     the row that it refers to must be there: one look-up by its key
+    a row referred to     is gone or has another key: NO ACTION and RESTRICT refuse if anyone still
+                          refers to it; CASCADE, SET NULL and SET DEFAULT run a DELETE or UPDATE on
+                          those who do, which is journaled in turn, until nothing is left to do
+
+The statements are ordinary ones, compiled and kept like a user's, so CHECK, NOT NULL, generated
+columns and indexes are looked after by them. All reads are part of the transaction's footprint:
+a row that comes to refer meanwhile is a conflict, and needs no lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, Protocol
+
+from qserver.errors import ForeignKeyViolation
+from qserver.sql import syntax
+from qserver.sql.definitions.constraints import referenced_index
+from qserver.sql.execution import Rows
+from qserver.storage.transaction import Journal, Transaction
+from qserver.values.casts import cast_function
+from qserver.values.constraints import ForeignKey
+from qserver.values.keys import Row, key_element
+from qserver.values.schema import Table
+from qserver.values.text_output import shown
+from qserver.values.types import SqlType
+
+
+class Runner(Protocol):
+    """Runs a statement that was put together here, with values for its parameters."""
+
+    @property
+    def transaction(self) -> Transaction: ...
+
+    def run_with(
+        self,
+        name: tuple[str, ...],
+        statement: syntax.Statement,
+        values: Sequence[tuple[SqlType, Any]],
+    ) -> Generator[Rows | None, None, int]: ...
+
+
+Steps = Generator[None, None, None]
+
+
+def enforce(runner: Runner, journal: Journal) -> Steps:
+    """Do and check what the changes of one statement ask for."""
+    done = 0
+    everything = list(journal)
+    while done < len(everything):
+        changes = everything[done:]
+        done = len(everything)
+        more: Journal = []
+        runner.transaction.journal = more
+        try:
+            for table, old, new in changes:
+                if old is not None and table.referenced_by:
+                    yield from _act(runner, table, old, new)
+        finally:
+            runner.transaction.journal = None
+        everything += paired(more)
+    for table, old, new in everything:
+        if new is not None and table.foreign_keys:
+            _require_referenced(runner.transaction, table, old, new)
+        if old is not None and table.referenced_by:
+            yield from _require_unreferenced(runner, table, old, new)
+
+
+def paired(journal: Journal) -> Journal:
+    """A row that moved to another key was deleted and inserted: one change, not two.
+
+    An UPDATE deletes all rows that move before it inserts them again, in the same order.
+    """
+    gone: dict[int, list[int]] = {}
+    result: list[tuple[Table, Row | None, Row | None] | None] = []
+    for table, old, new in journal:
+        if new is None:
+            gone.setdefault(table.id, []).append(len(result))
+        elif old is None and gone.get(table.id):
+            at = gone[table.id].pop(0)
+            left = result[at]
+            assert left is not None
+            result[at] = (table, left[1], new)
+            continue
+        result.append((table, old, new))
+    return [change for change in result if change is not None]
+
+
+# --- the side that refers ------------------------------------------------------------------------
+
+
+def check_foreign_key(
+    transaction: Transaction, table: Table, key: ForeignKey
+) -> Generator[None, None, int]:
+    """Raise if a row of the table refers to nothing."""
+    for rows in transaction.scan_in_any_order(table.id):
+        for row in rows:
+            _require_one(transaction, table, key, row)
+        yield
+    return 0
+
+
+def _require_referenced(transaction: Transaction, table: Table, old: Row | None, new: Row) -> None:
+    if transaction.get(table, table.key_of(new)) != new:
+        return  # a later change has taken it away again
+    for key in table.foreign_keys:
+        at = _positions(table, key.columns)
+        if old is None or [old[n] for n in at] != [new[n] for n in at]:
+            _require_one(transaction, table, key, new)
+
+
+def _require_one(transaction: Transaction, table: Table, key: ForeignKey, row: Row) -> None:
+    values = [row[at] for at in _positions(table, key.columns)]
+    if None in values:
+        if key.match == "full" and any(value is not None for value in values):
+            raise _missing(
+                table, key, "MATCH FULL does not allow mixing of null and nonnull key values."
+            )
+        return
+    other = transaction.table(key.table)
+    if not _is_there(transaction, table, other, key, values):
+        names, shown_values = ", ".join(key.columns), _shown(table, key.columns, values)
+        raise _missing(
+            table,
+            key,
+            f'Key ({names})=({shown_values}) is not present in table "{other.name}".',
+        )
+
+
+def _missing(table: Table, key: ForeignKey, detail: str) -> ForeignKeyViolation:
+    return ForeignKeyViolation(
+        f'insert or update on table "{table.name}" violates foreign key constraint "{key.name}"',
+        detail=detail,
+        table=table.name,
+        constraint=key.name,
+    )
+
+
+def _is_there(
+    transaction: Transaction, table: Table, other: Table, key: ForeignKey, values: Sequence[Any]
+) -> bool:
+    by_position: dict[int, Any] = {}
+    for column, referenced, value in zip(key.columns, key.referenced, values, strict=True):
+        source, target = table.column(column).type, other.column(referenced).type
+        converted = value if source == target else cast_function(source.bare, target.bare)(value)
+        by_position[other.position(referenced)] = converted
+    return _look_up(transaction, other, key.referenced, by_position)
+
+
+def _look_up(
+    transaction: Transaction, table: Table, columns: Sequence[str], values: dict[int, Any]
+) -> bool:
+    """Is there a row with these values in columns that a key or a unique index guards?"""
+    guard = referenced_index(table, columns)
+    assert guard is not None, "what is referenced is unique"
+    if isinstance(guard, Table):
+        found = tuple([key_element(values[at]) for at in table.primary_key])
+        return transaction.get_entry(table.id, found) is not None
+    descending = guard.descending or (False,) * len(guard.columns)
+    found = tuple(
+        [key_element(values[at], down) for at, down in zip(guard.columns, descending, strict=True)]
+    )
+    return transaction.get_entry(guard.id, found, guard.hashed) is not None
+
+
+# --- the side that is referred to ----------------------------------------------------------------
+
+
+def _act(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
+    for other, key, values in _broken(runner.transaction, table, old, new):
+        action = key.on_delete if new is None else key.on_update
+        if action in ("no action", "restrict"):
+            if action == "restrict":
+                yield from _refuse_if_referenced(runner, table, other, key, values)
+            continue
+        name = ("foreign key", other.name, key.name, action, "delete" if new is None else "update")
+        parameters = list(values)
+        if action == "cascade" and new is None:
+            statement: syntax.Statement = syntax.Delete(
+                syntax.TableRef((other.name,)), where=_refers(key)
+            )
+        else:
+            if action == "cascade" and new is not None:
+                parameters += [
+                    (table.column(column).type, new[table.position(column)])
+                    for column in key.referenced
+                ]
+            statement = _update(other, key, action)
+        for _ in runner.run_with(name, statement, parameters):
+            yield
+
+
+def _update(other: Table, key: ForeignKey, action: str) -> syntax.Update:
+    count = len(key.columns)
+    value: dict[str, syntax.Expression] = {
+        "set null": syntax.Constant(None),
+        "set default": syntax.Default(),
+    }
+    assignments = tuple(
+        syntax.Assignment((column,), value.get(action) or syntax.Parameter(count + number))
+        for number, column in enumerate(key.columns, 1)
+    )
+    return syntax.Update(syntax.TableRef((other.name,)), assignments, where=_refers(key))
+
+
+def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
+    for other, key, values in _broken(runner.transaction, table, old, new):
+        action = key.on_delete if new is None else key.on_update
+        if action in ("no action", "set default"):
+            by_position = dict(
+                zip(_positions(table, key.referenced), [value for _, value in values], strict=True)
+            )
+            if not _look_up(runner.transaction, table, key.referenced, by_position):
+                yield from _refuse_if_referenced(runner, table, other, key, values)
+
+
+def _broken(
+    transaction: Transaction, table: Table, old: Row, new: Row | None
+) -> Iterator[tuple[Table, ForeignKey, list[tuple[SqlType, Any]]]]:
+    """The foreign keys that could refer to the old row and not to the new one, with its key."""
+    for name in table.referenced_by:
+        other = transaction.table(name)
+        for key in other.foreign_keys:
+            if key.table != table.name:
+                continue
+            at = _positions(table, key.referenced)
+            values = [old[n] for n in at]
+            if None in values or (new is not None and values == [new[n] for n in at]):
+                continue
+            yield other, key, [(table.columns[n].type, old[n]) for n in at]
+
+
+def _refuse_if_referenced(
+    runner: Runner,
+    table: Table,
+    other: Table,
+    key: ForeignKey,
+    values: list[tuple[SqlType, Any]],
+) -> Steps:
+    select = syntax.Select(
+        (syntax.Target(syntax.Constant(True)),), (syntax.TableRef((other.name,)),), _refers(key)
+    )
+    name = ("foreign key", other.name, key.name, "look")
+    for page in runner.run_with(name, syntax.Query(select), values):
+        if page:
+            names = ", ".join(key.referenced)
+            texts = ", ".join(shown(value, sql_type) for sql_type, value in values)
+            raise ForeignKeyViolation(
+                f'update or delete on table "{table.name}" violates foreign key constraint'
+                f' "{key.name}" on table "{other.name}"',
+                detail=f'Key ({names})=({texts}) is still referenced from table "{other.name}".',
+                table=other.name,
+                constraint=key.name,
+            )
+        yield
+
+
+def _refers(key: ForeignKey) -> syntax.Expression:
+    """`a = $1 AND b = $2`"""
+    condition: syntax.Expression | None = None
+    for number, column in enumerate(key.columns, 1):
+        equal = syntax.Operator("=", syntax.Name((column,)), syntax.Parameter(number))
+        condition = equal if condition is None else syntax.Operator("and", condition, equal)
+    assert condition is not None
+    return condition
+
+
+def _positions(table: Table, columns: Sequence[str]) -> list[int]:
+    return [table.positions[column] for column in columns]
+
+
+def _shown(table: Table, columns: Sequence[str], values: Sequence[Any]) -> str:
+    return ", ".join(
+        shown(value, table.column(column).type)
+        for column, value in zip(columns, values, strict=True)
+    )

@@ -1,0 +1,178 @@
+"""Plans that were made, by the shape of their statement.
+
+    shape ──► KeptShape ─┬─ which literals are pinned: the plan depends on their values
+                         └─ their values ──► Plan
+
+A plan is good for the very definitions that it was made from: it remembers them by name, and holds
+while the catalog has the same objects under those names. One `is` tells that the catalog is
+still the one that was looked at last, so definitions are compared only after something changed.
+
+A plan also depends on how large its tables were when it was made. Now and then, more rarely the
+longer it lasts, it is asked whether one has grown or shrunk so much that another may be better.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from qserver.limits import PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
+from qserver.sql.execution import Compiled
+from qserver.sql.parameters import ParameterList
+from qserver.sql.plan import Change, Select
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.relations import Definition
+
+SIZE_CHANGES_MANY = 8
+"""A table that is so many times as large or small as it was may deserve another plan."""
+
+SIZE_MATTERS_FROM = 64
+"""Tables below this size are all alike."""
+
+
+class PlanCacheStatistics(msgspec.Struct, frozen=True):
+    shapes: int
+    hits: int
+    misses: int
+    invalidated: int
+
+
+class Plan:
+    """A compiled statement, what it was made from, and how its results are announced."""
+
+    __slots__ = (
+        "_next_look",
+        "_uses",
+        "catalog",
+        "columns",
+        "compiled",
+        "names",
+        "parameters",
+        "pinned",
+        "sizes",
+        "statement",
+        "system_tables",
+        "types",
+        "watched",
+        "writes",
+    )
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        statement: Select | Change,
+        catalog: Catalog,
+        names: dict[str, Definition],
+        *,
+        system_tables: bool,
+        parameters: ParameterList | None,
+        pinned: frozenset[int],
+        sizes: dict[int, int],
+        writes: bool,
+        watched: bool = False,
+    ) -> None:
+        self.compiled = compiled
+        self.statement = statement
+        self.catalog = catalog
+        self.names = names
+        self.system_tables = system_tables
+        self.parameters = parameters
+        self.pinned = pinned
+        self.sizes = sizes
+        self.writes = writes
+        self.watched = watched
+        """Does it change tables whose foreign keys have to be looked after?"""
+        self.columns = tuple([column.name for column in compiled.columns])
+        self.types = tuple([column.type for column in compiled.columns])
+        self._uses = 0
+        self._next_look = 1
+
+    def holds_in(self, catalog: Catalog) -> bool:
+        """Is everything that it was made from still the same?"""
+        if self.catalog is catalog:
+            return True
+        find = catalog.find
+        for name, definition in self.names.items():
+            if find(name) is not definition:
+                return False
+        self.catalog = catalog
+        return True
+
+    def suits(self, view: View) -> bool:
+        """Are its tables still about as large as they were? Asked ever more rarely."""
+        self._uses += 1
+        if self._uses < self._next_look:
+            return True
+        self._next_look *= 2
+        for tree, before in self.sizes.items():
+            now = view.count(tree)
+            small, large = min(before, now), max(before, now)
+            if large >= SIZE_MATTERS_FROM and large >= SIZE_CHANGES_MANY * max(small, 1):
+                return False
+        return True
+
+
+class KeptShape:
+    """The plans of one shape, by the values of the literals that they depend on."""
+
+    __slots__ = ("pinned", "plans")
+
+    def __init__(self) -> None:
+        self.pinned: tuple[int, ...] = ()
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+
+    def add(self, plan: Plan, literals: Sequence[Any]) -> None:
+        pinned = tuple(sorted(plan.pinned.union(self.pinned)))
+        if pinned != self.pinned:
+            self.pinned = pinned
+            self.plans.clear()
+        while len(self.plans) >= PLANS_OF_SHAPE_MAX:
+            del self.plans[next(iter(self.plans))]
+        self.plans[tuple([literals[at] for at in pinned])] = plan
+
+
+class PlanCache:
+    def __init__(self, shapes_most: int = PLANS_KEPT_MAX) -> None:
+        self._shapes: OrderedDict[Any, KeptShape] = OrderedDict()
+        self._shapes_most = shapes_most
+        self._hits = self._misses = self._invalidated = 0
+
+    def find(
+        self, shape: Any, literals: Sequence[Any], catalog: Catalog, view: View
+    ) -> Plan | None:
+        """A plan for a statement of this shape with these literals that still holds."""
+        kept = self._shapes.get(shape)
+        if kept is None:
+            self._misses += 1
+            return None
+        pinned = kept.pinned
+        values = tuple([literals[at] for at in pinned]) if pinned else ()
+        plan = kept.plans.get(values)
+        if plan is None:
+            self._misses += 1
+            return None
+        if (plan.catalog is catalog or plan.holds_in(catalog)) and plan.suits(view):
+            self._hits += 1
+            self._shapes.move_to_end(shape)
+            return plan
+        self._invalidated += 1
+        del kept.plans[values]
+        return None
+
+    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
+        kept = self._shapes.get(shape)
+        if kept is None:
+            kept = self._shapes[shape] = KeptShape()
+            if len(self._shapes) > self._shapes_most:
+                self._shapes.popitem(last=False)
+        kept.add(plan, literals)
+
+    def statistics(self) -> PlanCacheStatistics:
+        return PlanCacheStatistics(len(self._shapes), self._hits, self._misses, self._invalidated)
+
+    def __repr__(self) -> str:
+        return f"plans of {len(self._shapes)} shapes"

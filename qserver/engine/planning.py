@@ -1,0 +1,142 @@
+"""From a statement to a plan that can be run: bound, improved, compiled, and kept.
+
+    text ─► lifted: shape and literals ─► kept? ─► syntax ─► bound ─► improved ─► compiled ─► kept
+
+The types of parameters are inferred in a first binding; a second one takes them as declared, so
+that compiled code is given values of those types, however they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qserver.engine.catalog_names import CatalogNames
+from qserver.engine.plan_cache import Plan, PlanCache
+from qserver.errors import ProtocolViolation
+from qserver.sql import syntax
+from qserver.sql.binder import Bound, Literals, bind
+from qserver.sql.binder.table_expressions import ROW_ID_SLOT
+from qserver.sql.bound import Apply, Slot
+from qserver.sql.codegen import compile_statement
+from qserver.sql.functions.registry import Function
+from qserver.sql.lift import Lifted
+from qserver.sql.parameters import Given, parameter_list
+from qserver.sql.parser import Parsed, parse
+from qserver.sql.rules import improve
+from qserver.sql.walk import rebuilt
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.types import BIGINT, SqlType
+
+NEXT_ROW_ID = Function(
+    "next_row_id",
+    (),
+    BIGINT,
+    lambda context: context.next_row_id(),
+    volatile=True,
+    needs_context=True,
+)
+
+
+class Planner:
+    """Makes plans, and keeps those that may be wanted again."""
+
+    def __init__(self) -> None:
+        self.cache = PlanCache()
+        self._parsed: tuple[str, Parsed] | None = None
+
+    def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
+        """A plan that was made for a statement of this shape and still holds."""
+        return self.cache.find((lifted[0], lifted[2]), lifted[1], catalog, view)
+
+    def parse(self, sql: str) -> Parsed:
+        """The statement of a text. The last one is remembered: a transaction may run again."""
+        if self._parsed is None or self._parsed[0] != sql:
+            self._parsed = sql, parse(sql)
+        return self._parsed[1]
+
+    def make(self, lifted: Lifted, parsed: Parsed, catalog: Catalog, view: View) -> Plan:
+        """A plan for a statement that came as text."""
+        plan = make_plan(parsed.statement, Literals(lifted.literals), catalog, view)
+        self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, plan)
+        return plan
+
+    def plan_of(
+        self,
+        name: tuple[str, ...],
+        statement: syntax.Statement,
+        types: Sequence[SqlType],
+        catalog: Catalog,
+        view: View,
+    ) -> Plan:
+        """A plan for a statement of the engine's own, kept under a name."""
+        plan = self.cache.find(name, (), catalog, view)
+        if plan is None:
+            declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
+            plan = make_plan(statement, Literals(()), catalog, view, declared)
+            self.cache.keep(name, (), plan)
+        return plan
+
+
+def slots_of(plan: Plan, lifted: Lifted, given: Given) -> Any:
+    """What compiled code gets of one execution: literals by index, parameters by name."""
+    if plan.parameters is not None:
+        return plan.parameters.slots(lifted.literals, given)
+    if given:
+        raise ProtocolViolation("the statement has no parameters, but some were given")
+    return lifted.literals
+
+
+def only_reads(statement: syntax.Statement) -> bool:
+    """Can it be run on a view, without a transaction?"""
+    return isinstance(statement, syntax.Query) and all(
+        only_reads(table.statement) for table in statement.common_tables
+    )
+
+
+def make_plan(
+    statement: syntax.Statement,
+    literals: Literals,
+    catalog: Catalog,
+    view: View,
+    declared: Mapping[int | str, SqlType] | None = None,
+) -> Plan:
+    """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
+    names = CatalogNames(catalog, view)
+    bound = _bound(statement, literals, names, declared)
+    improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
+    compiled = compile_statement(improved, bound.tables)
+    changes = not only_reads(statement)
+    return Plan(
+        compiled,
+        improved,
+        catalog,
+        names.found,
+        system_tables=names.system_tables,
+        parameters=parameter_list(bound.parameters) if bound.parameters else None,
+        pinned=bound.pinned,
+        sizes={table.id: view.count(table.id) for table in bound.tables},
+        writes=changes,
+        watched=changes
+        and any(table.foreign_keys or table.referenced_by for table in bound.tables),
+    )
+
+
+def _with_row_id(node: Any) -> Any:
+    """Row ids are numbers that each row takes for itself, not a value of the whole execution."""
+    if type(node) is Slot and node.name == ROW_ID_SLOT:
+        return Apply(NEXT_ROW_ID, (), BIGINT, nullable=False)
+    return node
+
+
+def _bound(
+    statement: syntax.Statement,
+    literals: Literals,
+    names: CatalogNames,
+    declared: Mapping[int | str, SqlType] | None,
+) -> Bound:
+    bound = bind(statement, literals, names, declared)
+    if declared is None and bound.parameters:
+        return bind(statement, literals, names, bound.parameters)
+    return bound

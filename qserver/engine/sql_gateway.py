@@ -1,0 +1,281 @@
+"""The door for SQL: statements in, rows out.
+
+    execute ─► lift ─► plan, kept or made ─┬─ only reads: run on the newest durable view, at once
+                                           └─ writes: the body of a transaction, see `gateway`
+
+A statement that only reads sends no message and waits for nobody, except that it gives way between
+pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once.
+
+Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
+of setval) is done here between two runs, see `request`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from decimal import Overflow
+from typing import Any
+
+import msgspec
+import trio
+
+from qserver.engine.database import Database
+from qserver.engine.gateway import Outcome
+from qserver.engine.plan_cache import Plan, PlanCacheStatistics
+from qserver.engine.planning import Planner, only_reads, slots_of
+from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
+from qserver.engine.row_stream import RowStream
+from qserver.engine.sequence_values import SequenceValues
+from qserver.engine.statements import StatementRun
+from qserver.engine.system_tables import SystemReader
+from qserver.engine.world import World
+from qserver.errors import ProgramLimitExceeded, QserverError
+from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
+from qserver.sql.execution import Rows
+from qserver.sql.functions.numeric_math import overflow_error
+from qserver.sql.lift import Lifted, lift
+from qserver.sql.parameters import Given
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from qserver.values.types import SqlType
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a statement came to."""
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    rows: Rows
+    affected_rows: int
+    version: int
+    retries: int = 0
+
+
+class TransactionResult(msgspec.Struct, frozen=True):
+    """What the statements of a transaction came to, one after the other."""
+
+    results: list[Result]
+    version: int
+    retries: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a transaction, with its parameters."""
+
+    sql: str
+    parameters: Given = None
+    lifted: Lifted | None = None
+
+
+class SqlDatabase:
+    """A database that understands SQL. `database` runs elsewhere; this only talks to it."""
+
+    def __init__(self, database: Database, world: World) -> None:
+        self.database = database
+        self.planner = Planner()
+        self._supplies = Supplies(
+            world.now,
+            trio.current_time,
+            world.chance,
+            database.sequences,
+            SequenceValues(database.transact),
+        )
+
+    # --- one statement ---
+
+    async def execute(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        max_retries: int = RETRIES_DEFAULT,
+        timeout_ms: float | None = None,
+        max_rows: int | None = None,
+    ) -> Result:
+        """Run one statement; what it changes is durable when this returns."""
+        request = Request(self._supplies, _deadline(timeout_ms))
+        view = self.database.durable_view()
+        if view is None:
+            view = await self.database.wait_durable_view(request.deadline)
+        lifted = lift(sql)
+        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        if plan is not None and not plan.writes:
+            slots = slots_of(plan, lifted, parameters)
+            return await self._read(plan, slots, request, view, max_rows)
+        statement = Statement(sql, parameters, lifted)
+        body = _Body(self.planner, request, (statement,), max_rows)
+        outcome = await self._transact(body, request, max_retries)
+        (result,) = outcome.result
+        return result  # type: ignore[no-any-return]
+
+    def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
+        """A plan for a statement that can be run on a view; for any other, None."""
+        parsed = self.planner.parse(sql)
+        if not only_reads(parsed.statement):
+            return None
+        return self.planner.make(lifted, parsed, view.catalog, view)
+
+    async def _read(
+        self, plan: Plan, slots: Any, request: Request, view: View, max_rows: int | None
+    ) -> Result:
+        while True:
+            transaction = Transaction(view)
+            context = RequestContext(request, transaction)
+            reader = SystemReader(transaction) if plan.system_tables else transaction
+            steps = plan.compiled.run(reader, slots, context)
+            rows: Rows = []
+            turns = 0
+            try:
+                for page in steps:
+                    if page is not None:
+                        if rows:
+                            rows += page
+                        else:
+                            rows = page
+                        _check_size(context, len(plan.columns), page, rows, max_rows)
+                    turns += 1
+                    if turns > 1:  # a short answer comes at once
+                        await trio.lowlevel.checkpoint()
+            except NeedsNumbers as needs:
+                await needs.supply()
+                continue
+            except Overflow:
+                raise overflow_error() from None
+            return Result(plan.columns, plan.types, rows, 0, view.version)
+
+    # --- several statements ---
+
+    async def transaction(
+        self,
+        statements: Sequence[Statement],
+        *,
+        max_retries: int = RETRIES_DEFAULT,
+        timeout_ms: float | None = None,
+        max_rows: int | None = None,
+    ) -> TransactionResult:
+        """All of them or none. An error has `statement`, the index of the one that failed."""
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
+            raise ProgramLimitExceeded(
+                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
+            )
+        request = Request(self._supplies, _deadline(timeout_ms))
+        body = _Body(self.planner, request, tuple(statements), max_rows)
+        outcome = await self._transact(body, request, max_retries)
+        return TransactionResult(outcome.result, outcome.version, outcome.retries)
+
+    async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
+        while True:
+            try:
+                outcome = await self.database.transact(
+                    body, max_retries=max_retries, deadline=request.deadline
+                )
+            except NeedsNumbers as needs:
+                await needs.supply()
+                continue
+            results = [
+                msgspec.structs.replace(result, version=outcome.version, retries=outcome.retries)
+                for result in outcome.result
+            ]
+            return Outcome(results, outcome.version, outcome.retries)
+
+    # --- page by page ---
+
+    async def stream(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        timeout_ms: float | None = None,
+    ) -> RowStream:
+        """Begin a statement and hand out its rows as they come; the first before the last is known.
+
+        What writes is run to its end first: only then is there anything to tell.
+        """
+        request = Request(self._supplies, _deadline(timeout_ms))
+        view = self.database.durable_view()
+        if view is None:
+            view = await self.database.wait_durable_view(request.deadline)
+        lifted = lift(sql)
+        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        if plan is None or plan.writes:
+            result = await self.execute(sql, parameters, timeout_ms=timeout_ms)
+            return RowStream(result.columns, result.types, result.version, [result.rows])
+        slots = slots_of(plan, lifted, parameters)
+        return RowStream.reading(plan, slots, request, view)
+
+    def statistics(self) -> PlanCacheStatistics:
+        return self.planner.cache.statistics()
+
+    def __repr__(self) -> str:
+        return f"SQL on {self.database!r}, with {self.planner.cache!r}"
+
+
+class _Body:
+    """The body of a transaction: its statements, run one after the other on whatever view."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        request: Request,
+        statements: tuple[Statement, ...],
+        max_rows: int | None,
+    ) -> None:
+        self.planner = planner
+        self.request = request
+        self.statements = statements
+        self.max_rows = max_rows
+
+    def __call__(self, transaction: Transaction) -> Generator[None, None, list[Result]]:
+        run = StatementRun(self.planner, transaction, self.request)
+        results = []
+        for index, statement in enumerate(self.statements):
+            try:
+                result = yield from self._one(run, statement)
+            except Overflow:
+                overflow = overflow_error()
+                overflow.statement = index
+                raise overflow from None
+            except QserverError as error:
+                error.statement = index
+                raise
+            results.append(result)
+        return results
+
+    def _one(self, run: StatementRun, statement: Statement) -> Generator[None, None, Result]:
+        started = run.start(statement.sql, statement.parameters, statement.lifted)
+        rows: Rows = []
+        steps = started.steps
+        while True:
+            try:
+                page = next(steps)
+            except StopIteration as end:
+                return Result(
+                    started.columns,
+                    started.types,
+                    rows,
+                    end.value,
+                    run.transaction.view.version,
+                )
+            if page is None:
+                yield
+            else:
+                rows += page
+                _check_size(run.context, len(started.columns), page, rows, self.max_rows)
+
+
+def _check_size(
+    context: RequestContext, width: int, page: Rows, rows: Rows, max_rows: int | None
+) -> None:
+    """A result counts as memory, and may be told not to be large."""
+    context.hold(len(page), width)
+    if max_rows is not None and len(rows) > max_rows:
+        raise ProgramLimitExceeded(
+            f"the result has more than {max_rows} rows",
+            hint="Add a LIMIT, or have the rows streamed.",
+        )
+
+
+def _deadline(timeout_ms: float | None) -> float:
+    return FOREVER if timeout_ms is None else trio.current_time() + timeout_ms / 1000

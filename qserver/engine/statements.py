@@ -1,0 +1,230 @@
+"""One run of a request's statements in one transaction.
+
+Every statement, whatever its kind, becomes a `Started`: the columns that it announces, and a
+generator that gives pages of rows, or None to give way, and returns how many rows it changed.
+
+    query, INSERT, UPDATE, DELETE    a plan, kept or made
+    CREATE, ALTER, DROP …            `sql.definitions`, which comes back here for what it computes
+    EXPLAIN, SHOW, SET               answered here
+    BEGIN, COMMIT …                  refused: a request is a transaction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from qserver.engine.catalog_names import CatalogNames
+from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
+from qserver.engine.plan_cache import Plan
+from qserver.engine.planning import Planner, make_plan, slots_of
+from qserver.engine.request import Request, RequestContext
+from qserver.engine.system_tables import SystemReader
+from qserver.engine.variables import set_variable, show_variable
+from qserver.errors import ActiveTransaction, ProtocolViolation
+from qserver.sql import syntax
+from qserver.sql.binder import Literals
+from qserver.sql.definitions import DEFINITIONS, perform
+from qserver.sql.definitions.port import Work
+from qserver.sql.execution import Rows
+from qserver.sql.explain import explain
+from qserver.sql.lift import Lifted, lift
+from qserver.sql.parameters import Given
+from qserver.sql.parser import Parsed, parse, parse_expression
+from qserver.sql.plan import OutputColumn
+from qserver.storage.transaction import Journal, Transaction
+from qserver.values.constraints import ForeignKey
+from qserver.values.relations import Sequence as SqlSequence
+from qserver.values.schema import Table
+from qserver.values.types import TEXT, SqlType
+
+Steps = Generator[Rows | None, None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A statement that has begun: what it announces, and the rest of its work."""
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    steps: Steps
+
+
+class StatementRun:
+    """Runs statements in a transaction. It is also what definitions compute with."""
+
+    __slots__ = ("context", "planner", "transaction")
+
+    def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
+        self.planner = planner
+        self.transaction = transaction
+        self.context = RequestContext(request, transaction)
+
+    def start(self, text: str, given: Given, lifted: Lifted | None = None) -> Started:
+        """Begin a statement: whatever is wrong with it as a whole is raised here.
+
+        `lifted` is given by whoever has had to lift the text already.
+        """
+        lifted = lifted or lift(text)
+        catalog, view = self.transaction.catalog, self.transaction.view
+        plan = self.planner.find(lifted, catalog, view)
+        if plan is None:
+            parsed = self.planner.parse(text)
+            kind = type(parsed.statement)
+            if kind in DEFINITIONS or kind in _SPECIAL:
+                return self._start_other(parsed, given)
+            plan = self.planner.make(lifted, parsed, catalog, view)
+        return Started(plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted, given)))
+
+    def _start_other(self, parsed: Parsed, given: Given) -> Started:
+        """What needs no plan."""
+        if given:
+            raise ProtocolViolation("a statement of this kind has no parameters")
+        special = _SPECIAL.get(type(parsed.statement))
+        if special is not None:
+            return special(self, parsed.statement, parsed.literals)
+        work = Work(self.transaction, self, parsed.literals)
+        return Started((), (), perform(work, parsed.statement))
+
+    def run_plan(self, plan: Plan, slots: Any) -> Steps:
+        transaction = self.transaction
+        if plan.writes and transaction.catalog is transaction.view.catalog:
+            transaction.names_seen.update(plan.names)
+        if plan.watched:
+            return self._run_watched(plan, slots)
+        reader = SystemReader(transaction) if plan.system_tables else transaction
+        return plan.compiled.run(reader, slots, self.context)
+
+    def _run_watched(self, plan: Plan, slots: Any) -> Steps:
+        """A statement after which foreign keys are looked after."""
+        journal: Journal = []
+        self.transaction.journal = journal
+        try:
+            affected = yield from plan.compiled.run(self.transaction, slots, self.context)
+        finally:
+            self.transaction.journal = None
+        yield from enforce(self, paired(journal))
+        return affected
+
+    def run_with(
+        self,
+        name: tuple[str, ...],
+        statement: syntax.Statement,
+        values: Sequence[tuple[SqlType, Any]],
+    ) -> Steps:
+        """A statement of the engine's own, which is part of another; its parameters are values."""
+        types = tuple([sql_type for sql_type, _ in values])
+        transaction = self.transaction
+        plan = self.planner.plan_of(name, statement, types, transaction.catalog, transaction.view)
+        if transaction.catalog is transaction.view.catalog:
+            transaction.names_seen.update(plan.names)
+        slots: dict[int | str, Any] = {
+            f"${number}": value for number, (_, value) in enumerate(values, 1)
+        }
+        return plan.compiled.run(transaction, slots, self.context)
+
+    # --- definitions, and what they compute with ---
+
+    @property
+    def names(self) -> CatalogNames:
+        return CatalogNames(self.transaction.catalog, self.transaction.view)
+
+    def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
+        fixed = Literals(literals, fixed=True)
+        return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
+
+    def describe(
+        self, query: syntax.Query, literals: Sequence[Any]
+    ) -> tuple[tuple[OutputColumn, ...], tuple[str, ...]]:
+        plan = self._plan_now(query, literals)
+        return plan.compiled.columns, tuple(plan.names)
+
+    def check(self, statement: syntax.Statement) -> None:
+        self._plan_now(statement, ())
+
+    def run(self, statement: syntax.Statement, literals: Sequence[Any]) -> Steps:
+        plan = self._plan_now(statement, literals)
+        return plan.compiled.run(self.transaction, literals, self.context)
+
+    def parse_query(self, text: str) -> syntax.Query:
+        statement = parse(text).statement
+        assert isinstance(statement, syntax.Query), "a view is a query"
+        return statement
+
+    def parse_expression(self, text: str) -> tuple[syntax.Expression, Sequence[Any]]:
+        parsed = parse_expression(text)
+        return parsed.expression, parsed.literals
+
+    def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
+        return check_foreign_key(self.transaction, table, key)
+
+    def next_row_id(self) -> int:
+        return self.context.next_row_id()
+
+    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
+        self.context.sequences.set_to(sequence, value, called=False)
+
+    # --- the rest ---
+
+    def explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Started:
+        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals))
+
+    def _explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Steps:
+        if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
+            yield [("Utility Statement",)]
+            return 0
+        plan = self._plan_now(node.statement, literals)
+        lines = explain(plan.statement)
+        if "analyze" in node.options:
+            lines += yield from self._analyzed(plan, literals)
+        if "code" in node.options:
+            lines += ["", *plan.compiled.source.splitlines()]
+        yield [(line,) for line in lines]
+        return 0
+
+    def _analyzed(self, plan: Plan, literals: Sequence[Any]) -> Generator[None, None, list[str]]:
+        """Run it, and say what became of it."""
+        rows = affected = 0
+        steps = self.run_plan(plan, literals)
+        while True:
+            try:
+                page = next(steps)
+            except StopIteration as end:
+                affected = end.value
+                break
+            if page is None:
+                yield
+            else:
+                rows += len(page)
+        if plan.writes:
+            return [f"Actual rows: {rows}, changed: {affected}"]
+        return [f"Actual rows: {rows}"]
+
+    def show(self, node: syntax.Show, literals: Sequence[Any]) -> Started:
+        columns, rows = show_variable(node.name)
+        return Started(columns, (TEXT,) * len(columns), _at_once(rows))
+
+    def set_variable(self, node: syntax.SetVariable, literals: Sequence[Any]) -> Started:
+        set_variable(node.name, node.value)
+        return Started((), (), _at_once([]))
+
+    def refuse_control(self, node: syntax.TransactionControl, literals: Sequence[Any]) -> Started:
+        raise ActiveTransaction(
+            f"{node.kind.upper()} is not supported: every request is a transaction",
+            hint="Send the statements of a transaction together, in one request.",
+        )
+
+
+_SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Started]]] = {
+    syntax.Explain: StatementRun.explain,
+    syntax.Show: StatementRun.show,
+    syntax.SetVariable: StatementRun.set_variable,
+    syntax.TransactionControl: StatementRun.refuse_control,
+}
+
+
+def _at_once(rows: Rows) -> Steps:
+    if rows:
+        yield rows
+    return 0

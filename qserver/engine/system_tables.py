@@ -1,0 +1,83 @@
+"""information_schema and pg_catalog, as far as people and tools ask for them.
+
+A system table is an ordinary `Table` for the binder and the compiler; only it has no tree. Its
+number is negative, and a statement that uses one is run on a `SystemReader`, which makes the rows
+of such a table from the catalog when they are asked for. That costs what the catalog is large,
+which is little, and there is no second copy of what is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from qserver.engine import pg_catalog
+from qserver.engine.information_schema import SYSTEM_TABLES as INFORMATION_SCHEMA
+from qserver.engine.system_rows import SystemTable
+from qserver.storage.transaction import Transaction
+from qserver.values.keys import Key, Row
+from qserver.values.schema import Table
+
+SCHEMAS: Final[Mapping[str, Mapping[str, SystemTable]]] = {
+    "information_schema": {each.table.name: each for each in INFORMATION_SCHEMA},
+    "pg_catalog": {each.table.name: each for each in pg_catalog.SYSTEM_TABLES},
+}
+_BY_TREE: Final[Mapping[int, SystemTable]] = {
+    each.table.id: each for tables in SCHEMAS.values() for each in tables.values()
+}
+assert len(_BY_TREE) == sum(map(len, SCHEMAS.values())), "two system tables have one number"
+
+
+def find_system_table(schema: str, name: str) -> Table | None:
+    found = SCHEMAS.get(schema, {}).get(name)
+    return None if found is None else found.table
+
+
+class SystemReader:
+    """A transaction that also knows the system tables."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        transaction.whole_catalog_seen = True
+        self._transaction = transaction
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transaction, name)
+
+    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Row | None:
+        if tree >= 0:
+            return self._transaction.get_entry(tree, key, hashed)
+        return next((row for row in self._rows(tree) if row[-1:] == key), None)
+
+    def scan(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+        backward: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[tuple[list[Key], list[Row]]]:
+        if tree >= 0:
+            yield from self._transaction.scan(tree, low, high, predicate, backward, limit)
+            return
+        rows = self._rows(tree)
+        if backward:
+            rows.reverse()
+        if rows:
+            yield [row[-1:] for row in rows], rows
+
+    def scan_in_any_order(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+    ) -> Iterator[list[Row]]:
+        if tree >= 0:
+            return self._transaction.scan_in_any_order(tree, low, high, predicate)
+        return iter([self._rows(tree)])
+
+    def _rows(self, tree: int) -> list[Row]:
+        """Each with its number at the end, as rows of tables without a key have."""
+        rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.view)
+        return [(*row, number) for number, row in enumerate(rows)]

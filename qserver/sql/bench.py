@@ -1,0 +1,196 @@
+"""SQL in process, side by side with the standard library's sqlite3 in memory.
+
+    python -m qserver.sql.bench [--rows 100000] [--seconds 1.0]
+
+Both get the same statements as text, with literals that change each time, and nothing prepared by
+the caller. What counts is the ratio of the two rates in one run, not the numbers themselves.
+Single reads and scans are asked one after the other; updates by several tasks at once, because a
+commit is waited for and the engine commits together what waits together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sqlite3
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from qserver.durability.memory import MemoryLog
+from qserver.engine.database import Database
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.engine.world import OrdinaryWorld
+
+Text = Callable[[random.Random], str]
+
+SMALL_ROWS = 10_000
+CLIENTS = 64
+TEXT_OF_ROW = "c" * 40
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A kind of statement, and the ratio to sqlite3's rate that it should reach."""
+
+    name: str
+    aim: float
+    text: Text
+    clients: int = 1
+
+
+def tasks(rows: int) -> list[Task]:
+    fresh = iter(range(10 * rows, 1 << 60, 1000))
+    return [
+        Task(
+            "point SELECT by key", 0.7, lambda r: f"SELECT * FROM t WHERE id = {r.randrange(rows)}"
+        ),
+        Task(
+            "UPDATE by key",
+            0.15,
+            lambda r: f"UPDATE t SET k = {r.randrange(100)} WHERE id = {r.randrange(rows)}",
+            CLIENTS,
+        ),
+        Task("filter scan", 1.0, lambda r: f"SELECT id, c FROM t WHERE k > {r.randrange(85, 95)}"),
+        Task(
+            "grouped aggregate",
+            0.8,
+            lambda r: (
+                "SELECT k, count(*), sum(id), min(id) FROM t"
+                f" WHERE id > {r.randrange(100)} GROUP BY k"
+            ),
+        ),
+        Task(
+            "equi-join",
+            0.6,
+            lambda r: (
+                f"SELECT t.id, u.name FROM t JOIN u ON t.v = u.v WHERE u.id > {r.randrange(100)}"
+            ),
+        ),
+        Task(
+            "ORDER BY key LIMIT 10",
+            0.7,
+            lambda r: (
+                f"SELECT id, k FROM t WHERE id > {r.randrange(rows - 20)} ORDER BY id LIMIT 10"
+            ),
+        ),
+        Task("INSERT of 1,000 rows", 0.3, lambda r: insert_text(next(fresh))),
+    ]
+
+
+def insert_text(first: int) -> str:
+    values = ", ".join(
+        f"({number}, {number % 100}, 'row {number}')" for number in range(first, first + 1000)
+    )
+    return f"INSERT INTO w (id, k, c) VALUES {values}"
+
+
+TABLES = (
+    "CREATE TABLE t"
+    " (id INTEGER PRIMARY KEY, k INTEGER NOT NULL, v INTEGER NOT NULL, c TEXT NOT NULL)",
+    "CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER NOT NULL, name TEXT NOT NULL)",
+    "CREATE TABLE w (id BIGINT PRIMARY KEY, k INTEGER NOT NULL, c TEXT NOT NULL)",
+)
+
+
+def fill_texts(rows: int) -> list[str]:
+    texts = []
+    for first in range(0, rows, 1000):
+        values = ", ".join(
+            f"({n}, {n % 100}, {n * 7 % rows}, '{TEXT_OF_ROW}')" for n in range(first, first + 1000)
+        )
+        texts.append(f"INSERT INTO t VALUES {values}")
+    for first in range(0, SMALL_ROWS, 1000):
+        values = ", ".join(
+            f"({n}, {n * 10 % rows}, 'name {n}')" for n in range(first, first + 1000)
+        )
+        texts.append(f"INSERT INTO u VALUES {values}")
+    return texts
+
+
+def rate_of_sqlite(connection: sqlite3.Connection, task: Task, seconds: float) -> float:
+    """Statements per second of CPU time."""
+    chance = random.Random(1)
+    done, start = 0, time.process_time()
+    while time.process_time() - start < seconds:
+        connection.execute(task.text(chance)).fetchall()
+        done += 1
+    return done / (time.process_time() - start)
+
+
+async def rate_of_qserver(database: SqlDatabase, task: Task, seconds: float) -> float:
+    chance = random.Random(1)
+    done, start = 0, time.process_time()
+
+    async def client() -> None:
+        nonlocal done
+        while time.process_time() - start < seconds:
+            await database.execute(task.text(chance))
+            done += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(task.clients):
+            nursery.start_soon(client)
+    return done / (time.process_time() - start)
+
+
+async def first_sight(database: SqlDatabase) -> float:
+    """Milliseconds from the text of a new shape of about 100 characters to its answer."""
+    times = []
+    for number in range(20):
+        text = (
+            f"SELECT id AS name_{number}, k + 1, c FROM t WHERE id = 17 AND k < 50"
+            f" AND c LIKE 'c%' ORDER BY id, k LIMIT {number + 1}"
+        )
+        start = time.perf_counter()
+        await database.execute(text)
+        times.append(1000 * (time.perf_counter() - start))
+    return sorted(times)[len(times) // 2]
+
+
+async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> bool:
+    """Print the table; whether every aim was reached."""
+    world = OrdinaryWorld(time.time, random.Random(1), lambda text, error: print(text, error))
+    engine = Database(MemoryLog(), world)
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(engine.run)
+        database = SqlDatabase(engine, world)
+        for text in (*TABLES, *fill_texts(rows)):
+            connection.execute(text)
+            await database.execute(text)
+        gc.collect()
+        gc.freeze()
+        write(f"{'statement':26}{'sqlite3/s':>12}{'qserver/s':>12}{'ratio':>8}{'aim':>7}\n")
+        reached = True
+        for task in tasks(rows):
+            theirs = rate_of_sqlite(connection, task, seconds)
+            ours = await rate_of_qserver(database, task, seconds)
+            ratio = ours / theirs
+            reached = reached and ratio >= task.aim
+            verdict = "" if ratio >= task.aim else "  missed"
+            write(
+                f"{task.name:26}{theirs:12,.1f}{ours:12,.1f}{ratio:8.2f}{task.aim:7.2f}{verdict}\n"
+            )
+        write(f"first sight of a new shape: {await first_sight(database):.2f} ms (aim: under 10)\n")
+        nursery.cancel_scope.cancel()
+    return reached
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="SQL in process beside sqlite3 in memory.")
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=1.0)
+    options = parser.parse_args(arguments)
+    run: Callable[[], Awaitable[bool]] = lambda: compare(  # noqa: E731  trio.run takes a function
+        options.rows, options.seconds, sys.stdout.write
+    )
+    return 0 if trio.run(run) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""Aggregates, and GROUPING(…).
+
+An aggregate belongs to the innermost query whose columns its arguments name: in
+SELECT (SELECT max(t.a + u.b) FROM u) FROM t it is the inner one, with max(t.a) the outer one. That
+query must be at a clause where it may have aggregates, and it computes the value: here only
+a column of its provisional source is left. See `grouping` for what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    InvalidColumnReference,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    WrongObjectType,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.calling import operator
+from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
+from qserver.sql.binder.coercion import condition, implicit, settled
+from qserver.sql.binder.copies import again
+from qserver.sql.binder.operands import Operand, RowValue, located
+from qserver.sql.binder.same import same
+from qserver.sql.binder.scope import Level, Scope, leftmost
+from qserver.sql.bound import AggregateCall, Column, Constant, Expression, SortKey
+from qserver.sql.functions.resolve import (
+    ResolvedAggregate,
+    is_ordered_set_aggregate,
+    resolve_aggregate,
+)
+from qserver.sql.walk import everything
+from qserver.values.types import INTEGER
+
+
+def bind_aggregate(scope: Scope, node: syntax.Call, name: str) -> Expression:
+    call = _call(scope, node, name)
+    level = _owner(scope, [call])
+    _check_contents(scope, level, call)
+    error = refuse_aggregate(level.clause)
+    if error is not None:
+        raise located(error, node.position)
+    level.call_source = level.call_source or scope.binding.new_source()
+    at = next((n for n, known in enumerate(level.calls) if same(call, known)), len(level.calls))
+    if at == len(level.calls):
+        level.calls.append(call)
+    column = Column(level.call_source, at, call.type, call.nullable, name)
+    scope.binding.remember(column, node.position)
+    return column
+
+
+def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
+    """The aggregate with its arguments, filter and order, over the rows of its query."""
+    binding = scope.binding
+    operands = aggregate_arguments(scope, node, name)
+    ordered = node.within_group or node.order_by
+    keys = [scope.bind(item.expression) for item in ordered]
+    if node.within_group:
+        operands = [*operands, *keys]
+    resolved = resolve(name, operands, node)
+    arguments = cast_arguments(scope, resolved, operands, node.position)
+    if node.within_group:
+        keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
+    order_by = tuple(
+        [sort_key(item, settled(binding, key)) for item, key in zip(ordered, keys, strict=True)]
+    )
+    if node.distinct:
+        _check_distinct(scope, node, operands, keys)
+    return AggregateCall(
+        resolved.aggregate,
+        arguments,
+        resolved.returns,
+        resolved.aggregate.gives_null,
+        node.distinct,
+        bind_filter(scope, node),
+        order_by,
+    )
+
+
+def aggregate_arguments(scope: Scope, node: syntax.Call, name: str) -> list[Operand]:
+    """The bound arguments; none for a star."""
+    if is_ordered_set_aggregate(name) and not node.within_group:
+        raise WrongObjectType(
+            f"WITHIN GROUP is required for ordered-set aggregate {name}",
+            position=node.position + 1,
+        )
+    if node.within_group and not is_ordered_set_aggregate(name):
+        raise WrongObjectType(
+            f"{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP",
+            position=node.position + 1,
+        )
+    if name == "count" and not node.star and not node.arguments:
+        raise WrongObjectType(
+            "count(*) must be used to call a parameterless aggregate function",
+            position=node.position + 1,
+        )
+    if node.star and name != "count":
+        raise UndefinedFunction(
+            f"function {name}() does not exist",
+            hint="No function matches the given name and argument types. "
+            "You might need to add explicit type casts.",
+            position=node.position + 1,
+        )
+    operands = [scope.bind(argument) for argument in node.arguments]
+    return [
+        settled(scope.binding, each) if isinstance(each, RowValue) else each for each in operands
+    ]
+
+
+def resolve(name: str, operands: Sequence[Operand], node: syntax.Call) -> ResolvedAggregate:
+    try:
+        return resolve_aggregate(name, [each.type for each in operands])
+    except QserverError as error:
+        raise located(error, node.position) from None
+
+
+def cast_arguments(
+    scope: Scope, resolved: ResolvedAggregate, operands: Sequence[Operand], position: int
+) -> tuple[Expression, ...]:
+    return tuple(
+        [
+            implicit(scope.binding, operand, parameter, position)
+            for operand, parameter in zip(operands, resolved.parameters, strict=True)
+        ]
+    )
+
+
+def bind_filter(scope: Scope, node: syntax.Call) -> Expression | None:
+    if node.filter is None:
+        return None
+    operand = scope.bind_in(Clause.FILTER, node.filter)
+    return condition(scope.binding, operand, "FILTER", leftmost(node.filter))
+
+
+def sort_key(item: syntax.OrderItem, expression: Expression) -> SortKey:
+    """NULLs are larger than everything unless the statement says otherwise."""
+    nulls_first = item.descending if item.nulls_first is None else item.nulls_first
+    return SortKey(expression, item.descending, nulls_first)
+
+
+def _check_distinct(
+    scope: Scope, node: syntax.Call, operands: Sequence[Operand], keys: Sequence[Operand]
+) -> None:
+    """What is ordered by must be what is told apart, as both were before any cast."""
+    for item, key in zip(node.order_by, keys, strict=True):
+        if not any(same(key, operand, scope.literals) for operand in operands):
+            raise InvalidColumnReference(
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=leftmost(item.expression) + 1,
+            )
+
+
+# --- whose aggregate it is -----------------------------------------------------------------------
+
+
+def _owner(scope: Scope, nodes: Sequence[object]) -> Level:
+    """The innermost query whose columns or aggregates are named; this one if none is."""
+    named = {each.source for node in nodes for each in everything(node) if type(each) is Column}
+    level: Level | None = scope.level
+    while level is not None:
+        if level.call_source in named or not level.sources.isdisjoint(named):
+            return level
+        level = level.parent
+    return scope.level
+
+
+def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:
+    """No aggregate of the same query inside, and no window function."""
+    row_functions = {each.source for each in level.row_functions}
+    for each in everything(call):
+        if type(each) is not Column:
+            continue
+        if each.source in row_functions:
+            raise located(
+                FeatureNotSupported(
+                    "aggregate function calls cannot contain set-returning function calls",
+                    hint="You might be able to move the set-returning function "
+                    "into a LATERAL FROM item.",
+                ),
+                scope.binding.position_of(each),
+            )
+        if each.source == level.call_source:
+            raise located(
+                GroupingError("aggregate function calls cannot be nested"),
+                scope.binding.position_of(each),
+            )
+        if each.source == level.window_source:
+            raise located(
+                GroupingError("aggregate function calls cannot contain window function calls"),
+                scope.binding.position_of(each),
+            )
+
+
+# --- GROUPING ------------------------------------------------------------------------------------
+
+
+def bind_grouping(scope: Scope, node: syntax.Call) -> Expression:
+    """One bit for each argument, the first is the highest: is it left out of the grouping set?
+
+    The mask has one bit for each key, in order of the keys; which key an argument is, `grouping`
+    finds out.
+    """
+    if len(node.arguments) > 31:
+        raise SqlSyntaxError(
+            "GROUPING must have fewer than 32 arguments", position=node.position + 1
+        )
+    level = scope.level
+    error = refuse_grouping(level.clause)
+    if error is not None:
+        raise located(error, node.position)
+    if not level.grouping_source:
+        level.grouping_source = scope.binding.new_source()
+    arguments = [settled(scope.binding, scope.bind(each)) for each in node.arguments]
+    positions = [leftmost(each) for each in node.arguments]
+    level.groupings.append(tuple(zip(arguments, positions, strict=True)))
+    column = Column(level.grouping_source, len(level.groupings) - 1, INTEGER, False, "grouping")
+    scope.binding.remember(column, node.position)
+    return column
+
+
+def grouping_bits(scope: Scope, mask: Column, keys: Sequence[int], count: int) -> Expression:
+    """The bits of some keys, picked out of the mask and put side by side.
+
+    The mask has a bit for each of `count` keys, the first key's is the highest.
+    """
+    binding = scope.binding
+    if list(keys) == list(range(count)):
+        return mask
+    result: Expression | None = None
+    for key in keys:
+        bit = operator(binding, ">>", mask, Constant(count - 1 - key, INTEGER), -1)
+        bit = operator(binding, "&", bit, Constant(1, INTEGER), -1)
+        if result is None:
+            result = bit
+        else:
+            shifted = operator(binding, "<<", result, Constant(1, INTEGER), -1)
+            result = operator(binding, "|", shifted, bit, -1)
+    assert result is not None, "GROUPING has arguments"
+    return result

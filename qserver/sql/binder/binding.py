@@ -1,0 +1,137 @@
+"""One binding: everything that is gathered while one statement is bound.
+
+Sources and common tables are numbered through the whole statement, subqueries and views included,
+so numbers come from here. So do the answers that are not part of the plan: which tables it uses,
+what types its parameters turned out to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from qserver.errors import StatementTooComplex, UndefinedParameter
+from qserver.sql.binder.operands import Operand, Unknown
+from qserver.sql.bound import Column, Slot
+from qserver.sql.ports import CatalogPort
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+from qserver.values.types import SqlType
+
+if TYPE_CHECKING:
+    from qserver.sql.binder.prepared import Prepared
+    from qserver.sql.binder.scope import Scope
+    from qserver.sql.plan import Change
+
+DEPTH_MAX = 250
+"""How deep expressions may stand inside each other. Chains (a + b + c …) count once."""
+
+ExpressionBinder = Callable[["Scope", Any], Operand]
+
+
+class Binding:
+    """What one call of `bind` has in hand.
+
+    `expression_binders`, `prepare_query` and `bind_change` are given by the one who knows all of
+    them: so the modules of expressions need not know those of queries, which need them.
+    """
+
+    __slots__ = (
+        "_positions",
+        "bind_change",
+        "catalog",
+        "common_tables",
+        "declared",
+        "depth",
+        "expression_binders",
+        "inferred",
+        "prepare_query",
+        "sources",
+        "tables",
+        "views",
+        "views_open",
+    )
+
+    def __init__(
+        self,
+        catalog: CatalogPort,
+        parameters: Mapping[int | str, SqlType | None] | None,
+        expression_binders: Mapping[type, ExpressionBinder],
+        prepare_query: Callable[..., Prepared],
+        bind_change: Callable[..., Change],
+    ) -> None:
+        self.catalog = catalog
+        self.declared = parameters
+        self.inferred: dict[int | str, SqlType] = {}
+        self.expression_binders = expression_binders
+        self.prepare_query = prepare_query
+        self.bind_change = bind_change
+        self.sources = 0
+        self.common_tables = 0
+        self.tables: dict[int, Table] = {}
+        self.views: dict[str, NamedQuery] = {}
+        self.views_open: list[str] = []
+        self.depth = 0
+        self._positions: dict[int, tuple[Column, int]] = {}
+
+    def new_source(self) -> int:
+        """Sources count from 1: 0 is none."""
+        self.sources += 1
+        return self.sources
+
+    def new_common_table(self) -> int:
+        self.common_tables += 1
+        return self.common_tables
+
+    def use_table(self, table: Table) -> None:
+        self.tables[table.id] = table
+
+    # --- how deep ---
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise too_deep()
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    # --- where a column was named ---
+
+    def remember(self, column: Column, position: int) -> None:
+        """Columns have no place of their own: equal ones must be equal wherever they stand."""
+        self._positions[id(column)] = column, position
+
+    def position_of(self, column: Column) -> int:
+        """Where this very object was named; -1 if it was made in some other way."""
+        return self._positions.get(id(column), (column, -1))[1]
+
+    # --- parameters ---
+
+    def parameter(self, name: int | str, position: int) -> Operand:
+        """A slot if the type is known, from the caller or from an earlier place in the text."""
+        label = f"${name}" if isinstance(name, int) else f":{name}"
+        declared = None
+        if self.declared is not None:
+            if name not in self.declared:
+                raise UndefinedParameter(f"there is no parameter {label}", position=position + 1)
+            declared = self.declared[name]
+        if declared is not None:
+            self.inferred[name] = declared
+            return Slot(label, declared, None, nullable=True)
+        if name in self.inferred:
+            return Slot(label, self.inferred[name], None, nullable=True)
+        return Unknown(label, position)
+
+    def infer(self, label: str, sql_type: SqlType) -> Slot:
+        """The first use of a parameter says what it is; its values come as values of that type."""
+        name: int | str = int(label[1:]) if label.startswith("$") else label[1:]
+        inferred = self.inferred.setdefault(name, sql_type.bare)
+        return Slot(label, inferred, None, nullable=True)
+
+
+def too_deep() -> StatementTooComplex:
+    return StatementTooComplex(
+        "stack depth limit exceeded",
+        hint=f"Expressions may stand inside each other {DEPTH_MAX} deep.",
+    )

@@ -1,0 +1,58 @@
+"""Functions and operators put to use: arguments cast to what the resolver chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.errors import QserverError
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.coercion import implicit, settled
+from qserver.sql.binder.operands import Operand, RowValue, located
+from qserver.sql.bound import Apply, Expression
+from qserver.sql.functions.resolve import Resolved, resolve_function, resolve_operator
+
+
+def operator(
+    binding: Binding, symbol: str, left: Operand | None, right: Operand, position: int
+) -> Expression:
+    """`left symbol right`, or `symbol right`."""
+    left, right = None if left is None else _whole(binding, left), _whole(binding, right)
+    try:
+        resolved = resolve_operator(symbol, None if left is None else left.type, right.type)
+    except QserverError as error:
+        raise located(error, position) from None
+    operands = (right,) if left is None else (left, right)
+    return apply(binding, resolved, operands, position)
+
+
+def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
+    """`name(operands)`"""
+    operands = [_whole(binding, each) for each in operands]
+    try:
+        resolved = resolve_function(name, [each.type for each in operands])
+    except QserverError as error:
+        raise located(error, position) from None
+    return apply(binding, resolved, operands, position)
+
+
+def apply(
+    binding: Binding, resolved: Resolved, operands: Sequence[Operand], position: int
+) -> Expression:
+    chosen = resolved.function
+    arguments = tuple(
+        [
+            implicit(binding, operand, parameter, position)
+            for operand, parameter in zip(operands, resolved.parameters, strict=True)
+        ]
+    )
+    nullable = chosen.gives_null or any(each.nullable for each in arguments)
+    return Apply(chosen, arguments, resolved.returns, nullable)
+
+
+def _whole(binding: Binding, operand: Operand) -> Operand:
+    """A row as a value, so that its type tells its columns."""
+    return settled(binding, operand) if isinstance(operand, RowValue) else operand
+
+
+def has_rows(*operands: Operand | None) -> bool:
+    return any(isinstance(each, RowValue) for each in operands)

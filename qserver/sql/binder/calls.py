@@ -1,0 +1,188 @@
+"""Calls by name: which kind of function it is, and the forms that only look like functions.
+
+COALESCE, NULLIF, GREATEST, LEAST, GROUPING     have rules of their own
+f(…) OVER …                                     `windows`
+an aggregate                                    `aggregates`
+a function that makes rows, in SELECT's list    `row_functions`
+int4(x), text(x)                                a cast, if no function of that name fits
+everything else                                 an ordinary function
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from qserver.errors import (
+    QserverError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    UndefinedSchema,
+    WrongObjectType,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.aggregates import bind_aggregate, bind_grouping
+from qserver.sql.binder.calling import function
+from qserver.sql.binder.coercion import alike, settled
+from qserver.sql.binder.copies import again
+from qserver.sql.binder.operands import Operand, located
+from qserver.sql.binder.row_functions import bind_row_function
+from qserver.sql.binder.rows import compare
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.variadic import variadic_call
+from qserver.sql.binder.windows import bind_window_call
+from qserver.sql.bound import Case, Coalesce, Constant, Expression
+from qserver.sql.functions.resolve import (
+    is_aggregate,
+    is_function,
+    is_table_function,
+    is_window_function,
+    resolve_function,
+)
+from qserver.values.types import DOUBLE, INTEGER, TEXT, Kind, SqlType
+
+_SCHEMAS: Final = ("pg_catalog", "public")
+
+
+def bind_call(scope: Scope, node: syntax.Call) -> Operand:
+    if len(node.name) > 1 and node.name[0] not in _SCHEMAS:
+        raise UndefinedSchema(f'schema "{node.name[0]}" does not exist', position=node.position + 1)
+    name = node.name[-1]
+    special = _SPECIAL.get(name)
+    if special is not None and len(node.name) == 1:
+        return special(scope, node)
+    if node.over is not None:
+        if not (is_aggregate(name) or is_window_function(name)):
+            raise _only_for_aggregates(scope, node, "OVER", " nor a window function")
+        return bind_window_call(scope, node, name)
+    if is_aggregate(name) and (node.within_group or not is_window_function(name)):
+        return bind_aggregate(scope, node, name)
+    if is_window_function(name):
+        raise WrongObjectType(
+            f"window function {name} requires an OVER clause", position=node.position + 1
+        )
+    _refuse_what_only_aggregates_have(scope, node)
+    operands = _arguments(scope, node)
+    if node.variadic and not (operands[-1].type.kind is Kind.ARRAY and is_table_function(name)):
+        return variadic_call(scope.binding, name, operands, node.position)
+    if is_table_function(name) and not is_function(name):
+        return bind_row_function(scope, node, name, operands)
+    return function(scope.binding, name, operands, node.position)
+
+
+def _arguments(scope: Scope, node: syntax.Call) -> list[Operand]:
+    """The arguments in order, those that are given by name in their places."""
+    named = [each for each in node.arguments if isinstance(each, syntax.NamedArgument)]
+    if not named:
+        return [scope.bind(argument) for argument in node.arguments]
+    parameters = _PARAMETER_NAMES.get(node.name[-1], {})
+    given: dict[str, Operand] = {}
+    for name, argument in zip(parameters, node.arguments, strict=False):
+        if not isinstance(argument, syntax.NamedArgument):
+            given[name] = scope.bind(argument)
+    for each in named:
+        if each.name not in parameters or each.name in given:
+            raise UndefinedFunction(
+                f"function {node.name[-1]}({each.name} => …) does not exist",
+                hint="No function matches the given name and argument types. "
+                "You might need to add explicit type casts.",
+                position=node.position + 1,
+            )
+        given[each.name] = scope.bind(each.value)
+    return [given.get(name, default) for name, default in parameters.items()]
+
+
+_PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
+    "make_interval": {
+        **dict.fromkeys(
+            ("years", "months", "weeks", "days", "hours", "mins"), Constant(0, INTEGER)
+        ),
+        "secs": Constant(0.0, DOUBLE),
+    },
+}
+"""Functions that are called with names in practice, with what their parameters are otherwise."""
+
+
+# --- what looks like a function ------------------------------------------------------------------
+
+
+def _coalesce(scope: Scope, node: syntax.Call) -> Expression:
+    operands, target = _alike(scope, node, "COALESCE")
+    return Coalesce(operands, target) if len(operands) > 1 else operands[0]
+
+
+def _nullif(scope: Scope, node: syntax.Call) -> Expression:
+    """NULL if both are equal, else the first."""
+    if len(node.arguments) != 2:
+        raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
+    left, right = [scope.bind(argument) for argument in node.arguments]
+    equal = compare(scope.binding, "=", left, right, node.position)
+    first = settled(scope.binding, again(scope.binding, left))
+    return Case(((equal, Constant(None, first.type)),), first, first.type)
+
+
+def _greatest_or_least(scope: Scope, node: syntax.Call) -> Expression:
+    name = node.name[-1]
+    operands, _ = _alike(scope, node, name.upper())
+    return function(scope.binding, name, operands, node.position)
+
+
+def _type_of(scope: Scope, node: syntax.Call) -> Expression:
+    """pg_typeof: known now, whatever the value is."""
+    if len(node.arguments) != 1:
+        return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
+    operand = scope.bind(node.arguments[0])
+    return Constant(str(operand.type.bare), TEXT)
+
+
+def _alike(
+    scope: Scope, node: syntax.Call, construct: str
+) -> tuple[tuple[Expression, ...], SqlType]:
+    operands = [scope.bind(argument) for argument in node.arguments]
+    if not operands:
+        raise SqlSyntaxError(f"{construct} takes arguments", position=node.position + 1)
+    places = [leftmost(argument) for argument in node.arguments]
+    return alike(scope.binding, operands, construct, places)
+
+
+_SPECIAL: Final[dict[str, Callable[[Scope, syntax.Call], Operand]]] = {
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "greatest": _greatest_or_least,
+    "least": _greatest_or_least,
+    "grouping": bind_grouping,
+    "pg_typeof": _type_of,
+}
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def _refuse_what_only_aggregates_have(scope: Scope, node: syntax.Call) -> None:
+    if node.star:
+        raise _only_for_aggregates(scope, node, f"{node.name[-1]}(*)", "")
+    for given, words in (
+        (node.within_group, "WITHIN GROUP"),
+        (node.distinct, "DISTINCT"),
+        (node.order_by, "ORDER BY"),
+        (node.filter is not None, "FILTER"),
+    ):
+        if given:
+            raise _only_for_aggregates(scope, node, words, "")
+
+
+def _only_for_aggregates(scope: Scope, node: syntax.Call, words: str, more: str) -> QserverError:
+    """A function that does not exist is the first thing to say."""
+    name = node.name[-1]
+    if not is_table_function(name):
+        operands = [scope.bind(argument) for argument in node.arguments]
+        try:
+            resolve_function(name, [each.type for each in operands])
+        except QserverError as error:
+            return located(error, node.position)
+    message = f"{words} specified, but {name} is not an aggregate function"
+    if more:
+        message = (
+            f"{words} specified, but {name} is not a window function nor an aggregate function"
+        )
+    return WrongObjectType(message, position=node.position + 1)

@@ -1,0 +1,230 @@
+"""Giving an operand the type that its place wants.
+
+A cast of a slot becomes part of the slot, so that it is made once per execution and not once per
+row; a cast of a constant is made now; everything else gets a Cast around it.
+
+    explicit     CAST(x AS t), x::t     any cast there is; too long is cut
+    implicit     an operand             the resolver has seen that it may be
+    assigned     INSERT, UPDATE         more than implicit; too long is an error
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from qserver.errors import (
+    CannotCoerce,
+    DatatypeMismatch,
+    FeatureNotSupported,
+    QserverError,
+)
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
+from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.functions.registry import Function
+from qserver.sql.functions.resolve import common_type
+from qserver.values.casts import Cast as CastFunction
+from qserver.values.casts import assignment_function, cast_function, unchanged
+from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, record_of
+
+
+def settled(binding: Binding, operand: Operand) -> Expression:
+    """The operand as it is; what nothing gave a type is text."""
+    if isinstance(operand, Unknown):
+        return _read(binding, operand, TEXT)
+    if isinstance(operand, RowValue):
+        return _record(binding, operand)
+    return operand
+
+
+def implicit(binding: Binding, operand: Operand, target: SqlType, position: int = -1) -> Expression:
+    """As an argument of that type. Length and precision do not matter to functions."""
+    if isinstance(operand, Unknown):
+        return _read(binding, operand, target)
+    expression = settled(binding, operand)
+    if expression.type == target or expression.type.bare == target:
+        return expression
+    return _cast(expression, target, cast_function(expression.type, target), position)
+
+
+def explicit(binding: Binding, operand: Operand, target: SqlType, position: int) -> Expression:
+    """As CAST makes it."""
+    if isinstance(operand, Unknown):
+        return _read(binding, operand, target)
+    expression = settled(binding, operand)
+    if expression.type == target:
+        return expression
+    try:
+        function = cast_function(expression.type, target)
+    except QserverError as error:
+        raise located(error, position) from None
+    return _cast(expression, target, function, position)
+
+
+def assigned(
+    binding: Binding, operand: Operand, target: SqlType, column: str, position: int
+) -> Expression:
+    """As a value of a column."""
+    if isinstance(operand, Unknown):
+        return _read(binding, operand, target, assigning=True)
+    if isinstance(operand, RowValue):
+        raise _not_assignable(column, target, "record", position)
+    if operand.type == target:
+        return operand
+    try:
+        function = assignment_function(operand.type, target)
+    except CannotCoerce:
+        raise _not_assignable(column, target, str(operand.type.bare), position) from None
+    return _cast(operand, target, function, position)
+
+
+def _not_assignable(column: str, target: SqlType, given: str, position: int) -> DatatypeMismatch:
+    return DatatypeMismatch(
+        f'column "{column}" is of type {target.bare} but expression is of type {given}',
+        hint="You will need to rewrite or cast the expression.",
+        position=position + 1,
+        column=column,
+    )
+
+
+def condition(binding: Binding, operand: Operand, place: str, position: int) -> Expression:
+    """As a truth value, where only one will do."""
+    if isinstance(operand, Unknown):
+        return implicit(binding, operand, BOOLEAN)
+    if operand.type.kind is not Kind.BOOLEAN:
+        raise DatatypeMismatch(
+            f"argument of {place} must be type boolean, not type {operand.type.bare}",
+            position=position + 1,
+        )
+    assert not isinstance(operand, RowValue)
+    return operand
+
+
+def alike(
+    binding: Binding,
+    operands: Sequence[Operand],
+    construct: str,
+    positions: Sequence[int],
+) -> tuple[tuple[Expression, ...], SqlType]:
+    """Several operands as values of the one type that they have in common."""
+    target = shared_type([each.type for each in operands], construct, positions)
+    return (
+        tuple(
+            [
+                implicit(binding, operand, target, position)
+                for operand, position in zip(operands, positions, strict=True)
+            ]
+        ),
+        target,
+    )
+
+
+def shared_type(types: Sequence[SqlType], construct: str, positions: Sequence[int]) -> SqlType:
+    """The type in common, or an error at the first operand that has no part in it."""
+    try:
+        return common_type(types, construct)
+    except QserverError as error:
+        for count in range(2, len(types) + 1):
+            try:
+                common_type(types[:count], construct)
+            except QserverError:
+                raise located(error, positions[count - 1]) from None
+        raise located(error, positions[0]) from None
+
+
+# --- rows as values ------------------------------------------------------------------------------
+
+
+def _record(binding: Binding, row: RowValue) -> Expression:
+    """A row as one value. The row of a table that an outer join has not found is NULL."""
+    items = tuple([settled(binding, item) for item in row.items])
+    names = row.names or tuple([f"f{at + 1}" for at in range(len(items))])
+    columns = tuple([(name, item.type) for name, item in zip(names, items, strict=True)])
+    record = Apply(_row_function(columns), items, record_of(columns), nullable=False)
+    if not row.may_be_missing or not items:
+        return record
+    missing = And(tuple([IsNull(item) for item in items])) if len(items) > 1 else IsNull(items[0])
+    return Case(((missing, Constant(None, record.type)),), record, record.type)
+
+
+@lru_cache(maxsize=1024)
+def _row_function(columns: tuple[tuple[str, SqlType], ...]) -> Function:
+    """ROW(…) for columns of these names and types; one object for the same."""
+    types = tuple([sql_type for _, sql_type in columns])
+    places = "".join([f"{{{at}}}, " for at in range(len(types))])
+    return Function("row", types, record_of(columns), _as_tuple, strict=False, inline=f"({places})")
+
+
+def _as_tuple(*items: Any) -> tuple[Any, ...]:
+    return items
+
+
+# --- casts ---------------------------------------------------------------------------------------
+
+
+def _cast(
+    expression: Expression, target: SqlType, function: CastFunction, position: int
+) -> Expression:
+    if isinstance(expression, Slot):
+        convert = _composed(expression.convert or unchanged, function)
+        return Slot(
+            expression.name, target, None if convert is unchanged else convert, expression.nullable
+        )
+    if isinstance(expression, Constant):
+        if expression.value is None:
+            return Constant(None, target)
+        try:
+            return Constant(function(expression.value), target)
+        except QserverError as error:
+            raise located(error, position) from None
+    return Cast(expression, function, target)
+
+
+def _read(
+    binding: Binding, operand: Unknown, target: SqlType, assigning: bool = False
+) -> Expression:
+    """A quoted literal, NULL or a parameter as a value of the type."""
+    if operand.name is None:
+        return Constant(None, target)
+    if target.kind is Kind.RECORD or (target.element or target).kind is Kind.RECORD:
+        raise FeatureNotSupported(
+            "input of anonymous composite types is not implemented",
+            position=operand.position + 1,
+        )
+    if isinstance(operand.name, str):
+        slot = binding.infer(operand.name, target)
+        cast = assignment_function if assigning else cast_function
+        return _cast(slot, target, cast(slot.type, target), operand.position)
+    function = _assigning_reader(target) if assigning else _reader(target)
+    if operand.text is not None:
+        try:
+            return Constant(function(operand.text), target)
+        except QserverError as error:
+            raise located(error, operand.position) from None
+    convert = None if function is unchanged else function
+    return Slot(operand.name, target, convert, operand.nullable)
+
+
+@lru_cache(maxsize=1024)
+def _reader(target: SqlType) -> CastFunction:
+    return cast_function(TEXT, target)
+
+
+@lru_cache(maxsize=1024)
+def _assigning_reader(target: SqlType) -> CastFunction:
+    """First what the text says, then whether it fits: 'abcd' is too long for a CHAR(3) column."""
+    bare = target.bare
+    read = cast_function(TEXT, bare)
+    return read if bare == target else _composed(read, assignment_function(bare, target))
+
+
+@lru_cache(maxsize=4096)
+def _composed(first: CastFunction, second: CastFunction) -> CastFunction:
+    """One object for the same two, so that equal slots are equal."""
+    if first is unchanged:
+        return second
+    if second is unchanged:
+        return first
+    return lambda value: second(first(value))

@@ -1,0 +1,67 @@
+"""What PostgreSQL calls a result column that was given no name.
+
+A column gives its own name, a call the function's, a cast what it casts or else its type, CASE what
+its ELSE is called; arithmetic and comparisons have none: `?column?`. The rules have strengths:
+a cast lets a strong name through (`a::text` is `a`) and replaces a weak one.
+"""
+
+from __future__ import annotations
+
+from qserver.sql import syntax
+from qserver.sql.binder.type_names import internal_name
+
+NAMELESS = "?column?"
+
+_NONE, _WEAK, _STRONG = 0, 1, 2
+
+
+def column_name(node: syntax.Expression) -> str:
+    return _name(node)[0]
+
+
+def _name(node: syntax.Expression) -> tuple[str, int]:
+    match node:
+        case syntax.Name():
+            return node.parts[-1], _STRONG
+        case syntax.Field():
+            return node.name, _STRONG
+        case syntax.Call():
+            return node.name[-1], _STRONG
+        case syntax.Cast():
+            name, strength = _name(node.operand)
+            if strength < _STRONG:
+                return internal_name(node.type.name).rpartition(".")[2], _WEAK
+            return name, strength
+        case syntax.Case():
+            name, strength = (NAMELESS, _NONE)
+            if node.otherwise is not None:
+                name, strength = _name(node.otherwise)
+            return (name, strength) if strength == _STRONG else ("case", _WEAK)
+        case syntax.Collate() | syntax.Subscript():
+            return _name(node.operand)
+        case syntax.ArrayItems() | syntax.ArrayQuery():
+            return "array", _STRONG
+        case syntax.Row():
+            return "row", _STRONG
+        case syntax.Exists():
+            return "exists", _STRONG
+        case syntax.ScalarQuery():
+            return _first_name(node.query), _STRONG
+        case _:
+            return NAMELESS, _NONE
+
+
+def _first_name(query: syntax.QueryBody) -> str:
+    """What the one column of a subquery is called."""
+    while not isinstance(query, syntax.Select):
+        match query:
+            case syntax.Query():
+                query = query.body
+            case syntax.SetOperation():
+                query = query.left
+            case syntax.Values():
+                return "column1"
+    if not query.targets:
+        return NAMELESS
+    target = query.targets[0]
+    return target.alias or column_name(target.expression)

@@ -1,0 +1,57 @@
+"""Using an operand a second time.
+
+a BETWEEN b AND c names a twice, and so do CASE a WHEN …, NULLIF and comparisons of rows. Where the
+operand holds a subquery, its second use is a copy whose plan makes sources of its own: no two plans
+of a statement make the same source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.operands import Operand, RowValue, Unknown
+from qserver.sql.bound import Column, Expression
+from qserver.sql.plan import CommonTable, CommonTableScan
+from qserver.sql.walk import everything, has_subquery, rebuilt
+
+_SOURCES = ("source", "left_source", "right_source", "recursive_source")
+
+
+def again(binding: Binding, operand: Operand) -> Operand:
+    """The operand for another use."""
+    if isinstance(operand, Unknown):
+        return operand
+    if isinstance(operand, RowValue):
+        return replace(operand, items=tuple([again(binding, item) for item in operand.items]))
+    return copied(binding, operand)
+
+
+def copied(binding: Binding, expression: Expression) -> Expression:
+    """The expression itself, if it makes no rows."""
+    if not has_subquery(expression):
+        return expression
+    sources: dict[int, int] = {}
+    numbers: dict[int, int] = {}
+    for each in everything(expression):
+        if type(each) is not Column:
+            for name in _SOURCES:
+                source = getattr(each, name, 0)
+                if source and source not in sources:
+                    sources[source] = binding.new_source()
+        if type(each) is CommonTable:
+            numbers[each.number] = binding.new_common_table()
+
+    def change(node: Any) -> Any:
+        changes: dict[str, int] = {}
+        for name in _SOURCES:
+            source = getattr(node, name, 0)
+            if source in sources:
+                changes[name] = sources[source]
+        if type(node) in (CommonTable, CommonTableScan) and node.number in numbers:
+            changes["number"] = numbers[node.number]
+        return replace(node, **changes) if changes else node
+
+    result: Expression = rebuilt(expression, change)
+    return result

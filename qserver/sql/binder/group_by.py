@@ -1,0 +1,134 @@
+"""The GROUP BY clause: its keys, and the sets that ROLLUP, CUBE and GROUPING SETS mean.
+
+    GROUP BY a, ROLLUP (b, c)     keys a b c     sets (a b c) (a b) (a)
+
+Every item is a list of sets, a plain expression one set of one key; several items are multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from qserver.errors import GroupingError, StatementTooComplex, TooManyColumns, WindowingError
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.operands import located
+from qserver.sql.binder.outputs import Output, find_output, typed
+from qserver.sql.binder.same import position_in
+from qserver.sql.binder.scope import Scope
+from qserver.sql.bound import Column, Expression
+from qserver.sql.walk import everything
+
+SETS_MAX = 4096
+CUBE_ELEMENTS_MAX = 12
+
+GroupingSet = tuple[int, ...]
+
+
+class GroupBy:
+    """The keys of a GROUP BY in order of appearance, each once."""
+
+    def __init__(self, scope: Scope, outputs: Sequence[Output]) -> None:
+        self.scope = scope
+        self.outputs = outputs
+        self.keys: list[Expression] = []
+        self.sets: tuple[GroupingSet, ...] | None = None
+
+    def bind(
+        self, items: Sequence[syntax.Expression | syntax.GroupingSets], distinct: bool
+    ) -> None:
+        sets: list[GroupingSet] = [()]
+        for item in items:
+            choices = self._sets(item)
+            sets = [_united(one, other) for one in sets for other in choices]
+            if len(sets) > SETS_MAX:
+                raise StatementTooComplex(
+                    f"too many grouping sets present (maximum {SETS_MAX})",
+                    position=item.position + 1,
+                )
+        has_sets = any(isinstance(item, syntax.GroupingSets) for item in items)
+        if has_sets and self.keys:
+            self.sets = _distinct(sets) if distinct else tuple(sets)
+
+    def _sets(self, item: syntax.Expression | syntax.GroupingSets) -> list[GroupingSet]:
+        if not isinstance(item, syntax.GroupingSets):
+            return [self._set((item,))]
+        if item.kind == "sets":
+            return [
+                found
+                for each in item.sets
+                for found in (
+                    self._sets(each) if isinstance(each, syntax.GroupingSets) else [self._set(each)]
+                )
+            ]
+        elements = [
+            self._set(each) if isinstance(each, tuple) else _only(self._sets(each))
+            for each in item.sets
+        ]
+        if item.kind == "rollup":
+            return [_union(elements[:count]) for count in range(len(elements), -1, -1)]
+        if len(elements) > CUBE_ELEMENTS_MAX:
+            raise TooManyColumns(
+                f"CUBE is limited to {CUBE_ELEMENTS_MAX} elements", position=item.position + 1
+            )
+        return [
+            _union(chosen)
+            for count in range(len(elements), -1, -1)
+            for chosen in combinations(elements, count)
+        ]
+
+    def _set(self, nodes: Sequence[syntax.Expression]) -> GroupingSet:
+        found: list[int] = []
+        for node in nodes:
+            if isinstance(node, syntax.Row):
+                found += self._set(node.items)
+            else:
+                found.append(self._key(node))
+        return tuple(dict.fromkeys(found))
+
+    def _key(self, node: syntax.Expression) -> int:
+        found = find_output(self.scope, self.outputs, node, Clause.GROUP_BY)
+        if isinstance(found, int):
+            expression = typed(self.scope, self.outputs[found])
+            self._refuse_later_things(expression)
+        else:
+            expression = found
+        at = position_in(expression, self.keys)
+        if at is None:
+            at = len(self.keys)
+            self.keys.append(expression)
+        return at
+
+    def _refuse_later_things(self, expression: Expression) -> None:
+        """An item that is named by number or name may hold what comes after grouping."""
+        level, binding = self.scope.level, self.scope.binding
+        for each in everything(expression):
+            if type(each) is not Column:
+                continue
+            if each.source == level.call_source:
+                raise located(
+                    GroupingError("aggregate functions are not allowed in GROUP BY"),
+                    binding.position_of(each),
+                )
+            if each.source == level.window_source:
+                raise located(
+                    WindowingError("window functions are not allowed in GROUP BY"),
+                    binding.position_of(each),
+                )
+
+
+def _distinct(sets: Sequence[GroupingSet]) -> tuple[GroupingSet, ...]:
+    return tuple({tuple(sorted(each)): each for each in sets}.values())
+
+
+def _only(sets: Sequence[GroupingSet]) -> GroupingSet:
+    return _union(sets)
+
+
+def _united(one: GroupingSet, other: GroupingSet) -> GroupingSet:
+    return tuple(dict.fromkeys((*one, *other)))
+
+
+def _union(sets: Sequence[GroupingSet]) -> GroupingSet:
+    return tuple(dict.fromkeys(key for each in sets for key in each))

@@ -1,0 +1,156 @@
+"""GROUP BY: which expressions are the keys, and what may still be named after grouping.
+
+After grouping there are no rows of FROM any more, only keys and aggregates. Everything that is
+computed later (the select list, HAVING, ORDER BY, windows) was bound as if there were no grouping;
+here each expression that says the same as a key becomes that key's column, each aggregate its
+column, and a column of FROM that remains is an error:
+
+    SELECT a + 1, sum(b) FROM t GROUP BY a + 1      →  g.0, g.1
+    SELECT a FROM t GROUP BY a + 1                  →  column "t.a" must appear in …
+
+A table's key decides the rest of its row, so if the keys hold a primary key, the other
+columns of that table may be named; they simply become keys, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from qserver.errors import GroupingError
+from qserver.sql import bound
+from qserver.sql.binder.aggregates import grouping_bits
+from qserver.sql.binder.operands import located
+from qserver.sql.binder.relations import Relation
+from qserver.sql.binder.rewriting import rewritten, with_parts
+from qserver.sql.binder.same import position_in
+from qserver.sql.binder.scope import Scope
+from qserver.sql.bound import Column, Constant, Expression, Slot
+from qserver.sql.plan import Aggregate, Plan
+from qserver.sql.walk import everything
+from qserver.values.types import INTEGER
+
+_SUBQUERIES = frozenset(
+    {bound.ScalarQuery, bound.Exists, bound.InQuery, bound.Quantified, bound.ArrayQuery}
+)
+
+
+class Grouping:
+    """The grouping of one query. `scope` is that of its expressions."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        keys: Sequence[Expression],
+        sets: tuple[tuple[int, ...], ...] | None,
+    ) -> None:
+        self.scope = scope
+        self.level = scope.level
+        self.keys = list(keys)
+        self.sets = sets
+        self.source = scope.binding.new_source()
+        self._subqueries = 0
+
+    def plan(self, input: Plan) -> Aggregate:
+        return Aggregate(input, self.source, tuple(self.keys), tuple(self.level.calls), self.sets)
+
+    def add_dependent(self, expressions: Iterable[Any]) -> None:
+        """Make keys of the columns that a primary key among the keys decides."""
+        decided = set() if self.sets is not None else set(self._decided_sources())
+        if not decided:
+            return
+        named = {(key.source, key.position) for key in self.keys if isinstance(key, Column)}
+        for expression in expressions:
+            for each in everything(expression):
+                if type(each) is not Column or each.source not in decided:
+                    continue
+                if (each.source, each.position) not in named:
+                    named.add((each.source, each.position))
+                    self.keys.append(each)
+
+    def _decided_sources(self) -> Iterable[int]:
+        named = {(key.source, key.position) for key in self.keys if isinstance(key, Column)}
+        for relation in self.level.entries:
+            if isinstance(relation, Relation) and relation.table is not None:
+                table = relation.table
+                if not table.has_row_id and all(
+                    (relation.source, at) in named for at in table.primary_key
+                ):
+                    yield relation.source
+
+    def grouped(self, expression: Any) -> Any:
+        """The expression over keys and aggregates."""
+        return rewritten(expression, self._change)
+
+    def _change(self, node: Any) -> Any:
+        kind = type(node)
+        if kind is Column:
+            return self._column(node)
+        if kind is Slot or kind is Constant:
+            return node
+        for at, key in enumerate(self.keys):
+            if type(key) is kind and position_in(node, (key,), self.scope.literals) is not None:
+                return self._key(at)
+        if kind in _SUBQUERIES:
+            self._subqueries += 1
+            result = with_parts(node, self._change)
+            self._subqueries -= 1
+            return result
+        return None
+
+    def _key(self, at: int) -> Column:
+        key = self.keys[at]
+        name = key.name if isinstance(key, Column) else ""
+        return Column(self.source, at, key.type, key.nullable or self.sets is not None, name)
+
+    def _column(self, column: Column) -> Expression:
+        level = self.level
+        if column.source == level.call_source:
+            at = len(self.keys) + column.position
+            return Column(self.source, at, column.type, column.nullable, column.name)
+        if column.source == level.grouping_source:
+            return self._grouping(column)
+        if column.source not in level.sources:
+            return column
+        for at, key in enumerate(self.keys):
+            if (
+                isinstance(key, Column)
+                and key.source == column.source
+                and key.position == column.position
+            ):
+                return self._key(at)
+        raise self._ungrouped(column)
+
+    def _grouping(self, column: Column) -> Expression:
+        """GROUPING(…) as bits of the mask, which is the last column of the grouping."""
+        positions: list[int] = []
+        for argument, position in self.level.groupings[column.position]:
+            at = position_in(argument, self.keys, self.scope.literals)
+            if at is None:
+                raise located(
+                    GroupingError(
+                        "arguments to GROUPING must be grouping expressions of the "
+                        "associated query level"
+                    ),
+                    position,
+                )
+            positions.append(at)
+        if self.sets is None:
+            return Constant(0, INTEGER)
+        mask = Column(
+            self.source, len(self.keys) + len(self.level.calls), INTEGER, False, "grouping"
+        )
+        return grouping_bits(self.scope, mask, positions, len(self.keys))
+
+    def _ungrouped(self, column: Column) -> GroupingError:
+        position = self.scope.binding.position_of(column)
+        if self._subqueries:
+            message = f'subquery uses ungrouped column "{column.name}" from outer query'
+        else:
+            message = (
+                f'column "{column.name}" must appear in the GROUP BY clause '
+                "or be used in an aggregate function"
+            )
+        error = GroupingError(message)
+        located(error, position)
+        return error

@@ -1,0 +1,161 @@
+"""IN, ANY and ALL over values: lists, and arrays.
+
+a IN (1, 2)             one look-up, if all have a type in common; else a = 1 OR a = 2
+a = ANY (ARRAY[1, 2])   the same as IN
+a < ANY (ARRAY[1, 2])   a < 1 OR a < 2
+a < ANY (array)         a function of the operand and the array, made for the comparison
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from qserver.errors import QserverError, WrongObjectType
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.coercion import implicit
+from qserver.sql.binder.copies import again
+from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
+from qserver.sql.binder.rows import compare, conjunction, disjunction
+from qserver.sql.bound import Apply, Expression, InList
+from qserver.sql.functions.registry import Function
+from qserver.sql.functions.resolve import common_type, resolve_operator
+from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, array_of
+
+
+def in_list(
+    binding: Binding, operand: Operand, items: Sequence[Operand], negated: bool, position: int
+) -> Expression:
+    """`operand [NOT] IN (items)`"""
+    symbol = "<>" if negated else "="
+    if len(items) > 1 and not isinstance(operand, RowValue):
+        found = _look_up(binding, operand, items, negated)
+        if found is not None:
+            return found
+    parts = _compared(binding, symbol, operand, items, position)
+    return conjunction(parts) if negated else disjunction(parts)
+
+
+def _compared(
+    binding: Binding, symbol: str, operand: Operand, items: Sequence[Operand], position: int
+) -> list[Expression]:
+    """The operand beside each item."""
+    parts: list[Expression] = []
+    for at, item in enumerate(items):
+        value = operand if at == 0 else again(binding, operand)
+        parts.append(compare(binding, symbol, value, item, position))
+    return parts
+
+
+def _look_up(
+    binding: Binding, operand: Operand, items: Sequence[Operand], negated: bool
+) -> Expression | None:
+    """One node for all items, if all have a type in common that can be compared."""
+    try:
+        shared = common_type([operand.type, *[item.type for item in items]], "IN").bare
+        resolved = resolve_operator("=", shared, shared)
+    except QserverError:
+        return None
+    left, right = resolved.parameters
+    if left != right:
+        return None
+    return InList(
+        _through(binding, operand, shared, left),
+        tuple([_through(binding, item, shared, right) for item in items]),
+        resolved.function,
+        negated,
+    )
+
+
+def _through(binding: Binding, operand: Operand, shared: SqlType, wanted: SqlType) -> Expression:
+    """First as the shared type, which says how a literal is read, then as the operator's."""
+    return implicit(binding, implicit(binding, operand, shared), wanted)
+
+
+def over_items(
+    binding: Binding,
+    symbol: str,
+    operand: Operand,
+    items: Sequence[Operand],
+    every: bool,
+    position: int,
+) -> Expression | None:
+    """`operand symbol ANY|ALL (ARRAY[items])`; None if it is for the general way."""
+    if not items:
+        return None
+    if symbol == "=" and not every:
+        return in_list(binding, operand, items, False, position)
+    if symbol in ("<>", "!=") and every:
+        return in_list(binding, operand, items, True, position)
+    parts = _compared(binding, symbol, operand, items, position)
+    return conjunction(parts) if every else disjunction(parts)
+
+
+def over_array(
+    binding: Binding, symbol: str, operand: Operand, array: Operand, every: bool, position: int
+) -> Expression:
+    """`operand symbol ANY|ALL (array)` for an array that is computed."""
+    if isinstance(array, Unknown):
+        array = implicit(binding, array, array_of(_element_for(operand)), position)
+    if array.type.kind is not Kind.ARRAY or array.type.element is None:
+        raise WrongObjectType(
+            "op ANY/ALL (array) requires array on right side", position=position + 1
+        )
+    try:
+        resolved = resolve_operator(symbol, operand.type, array.type.element)
+    except QserverError as error:
+        raise located(error, position) from None
+    if resolved.returns != BOOLEAN:
+        raise WrongObjectType(
+            "op ANY/ALL (array) requires operator to yield boolean", position=position + 1
+        )
+    left, right = resolved.parameters
+    arguments = (
+        implicit(binding, operand, left, position),
+        implicit(binding, array, array_of(right), position),
+    )
+    return Apply(_over_elements(resolved.function, every), arguments, BOOLEAN, nullable=True)
+
+
+def _element_for(operand: Operand) -> SqlType:
+    return TEXT if operand.type.kind is Kind.UNKNOWN else operand.type.bare
+
+
+@lru_cache(maxsize=1024)
+def _over_elements(comparison: Function, every: bool) -> Function:
+    """True if one element (ANY) satisfies the comparison, false if one (ALL) does not; else NULL
+    if anything was NULL. An empty array decides even for NULL."""
+    decisive = not every
+    compares = comparison.call
+
+    def call(operand: Any, array: tuple[Any, ...] | None) -> bool | None:
+        if array is None:
+            return None
+        unknown = False
+        for element in flat(array):
+            if operand is None or element is None:
+                unknown = True
+            elif bool(compares(operand, element)) is decisive:
+                return decisive
+        return None if unknown else every
+
+    left, right = comparison.parameters
+    return Function(
+        f"{comparison.name} {'all' if every else 'any'}",
+        (left, array_of(right)),
+        BOOLEAN,
+        call,
+        strict=False,
+        gives_null=True,
+        symbol=f"{comparison.symbol or comparison.name} {'ALL' if every else 'ANY'}",
+    )
+
+
+def flat(array: tuple[Any, ...]) -> Iterator[Any]:
+    """The elements of all dimensions."""
+    for element in array:
+        if type(element) is tuple:
+            yield from flat(element)
+        else:
+            yield element

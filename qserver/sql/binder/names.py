@@ -1,0 +1,171 @@
+"""Names of columns: from `a`, `t.a` or `public.t.a` to the expression that is meant.
+
+The innermost scope that knows the name decides. A name that no scope knows as a column may be a
+relation's: `t` alone is the row of t. What cannot be found is explained as far as possible:
+there may be such a table, but under an alias, or out of sight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qserver.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    QserverError,
+    UndefinedColumn,
+    UndefinedTable,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import refuse_column
+from qserver.sql.binder.operands import Operand, RowValue
+from qserver.sql.binder.relations import AMBIGUOUS, AnyRelation, JoinedRelation
+from qserver.sql.binder.scope import Level, Scope
+from qserver.sql.bound import Column, Expression
+from qserver.sql.walk import everything
+
+
+def bind_name(scope: Scope, node: syntax.Name) -> Operand:
+    error = refuse_column(scope.level.clause)
+    if error is not None:
+        error.position = node.position + 1
+        raise error
+    parts = node.parts
+    if len(parts) == 1:
+        return _bare(scope, parts[0], node.position)
+    if len(parts) > 3:
+        raise FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(parts)}",
+            position=node.position + 1,
+        )
+    relation = find_relation(scope, parts[:-1])
+    if relation is None:
+        raise missing_relation(scope, parts[:-1], node.position)
+    return column_of(scope, relation, parts[-1], node.position)
+
+
+def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
+    """A column of one relation by name."""
+    at = relation.positions.get(name)
+    if at is None:
+        raise UndefinedColumn(
+            f"column {relation.name}.{name} does not exist", position=position + 1, column=name
+        )
+    if at == AMBIGUOUS:
+        raise ambiguous(name, position)
+    return named(scope, relation.expression(at), position)
+
+
+def named(scope: Scope, expression: Expression, position: int) -> Expression:
+    """Remembers where the column was named, in case grouping forbids it later."""
+    if isinstance(expression, Column):
+        scope.binding.remember(expression, position)
+    else:
+        for each in everything(expression):
+            if isinstance(each, Column):
+                scope.binding.remember(each, position)
+    return expression
+
+
+def _bare(scope: Scope, name: str, position: int) -> Operand:
+    around: Scope | None = scope
+    while around is not None:
+        found = find_in(around, name, position)
+        if found is not None:
+            relation, at = found
+            return named(scope, relation.expression(at), position)
+        around = around.parent
+    relation_of_that_name = find_relation(scope, (name,))
+    if relation_of_that_name is not None:
+        return whole_row(scope, relation_of_that_name, position)
+    raise _missing_column(scope.level, name, position)
+
+
+def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] | None:
+    """Which relation of one scope has a column of that name."""
+    found: tuple[AnyRelation, int] | None = None
+    for relation in scope.relations:
+        if relation.by_column:
+            at = relation.positions.get(name)
+            if at is not None:
+                if found is not None or at == AMBIGUOUS:
+                    raise ambiguous(name, position)
+                found = relation, at
+    return found
+
+
+def find_relation(scope: Scope | None, name: tuple[str, ...]) -> AnyRelation | None:
+    """The innermost visible relation of that name."""
+    while scope is not None:
+        for relation in scope.relations:
+            if (
+                relation.by_name
+                and relation.name == name[-1]
+                and (len(name) == 1 or (relation.schema_named and name[0] == "public"))
+            ):
+                return relation
+        scope = scope.parent
+    return None
+
+
+def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:
+    """All columns of a relation as one row."""
+    items = tuple(
+        [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
+    )
+    missing = isinstance(relation, JoinedRelation) or relation.nullable
+    return RowValue(items, position, tuple(relation.names), missing)
+
+
+def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:
+    """A column that errors call by the row that it stands for."""
+    expression = relation.expression(at)
+    if isinstance(expression, Column):
+        return replace(expression, name=f"{relation.name}.*")
+    return expression
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+
+def ambiguous(name: str, position: int) -> AmbiguousColumn:
+    return AmbiguousColumn(f'column reference "{name}" is ambiguous', position=position + 1)
+
+
+def missing_relation(scope: Scope, name: tuple[str, ...], position: int) -> QserverError:
+    """There is no such relation in sight; perhaps one out of sight was meant."""
+    last = name[-1]
+    level: Level | None = scope.level
+    while level is not None:
+        for relation in level.entries:
+            if relation.name == last and len(name) == 1:
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{last}"',
+                    hint=f'There is an entry for table "{last}", but it cannot be referenced '
+                    "from this part of the query.",
+                    position=position + 1,
+                )
+            if relation.table is not None and relation.table.name == last:
+                return UndefinedTable(
+                    f'invalid reference to FROM-clause entry for table "{last}"',
+                    hint=f'Perhaps you meant to reference the table alias "{relation.name}".',
+                    position=position + 1,
+                )
+        level = level.parent
+    return UndefinedTable(f'missing FROM-clause entry for table "{last}"', position=position + 1)
+
+
+def _missing_column(level: Level | None, name: str, position: int) -> UndefinedColumn:
+    hint = None
+    while level is not None and hint is None:
+        for relation in level.entries:
+            if name in relation.positions:
+                hint = (
+                    f'There is a column named "{name}" in table "{relation.name}", '
+                    "but it cannot be referenced from this part of the query."
+                )
+                break
+        level = level.parent
+    return UndefinedColumn(
+        f'column "{name}" does not exist', hint=hint, position=position + 1, column=name
+    )

@@ -1,0 +1,152 @@
+"""Operators, alone and in chains.
+
+A chain such as a AND b AND c … comes as a tree that leans to the left, as deep as the chain is
+long. Walking down it by recursion would end at a few hundred links, so chains are walked by loops:
+AND and OR become one flat node, other operators are applied from the innermost outwards.
+"""
+
+from __future__ import annotations
+
+from qserver.sql import syntax
+from qserver.sql.binder.calling import function, has_rows, operator
+from qserver.sql.binder.coercion import condition
+from qserver.sql.binder.copies import again
+from qserver.sql.binder.membership import in_list
+from qserver.sql.binder.negatives import negative_literal
+from qserver.sql.binder.operands import Operand, RowValue
+from qserver.sql.binder.rows import (
+    COMPARISONS,
+    compare,
+    conjunction,
+    disjunction,
+    distinct,
+)
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.subqueries import row_query
+from qserver.sql.bound import Expression, Not
+
+_LIKE_OPERATORS = {
+    "like": ("like", False),
+    "not like": ("like", True),
+    "ilike": ("ilike", False),
+    "not ilike": ("ilike", True),
+    "similar to": ("similar", False),
+    "not similar to": ("similar", True),
+}
+
+
+def bind_operator(scope: Scope, node: syntax.Operator) -> Operand:
+    if node.symbol in ("and", "or"):
+        return _logic(scope, node)
+    if node.symbol == "not":
+        operand = scope.bind(node.right)
+        return Not(condition(scope.binding, operand, "NOT", leftmost(node.right)))
+    if node.left is None:
+        if node.symbol == "-" and isinstance(node.right, syntax.Literal):
+            negative = negative_literal(scope, node.right)
+            if negative is not None:
+                return negative
+        return operator(scope.binding, node.symbol, None, scope.bind(node.right), node.position)
+    chain = [node]
+    first: syntax.Expression = node.left
+    while (
+        isinstance(first, syntax.Operator)
+        and first.left is not None
+        and first.symbol not in ("and", "or")
+    ):
+        chain.append(first)
+        first = first.left
+    operand = scope.bind(first)
+    for link in reversed(chain):
+        operand = _binary(scope, link, operand)
+    return operand
+
+
+def _logic(scope: Scope, node: syntax.Operator) -> Expression:
+    """All operands of a chain of the same word, in order."""
+    symbol = node.symbol
+    nodes: list[syntax.Expression] = []
+    waiting: list[syntax.Expression] = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, syntax.Operator) and each.symbol == symbol:
+            assert each.left is not None
+            waiting += [each.right, each.left]
+        else:
+            nodes.append(each)
+    word = symbol.upper()
+    parts = [condition(scope.binding, scope.bind(each), word, leftmost(each)) for each in nodes]
+    return conjunction(parts) if symbol == "and" else disjunction(parts)
+
+
+def _binary(scope: Scope, node: syntax.Operator, left: Operand) -> Operand:
+    binding, symbol = scope.binding, node.symbol
+    right = _right(scope, left, node.right)
+    if symbol in COMPARISONS and has_rows(left, right):
+        return compare(binding, symbol, left, right, node.position)
+    if symbol in ("is distinct from", "is not distinct from"):
+        negated = symbol == "is not distinct from"
+        return distinct(binding, left, right, negated, node.position)
+    if symbol in _LIKE_OPERATORS:
+        kind, negated = _LIKE_OPERATORS[symbol]
+        return _like(scope, kind, left, right, None, negated, node.position)
+    return operator(binding, symbol, left, right, node.position)
+
+
+def _right(scope: Scope, left: Operand, node: syntax.Expression) -> Operand:
+    """Beside a row, a query in parentheses stands for a row, too."""
+    if isinstance(left, RowValue) and isinstance(node, syntax.ScalarQuery):
+        return row_query(scope, node, len(left.items))
+    return scope.bind(node)
+
+
+def bind_like(scope: Scope, node: syntax.Like) -> Operand:
+    left, pattern = scope.bind(node.operand), scope.bind(node.pattern)
+    escape = None if node.escape is None else scope.bind(node.escape)
+    return _like(scope, node.kind, left, pattern, escape, node.negated, node.position)
+
+
+def _like(
+    scope: Scope,
+    kind: str,
+    left: Operand,
+    pattern: Operand,
+    escape: Operand | None,
+    negated: bool,
+    position: int,
+) -> Expression:
+    """LIKE is an operator; ESCAPE, and SIMILAR TO's own language, change the pattern first."""
+    binding = scope.binding
+    if kind == "similar":
+        arguments = (pattern,) if escape is None else (pattern, escape)
+        pattern = function(binding, "similar_to_escape", arguments, position)
+        return operator(binding, "!~" if negated else "~", left, pattern, position)
+    if escape is not None:
+        pattern = function(binding, "like_escape", (pattern, escape), position)
+    symbol = f"not {kind}" if negated else kind
+    return operator(binding, symbol, left, pattern, position)
+
+
+def bind_between(scope: Scope, node: syntax.Between) -> Expression:
+    binding, at = scope.binding, node.position
+    operand, low, high = scope.bind(node.operand), scope.bind(node.low), scope.bind(node.high)
+
+    def within(value: Operand, first: Operand, last: Operand) -> Expression:
+        other = again(binding, value)
+        if node.negated:
+            below = compare(binding, "<", value, first, at)
+            return disjunction([below, compare(binding, ">", other, last, at)])
+        above = compare(binding, ">=", value, first, at)
+        return conjunction([above, compare(binding, "<=", other, last, at)])
+
+    if not node.symmetric:
+        return within(operand, low, high)
+    copies = [again(binding, each) for each in (operand, high, low)]
+    either = [within(operand, low, high), within(*copies)]
+    return conjunction(either) if node.negated else disjunction(either)
+
+
+def bind_in_list(scope: Scope, node: syntax.InList) -> Expression:
+    operand = scope.bind(node.operand)
+    items = [_right(scope, operand, item) for item in node.items]
+    return in_list(scope.binding, operand, items, node.negated, node.position)

@@ -1,0 +1,213 @@
+"""ORDER BY, DISTINCT ON, LIMIT and OFFSET.
+
+A sort key is the number of an item of the select list, or an expression of its own. If all keys are
+items, rows are sorted after the projection; otherwise before it, while the rows of FROM are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qserver.errors import (
+    CannotCoerce,
+    DatatypeMismatch,
+    InvalidColumnReference,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedFunction,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.aggregates import sort_key
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import assigned
+from qserver.sql.binder.copies import copied
+from qserver.sql.binder.operands import located
+from qserver.sql.binder.outputs import Output, find_output, typed
+from qserver.sql.binder.same import position_in, same
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.bound import Column, Expression, SortKey
+from qserver.sql.functions.resolve import resolve_operator
+from qserver.sql.plan import Limit, OutputColumn, Plan
+from qserver.sql.walk import everything
+from qserver.values.types import BIGINT, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """What to sort by: an item of the select list (`output`), or an expression."""
+
+    item: syntax.OrderItem
+    output: int | None
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """LIMIT and OFFSET."""
+
+    limit: Expression | None
+    offset: Expression | None
+    with_ties: bool
+
+    def around(self, binding: Binding, plan: Plan, keys: Sequence[SortKey]) -> Plan:
+        """The plan with its rows bounded; `keys` are those that it is sorted by."""
+        if self.limit is None and self.offset is None:
+            return plan
+        ties: tuple[SortKey, ...] = ()
+        if self.with_ties:
+            ties = tuple([replace(key, expression=copied(binding, key.expression)) for key in keys])
+        return Limit(plan, self.limit, self.offset, ties)
+
+
+def bind_order(
+    scope: Scope, items: Sequence[syntax.OrderItem], outputs: Sequence[Output]
+) -> list[OrderKey]:
+    keys: list[OrderKey] = []
+    for item in items:
+        found = find_output(scope, outputs, item.expression, Clause.ORDER_BY)
+        if isinstance(found, int):
+            key = OrderKey(item, found, typed(scope, outputs[found]))
+        else:
+            key = OrderKey(item, None, found)
+        check_sortable(key.expression.type, leftmost(item.expression))
+        if not any(same(key.expression, known.expression) for known in keys):
+            keys.append(key)
+    return keys
+
+
+def check_sortable(sql_type: SqlType, position: int) -> None:
+    try:
+        resolve_operator("<", sql_type, sql_type)
+    except UndefinedFunction:
+        raise UndefinedFunction(
+            f"could not identify an ordering operator for type {sql_type.bare}",
+            hint="Use an explicit ordering operator or modify the query.",
+            position=position + 1,
+        ) from None
+    except QserverError as error:
+        raise located(error, position) from None
+
+
+def check_comparable(sql_type: SqlType, position: int) -> None:
+    """Rows can be told apart only by columns that have an equality."""
+    try:
+        resolve_operator("=", sql_type, sql_type)
+    except UndefinedFunction:
+        raise located(
+            UndefinedFunction(f"could not identify an equality operator for type {sql_type.bare}"),
+            position,
+        ) from None
+    except QserverError as error:
+        raise located(error, position) from None
+
+
+def keys_for_distinct(
+    scope: Scope, keys: Sequence[OrderKey], outputs: Sequence[Output]
+) -> list[OrderKey]:
+    """After DISTINCT only the items are left, so each key must be one of them."""
+    expressions = [typed(scope, output) for output in outputs]
+    found: list[OrderKey] = []
+    for key in keys:
+        at = key.output
+        if at is None:
+            at = position_in(key.expression, expressions, scope.literals)
+        if at is None:
+            raise InvalidColumnReference(
+                "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
+                position=leftmost(key.item.expression) + 1,
+            )
+        found.append(OrderKey(key.item, at, key.expression))
+    return found
+
+
+def bind_distinct_on(
+    scope: Scope, nodes: Sequence[syntax.Expression], outputs: Sequence[Output]
+) -> list[tuple[int | None, Expression]]:
+    """The expressions of DISTINCT ON, each with the number of the item that it is, if it is one."""
+    found: list[tuple[int | None, Expression]] = []
+    for node in nodes:
+        each = find_output(scope, outputs, node, Clause.DISTINCT_ON)
+        if isinstance(each, int):
+            found.append((each, typed(scope, outputs[each])))
+        else:
+            found.append((None, each))
+    return found
+
+
+def check_distinct_on(
+    scope: Scope,
+    on: Sequence[tuple[int | None, Expression]],
+    keys: Sequence[OrderKey],
+    nodes: Sequence[syntax.Expression],
+) -> None:
+    """The rows of a group must come together: ORDER BY begins with the same expressions."""
+    expressions = [expression for _, expression in on]
+    other_seen = False
+    matched: set[int] = set()
+    for key in keys:
+        at = position_in(key.expression, expressions, scope.literals)
+        if at is None:
+            other_seen = True
+            continue
+        matched.add(at)
+        if other_seen:
+            raise _mismatch(nodes[at])
+    missing = [at for at in range(len(expressions)) if at not in matched]
+    if other_seen and missing:
+        raise _mismatch(nodes[missing[0]])
+
+
+def _mismatch(node: syntax.Expression) -> InvalidColumnReference:
+    return InvalidColumnReference(
+        "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
+        position=leftmost(node) + 1,
+    )
+
+
+def output_keys(
+    keys: Sequence[OrderKey], source: int, columns: Sequence[OutputColumn]
+) -> list[SortKey]:
+    """Sort keys over the projected rows."""
+    found: list[SortKey] = []
+    for key in keys:
+        assert key.output is not None
+        column = columns[key.output]
+        named = Column(source, key.output, column.type, column.nullable, column.name)
+        found.append(sort_key(key.item, named))
+    return found
+
+
+# --- LIMIT ---------------------------------------------------------------------------------------
+
+
+def bind_bounds(scope: Scope, query: syntax.Query) -> Bounds:
+    if query.with_ties and not query.order_by:
+        raise SqlSyntaxError(
+            "WITH TIES cannot be specified without ORDER BY clause", position=query.position + 1
+        )
+    offset = _bound(scope, query.offset, Clause.OFFSET)
+    limit = _bound(scope, query.limit, Clause.LIMIT)
+    return Bounds(limit, offset, query.with_ties)
+
+
+def _bound(scope: Scope, node: syntax.Expression | None, clause: Clause) -> Expression | None:
+    """A number of rows: no column can be meant."""
+    if node is None:
+        return None
+    position = leftmost(node)
+    operand = scope.bind_in(clause, node)
+    try:
+        expression = assigned(scope.binding, operand, BIGINT, "", position)
+    except (CannotCoerce, DatatypeMismatch):
+        raise DatatypeMismatch(
+            f"argument of {clause.value} must be type bigint, not type {operand.type.bare}",
+            position=position + 1,
+        ) from None
+    for each in everything(expression):
+        if type(each) is Column and each.source in scope.level.sources:
+            raise InvalidColumnReference(
+                f"argument of {clause.value} must not contain variables", position=position + 1
+            )
+    return expression

@@ -1,0 +1,166 @@
+"""The select list: its items, what they are called, and how other clauses refer to them.
+
+ORDER BY, GROUP BY and DISTINCT ON may name an item by its number (ORDER BY 2), by its name, or
+say again what it says. The rules are PostgreSQL's: ORDER BY prefers the name of an item to a
+column of FROM, GROUP BY the other way round, and a name inside of a larger expression is always a
+column of FROM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NoReturn, TypeGuard
+
+from qserver.errors import AmbiguousColumn, InvalidColumnReference, SqlSyntaxError
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import settled
+from qserver.sql.binder.column_names import column_name
+from qserver.sql.binder.fields import fields_of
+from qserver.sql.binder.names import find_in, find_relation, missing_relation, named
+from qserver.sql.binder.operands import Operand
+from qserver.sql.binder.relations import AnyRelation
+from qserver.sql.binder.same import same
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.bound import Expression
+
+
+@dataclass(slots=True)
+class Output:
+    """An item of the list. Its operand gets a type when something asks for it."""
+
+    name: str
+    operand: Operand
+    position: int
+
+
+def bind_targets(scope: Scope, targets: Sequence[syntax.Target], clause: Clause) -> list[Output]:
+    """The items, stars spelled out."""
+    level = scope.level
+    outer, level.clause = level.clause, clause
+    outputs: list[Output] = []
+    for target in targets:
+        node = target.expression
+        if isinstance(node, syntax.Star):
+            outputs += _star(scope, node)
+            continue
+        if isinstance(node, syntax.Field) and node.name == "*":
+            outputs += [
+                Output(name, operand, node.position) for name, operand in fields_of(scope, node)
+            ]
+            continue
+        name = target.alias or column_name(node)
+        operand = scope.bind(node)
+        outputs.append(Output(name, operand, leftmost(node)))
+    level.clause = outer
+    return outputs
+
+
+def _star(scope: Scope, node: syntax.Star) -> list[Output]:
+    if node.table:
+        relation = find_relation(scope, node.table)
+        if relation is None:
+            raise missing_relation(scope, node.table, node.position)
+        return _columns(scope, relation, node.position)
+    if not scope.relations:
+        raise SqlSyntaxError(
+            "SELECT * with no tables specified is not valid", position=node.position + 1
+        )
+    outputs: list[Output] = []
+    for relation in scope.relations:
+        if relation.by_column:
+            outputs += _columns(scope, relation, node.position)
+    return outputs
+
+
+def _columns(scope: Scope, relation: AnyRelation, position: int) -> list[Output]:
+    return [
+        Output(name, named(scope, relation.expression(at), position), position)
+        for at, name in enumerate(relation.names)
+    ]
+
+
+# --- referring to items --------------------------------------------------------------------------
+
+
+def find_output(
+    scope: Scope, outputs: Sequence[Output], node: syntax.Expression, clause: Clause
+) -> int | Expression:
+    """The number of the item that is meant, or an expression of its own."""
+    word = clause.value
+    if isinstance(node, syntax.Name) and len(node.parts) == 1:
+        name = node.parts[0]
+        if clause is not Clause.GROUP_BY or find_in(scope, name, node.position) is None:
+            at = _by_name(scope, outputs, name, word, node.position)
+            if at is not None:
+                return at
+    elif isinstance(node, syntax.Literal):
+        return _by_number(scope, outputs, node, word)
+    elif _is_negative_literal(node):
+        _refuse_negative(scope, node, word)
+    elif isinstance(node, syntax.Constant) and node.value is None:
+        raise _not_a_number(word, node.position)
+    expression = settled(scope.binding, scope.bind_in(clause, node))
+    for at, output in enumerate(outputs):
+        if output.operand is expression or same(output.operand, expression):
+            return at
+    return expression
+
+
+def _by_name(
+    scope: Scope, outputs: Sequence[Output], name: str, word: str, position: int
+) -> int | None:
+    found: int | None = None
+    for at, output in enumerate(outputs):
+        if output.name == name:
+            if found is None:
+                found = at
+            elif not same(outputs[found].operand, output.operand, scope.literals):
+                raise AmbiguousColumn(f'{word} "{name}" is ambiguous', position=position + 1)
+    return found
+
+
+def _by_number(scope: Scope, outputs: Sequence[Output], node: syntax.Literal, word: str) -> int:
+    if node.kind != "integer":
+        raise _not_a_number(word, node.position)
+    number = scope.literals.value(node.index)
+    assert isinstance(number, int | Decimal)
+    if not 1 <= number <= len(outputs):
+        raise InvalidColumnReference(
+            f"{word} position {number} is not in select list", position=node.position + 1
+        )
+    return int(number) - 1
+
+
+def _is_negative_literal(node: syntax.Expression) -> TypeGuard[syntax.Operator]:
+    return (
+        isinstance(node, syntax.Operator)
+        and node.symbol == "-"
+        and node.left is None
+        and isinstance(node.right, syntax.Literal)
+    )
+
+
+def _refuse_negative(scope: Scope, node: syntax.Operator, word: str) -> NoReturn:
+    """-1 is a number like others, but no item has it."""
+    literal = node.right
+    assert isinstance(literal, syntax.Literal)
+    if literal.kind != "integer":
+        raise _not_a_number(word, node.position)
+    raise InvalidColumnReference(
+        f"{word} position -{scope.literals.value(literal.index)} is not in select list",
+        position=node.position + 1,
+    )
+
+
+def _not_a_number(word: str, position: int) -> SqlSyntaxError:
+    return SqlSyntaxError(f"non-integer constant in {word}", position=position + 1)
+
+
+def typed(scope: Scope, output: Output) -> Expression:
+    """The item as an expression; one of unknown type becomes text for good."""
+    expression = settled(scope.binding, output.operand)
+    output.operand = expression
+    return expression

@@ -1,0 +1,26 @@
+"""Texts of definitions, parsed: a view's query, the expression of a DEFAULT or CHECK.
+
+The same text is met again with each statement that uses the table, so parsed texts are kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from qserver.sql import syntax
+from qserver.sql.binder.literals import Literals
+from qserver.sql.parser import parse, parse_expression
+
+
+@lru_cache(maxsize=1024)
+def parsed_query(text: str) -> tuple[syntax.Query, Literals]:
+    """A query and its literals, which are part of the definition."""
+    parsed = parse(text)
+    assert isinstance(parsed.statement, syntax.Query), "a view is a query"
+    return parsed.statement, Literals(parsed.literals, fixed=True)
+
+
+@lru_cache(maxsize=4096)
+def parsed_expression(text: str) -> tuple[syntax.Expression, Literals]:
+    parsed = parse_expression(text)
+    return parsed.expression, Literals(parsed.literals, fixed=True)

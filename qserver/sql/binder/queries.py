@@ -1,0 +1,73 @@
+"""Queries: whatever makes rows, with WITH, ORDER BY and LIMIT around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qserver.errors import SqlSyntaxError
+from qserver.sql import syntax
+from qserver.sql.binder.common_tables import with_common_tables, with_tables
+from qserver.sql.binder.prepared import Finished, Prepared
+from qserver.sql.binder.scope import Scope
+from qserver.sql.binder.select import prepare_select
+from qserver.sql.binder.set_operations import prepare_around, prepare_set_operation
+from qserver.sql.binder.value_lists import prepare_values
+from qserver.values.types import SqlType
+
+DEPTH_OF_QUERY = 4
+"""A query inside a query takes as much of the stack as so many nested expressions."""
+
+
+def prepare_query(around: Scope, query: syntax.Query) -> Prepared:
+    """A query that stands in a scope, whose columns it may name."""
+    binding = around.binding
+    for _ in range(DEPTH_OF_QUERY):
+        binding.enter()
+    scope = with_common_tables(around, query.common_tables, query.recursive)
+    prepared = _prepare_body(scope, query)
+    for _ in range(DEPTH_OF_QUERY):
+        binding.leave()
+    if scope is around:
+        return prepared
+
+    def complete(wanted: Sequence[SqlType | None]) -> Finished:
+        finished = prepared.finish(wanted)
+        return replace(finished, plan=with_tables(scope, finished.plan))
+
+    return Prepared(prepared.outlines, complete)
+
+
+def _prepare_body(scope: Scope, query: syntax.Query) -> Prepared:
+    body = query.body
+    if isinstance(body, syntax.Select):
+        return prepare_select(scope.inside(), body, query)
+    if isinstance(body, syntax.Values):
+        inner = prepare_values(scope.inside(), body)
+        return prepare_around(scope, inner, query, only_outputs=False)
+    if isinstance(body, syntax.SetOperation):
+        inner = prepare_set_operation(scope, body)
+        return prepare_around(scope, inner, query, only_outputs=True)
+    _refuse_twice(body, query)
+    merged = replace(
+        body,
+        order_by=body.order_by or query.order_by,
+        limit=body.limit or query.limit,
+        offset=body.offset or query.offset,
+        with_ties=body.with_ties or query.with_ties,
+    )
+    return prepare_query(scope, merged)
+
+
+def _refuse_twice(inner: syntax.Query, outer: syntax.Query) -> None:
+    """What stands around parentheses belongs to the query inside: (SELECT …) ORDER BY a."""
+    for what, one, other in (
+        ("ORDER BY", inner.order_by, outer.order_by),
+        ("LIMIT", inner.limit, outer.limit),
+        ("OFFSET", inner.offset, outer.offset),
+        ("WITH", inner.common_tables, outer.common_tables),
+    ):
+        if one and other:
+            raise SqlSyntaxError(
+                f"multiple {what} clauses not allowed", position=outer.position + 1
+            )

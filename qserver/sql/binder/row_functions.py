@@ -1,0 +1,107 @@
+"""Functions that make rows, where a value is expected: SELECT unnest(tags) FROM t.
+
+The query's rows are repeated, once for each row of the function: a lateral join. Several functions
+of one list go in step, and the shorter ones are filled up with NULL, which is a full join by their
+row numbers. A function inside another one's arguments comes before it.
+
+    SELECT a, f(a), g(b) FROM t     t ⋈ lateral (f(a) with ordinality ⟗ g(b) with ordinality)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qserver.errors import FeatureNotSupported, QserverError
+from qserver.sql import syntax
+from qserver.sql.binder.calling import operator
+from qserver.sql.binder.clauses import Clause, refuse_rows
+from qserver.sql.binder.coercion import implicit
+from qserver.sql.binder.operands import Operand, RowValue, located
+from qserver.sql.binder.scope import Scope
+from qserver.sql.bound import Coalesce, Column, Expression
+from qserver.sql.functions.resolve import resolve_table_function
+from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan
+from qserver.sql.walk import sources_named
+from qserver.values.types import BIGINT
+
+
+def bind_row_function(
+    scope: Scope, node: syntax.Call, name: str, operands: Sequence[Operand]
+) -> Operand:
+    """The column of the function, or its columns as a row.
+
+    The query joins its rows when it is put together.
+    """
+    level = scope.level
+    error = refuse_rows(level.clause)
+    if level.clause is Clause.FUNCTION_IN_FROM:
+        error = FeatureNotSupported("set-returning functions must appear at top level of FROM")
+    if error is not None:
+        raise located(error, node.position)
+    scan = function_scan(scope, name, operands, node.position)
+    level.row_functions.append(scan)
+    values = [
+        Column(scan.source, at, column.type, True, name) for at, column in enumerate(scan.columns)
+    ]
+    for value in values:
+        scope.binding.remember(value, node.position)
+    if len(values) == 1:
+        return values[0]
+    names = tuple([column.name for column in scan.columns])
+    return RowValue(tuple(values), node.position, names, may_be_missing=True)
+
+
+def function_scan(
+    scope: Scope, name: str, operands: Sequence[Operand], position: int
+) -> FunctionScan:
+    try:
+        resolved = resolve_table_function(name, [each.type for each in operands])
+    except QserverError as error:
+        raise located(error, position) from None
+    arguments = tuple(
+        [
+            implicit(scope.binding, operand, parameter, position)
+            for operand, parameter in zip(operands, resolved.parameters, strict=True)
+        ]
+    )
+    columns = tuple([OutputColumn(*column) for column in resolved.function.columns])
+    return FunctionScan(scope.binding.new_source(), resolved.function, arguments, columns)
+
+
+def join_row_functions(scope: Scope, plan: Plan, functions: Sequence[FunctionScan]) -> Plan:
+    """The plan with the functions' rows joined to each of its rows."""
+    waiting = list(functions)
+    while waiting:
+        later = {each.source for each in waiting}
+        ready = [
+            each
+            for each in waiting
+            if not any(sources_named(argument) & later for argument in each.arguments)
+        ]
+        assert ready, "no function is inside its own arguments"
+        plan = Join("inner", plan, _in_step(scope, ready), None, lateral=True)
+        waiting = [each for each in waiting if each not in ready]
+    return plan
+
+
+def _in_step(scope: Scope, functions: Sequence[FunctionScan]) -> Plan:
+    if len(functions) == 1:
+        return functions[0]
+    first, *others = [with_ordinality(each) for each in functions]
+    joined: Plan = first
+    number = _row_number(first)
+    for other in others:
+        condition = operator(scope.binding, "=", number, _row_number(other), -1)
+        joined = Join("full", joined, other, condition)
+        number = Coalesce((number, _row_number(other)), BIGINT)
+    return joined
+
+
+def with_ordinality(scan: FunctionScan) -> FunctionScan:
+    columns = (*scan.columns, OutputColumn("ordinality", BIGINT, nullable=False))
+    return replace(scan, columns=columns, ordinality=True)
+
+
+def _row_number(scan: FunctionScan) -> Expression:
+    return Column(scan.source, len(scan.columns) - 1, BIGINT, True, "ordinality")

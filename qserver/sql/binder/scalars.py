@@ -1,0 +1,254 @@
+"""The plain expressions: literals, NULL, parameters, casts, CASE, IS, arrays."""
+
+from __future__ import annotations
+
+from qserver.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    IndeterminateDatatype,
+    ProgramLimitExceeded,
+    SqlSyntaxError,
+    UndefinedObject,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.calling import function
+from qserver.sql.binder.coercion import alike, assigned, condition, explicit, settled
+from qserver.sql.binder.copies import again
+from qserver.sql.binder.names import find_relation, missing_relation, whole_row
+from qserver.sql.binder.operands import Operand, RowValue, Unknown
+from qserver.sql.binder.rows import compare, is_null
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.type_names import bind_type
+from qserver.sql.bound import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
+from qserver.values.types import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    NUMERIC,
+    TEXT,
+    TEXT_KINDS,
+    Kind,
+    SqlType,
+    array_of,
+)
+
+LITERAL_TYPES = {
+    "integer": INTEGER,
+    "bigint": BIGINT,
+    "numeric": NUMERIC,
+    "boolean": BOOLEAN,
+}
+DIMENSIONS_MAX = 6
+_COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
+
+
+def bind_literal(scope: Scope, node: syntax.Literal) -> Operand:
+    """A slot; a constant where the text is part of a definition."""
+    literals = scope.literals
+    if node.kind == "text":
+        text = str(literals.value(node.index)) if literals.fixed else None
+        return Unknown(node.index, node.position, text, node.nullable)
+    if node.kind == "null":
+        return Unknown(None, node.position)
+    sql_type = LITERAL_TYPES.get(node.kind)
+    if sql_type is None:
+        raise FeatureNotSupported("bit strings are not supported", position=node.position + 1)
+    if literals.fixed:
+        return Constant(literals.value(node.index), sql_type)
+    return Slot(node.index, sql_type, nullable=node.nullable)
+
+
+def bind_constant(scope: Scope, node: syntax.Constant) -> Operand:
+    return Unknown(None, node.position) if node.value is None else Constant(node.value, BOOLEAN)
+
+
+def bind_parameter(scope: Scope, node: syntax.Parameter) -> Operand:
+    return scope.binding.parameter(node.name, node.position)
+
+
+def bind_word(scope: Scope, node: syntax.Word) -> Operand:
+    return Constant(node.text, TEXT)
+
+
+def bind_row(scope: Scope, node: syntax.Row) -> Operand:
+    items: list[Operand] = []
+    for item in node.items:
+        bound = scope.bind(item)
+        if isinstance(item, syntax.Star) and isinstance(bound, RowValue):
+            items.extend(bound.items)
+        else:
+            items.append(bound)
+    return RowValue(tuple(items), node.position)
+
+
+def bind_star(scope: Scope, node: syntax.Star) -> Operand:
+    """`t.*` inside an expression is t's row; a lone `*` means nothing there."""
+    if not node.table:
+        raise SqlSyntaxError(
+            'row expansion via "*" is not supported here', position=node.position + 1
+        )
+    relation = find_relation(scope, node.table)
+    if relation is None:
+        raise missing_relation(scope, node.table, node.position)
+    return whole_row(scope, relation, node.position)
+
+
+def bind_named_argument(scope: Scope, node: syntax.NamedArgument) -> Operand:
+    raise FeatureNotSupported("arguments by name are not supported", position=node.position + 1)
+
+
+def bind_default(scope: Scope, node: syntax.Default) -> Operand:
+    raise SqlSyntaxError("DEFAULT is not allowed in this context", position=node.position + 1)
+
+
+def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
+    target = bind_type(node.type, scope.literals, scope.binding.catalog.find_type)
+    operand = node.operand
+    if isinstance(operand, syntax.ArrayItems) and target.kind is Kind.ARRAY:
+        return _array_of_type(scope, operand, target)
+    return explicit(scope.binding, scope.bind(operand), target, leftmost(node))
+
+
+def bind_collate(scope: Scope, node: syntax.Collate) -> Operand:
+    """Text has one order here, by code point."""
+    operand = scope.bind(node.operand)
+    if node.collation not in _COLLATIONS:
+        raise UndefinedObject(
+            f'collation "{node.collation}" for encoding "UTF8" does not exist',
+            position=node.position + 1,
+        )
+    expression = settled(scope.binding, operand)
+    if expression.type.kind not in TEXT_KINDS:
+        raise DatatypeMismatch(
+            f"collations are not supported by type {expression.type.bare}",
+            position=node.position + 1,
+        )
+    return expression
+
+
+def bind_is(scope: Scope, node: syntax.Is) -> Expression:
+    binding, operand = scope.binding, scope.bind(node.operand)
+    if node.what == "null":
+        return is_null(binding, operand, node.negated)
+    place = f"IS {'NOT ' if node.negated else ''}{node.what.upper()}"
+    tested = condition(binding, operand, place, leftmost(node.operand))
+    if node.what == "unknown":
+        return IsNull(tested, node.negated)
+    return IsTruth(tested, node.what == "true", node.negated)
+
+
+def bind_case(scope: Scope, node: syntax.Case) -> Expression:
+    """A simple CASE compares its operand in each condition."""
+    binding = scope.binding
+    operand: Operand | None = None
+    if node.operand is not None:
+        operand = scope.bind(node.operand)
+        if isinstance(operand, Unknown):
+            operand = settled(binding, operand)
+    conditions: list[Expression] = []
+    results: list[Operand] = []
+    for when, then in node.whens:
+        bound = scope.bind(when)
+        if operand is not None:
+            bound = compare(binding, "=", operand, bound, leftmost(when))
+            operand = again(binding, operand)
+        conditions.append(condition(binding, bound, "CASE/WHEN", leftmost(when)))
+        results.append(scope.bind(then))
+    otherwise: Operand = Unknown(None, node.position)
+    if node.otherwise is not None:
+        otherwise = scope.bind(node.otherwise)
+    places = [leftmost(node.otherwise or node), *[leftmost(then) for _, then in node.whens]]
+    (last, *firsts), target = alike(binding, [otherwise, *results], "CASE", places)
+    return Case(tuple(zip(conditions, firsts, strict=True)), last, target)
+
+
+# --- arrays --------------------------------------------------------------------------------------
+
+
+def bind_array_items(scope: Scope, node: syntax.ArrayItems) -> Expression:
+    if not node.items:
+        raise IndeterminateDatatype(
+            "cannot determine type of empty array",
+            hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
+            position=node.position + 1,
+        )
+    operands = [scope.bind(item) for item in node.items]
+    places = [leftmost(item) for item in node.items]
+    items, element = alike(scope.binding, operands, "ARRAY", places)
+    return Array(items, array_of(element))
+
+
+def _array_of_type(scope: Scope, node: syntax.ArrayItems, target: SqlType) -> Expression:
+    """ARRAY[…]::t[]: each item is cast, so that an empty or unknown one is no riddle."""
+    assert target.element is not None
+    items: list[Expression] = []
+    for item in node.items:
+        if isinstance(item, syntax.ArrayItems):
+            items.append(_array_of_type(scope, item, target))
+        else:
+            operand = scope.bind(item)
+            wanted = target if operand.type.kind is Kind.ARRAY else target.element
+            items.append(explicit(scope.binding, operand, wanted, leftmost(item)))
+    return Array(tuple(items), target)
+
+
+def bind_subscript(scope: Scope, node: syntax.Subscript) -> Expression:
+    """`a[i][j]` and `a[i:j]` are functions of the array and all of its subscripts.
+
+    If one of them is a slice all are: `a[2][1:3]` is `a[1:2][1:3]`, as in PostgreSQL.
+    """
+    binding = scope.binding
+    chain = [node]
+    first: syntax.Expression = node.operand
+    while isinstance(first, syntax.Subscript):
+        chain.append(first)
+        first = first.operand
+    chain.reverse()
+    if len(chain) > DIMENSIONS_MAX:
+        raise ProgramLimitExceeded(
+            f"number of array dimensions ({len(chain)}) exceeds the maximum allowed "
+            f"({DIMENSIONS_MAX})",
+            position=leftmost(first) + 1,
+        )
+    operand = settled(binding, scope.bind(first))
+    if operand.type.kind not in (Kind.ARRAY, Kind.JSONB):
+        raise DatatypeMismatch(
+            f"cannot subscript type {operand.type.bare} because it does not support subscripting",
+            position=leftmost(first) + 1,
+        )
+    if operand.type.kind is Kind.JSONB:
+        return _inside_json(scope, operand, chain)
+    if not any(each.is_slice for each in chain):
+        numbers = [_bound(scope, each.low) for each in chain]
+        return function(binding, "array_subscript", [operand, *numbers], node.position)
+    bounds: list[Expression] = []
+    for each in chain:
+        if each.is_slice:
+            bounds += [_bound(scope, each.low), _bound(scope, each.high)]
+        else:
+            bounds += [Constant(1, INTEGER), _bound(scope, each.low)]
+    return function(binding, "array_slice", [operand, *bounds], node.position)
+
+
+def _bound(scope: Scope, node: syntax.Expression | None) -> Expression:
+    """A subscript; one that is left out is NULL."""
+    if node is None:
+        return Constant(None, INTEGER)
+    operand = scope.bind(node)
+    try:
+        return assigned(scope.binding, operand, INTEGER, "", leftmost(node))
+    except DatatypeMismatch:
+        raise DatatypeMismatch(
+            "array subscript must have type integer", position=leftmost(node) + 1
+        ) from None
+
+
+def _inside_json(scope: Scope, operand: Expression, chain: list[syntax.Subscript]) -> Expression:
+    for each in chain:
+        if each.is_slice or each.low is None:
+            raise DatatypeMismatch(
+                "jsonb subscript does not support slices", position=each.position + 1
+            )
+        key = scope.bind(each.low)
+        operand = function(scope.binding, "array_subscript", [operand, key], each.position)
+    return operand

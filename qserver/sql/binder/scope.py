@@ -1,0 +1,146 @@
+"""Scopes: what a name can mean at a place, and which query an aggregate there belongs to.
+
+Two chains, both from the inside out:
+
+    Scope    which relations are visible. ON sees the two sides of its join, a LATERAL subquery
+             what stands to its left, WHERE everything in FROM; who finds nothing asks the scope
+             around it
+    Level    one query each, however many scopes it has. A level knows the sources of its FROM and
+             collects the aggregates and window functions that its expressions ask for: an
+             aggregate belongs to the innermost query whose columns it is about, which may be an
+             outer one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qserver.sql import syntax
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.literals import Literals
+from qserver.sql.binder.operands import Operand
+from qserver.sql.binder.relations import AnyRelation
+from qserver.sql.bound import AggregateCall, Expression, WindowCall
+
+if TYPE_CHECKING:
+    from qserver.sql.binder.common_tables import CommonTables
+    from qserver.sql.plan import FunctionScan
+
+
+class Level:
+    """One query, and what its expressions ask it to compute.
+
+    Aggregates and window functions get columns of provisional sources, `call_source` and
+    `window_source` (0: there are none); how many keys stand before an aggregate is known only when
+    everything is bound.
+    """
+
+    __slots__ = (
+        "call_source",
+        "calls",
+        "clause",
+        "entries",
+        "grouping_source",
+        "groupings",
+        "in_aggregate",
+        "in_window",
+        "parent",
+        "row_functions",
+        "sources",
+        "window_definitions",
+        "window_source",
+        "windows",
+    )
+
+    def __init__(self, parent: Level | None) -> None:
+        self.parent = parent
+        self.clause = Clause.TARGETS
+        self.sources: set[int] = set()
+        self.entries: list[AnyRelation] = []
+        self.calls: list[AggregateCall] = []
+        self.call_source = 0
+        self.grouping_source = 0
+        self.groupings: list[tuple[tuple[Expression, int], ...]] = []
+        self.windows: list[WindowCall] = []
+        self.window_source = 0
+        self.window_definitions: dict[str, syntax.Window] = {}
+        self.row_functions: list[FunctionScan] = []
+        self.in_aggregate = False
+        self.in_window = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The relations that are visible at a place. `parent` is asked next."""
+
+    binding: Binding
+    level: Level
+    literals: Literals
+    parent: Scope | None = None
+    relations: tuple[AnyRelation, ...] = ()
+    common_tables: CommonTables | None = None
+
+    def bind(self, node: syntax.Expression) -> Operand:
+        """An expression, which may still lack a type."""
+        binding = self.binding
+        binding.enter()
+        operand = binding.expression_binders[type(node)](self, node)
+        binding.leave()
+        return operand
+
+    def bind_in(self, clause: Clause, node: syntax.Expression) -> Operand:
+        level = self.level
+        outer, level.clause = level.clause, clause
+        operand = self.bind(node)
+        level.clause = outer
+        return operand
+
+    def with_relations(self, relations: tuple[AnyRelation, ...]) -> Scope:
+        """Another place in the same query."""
+        return Scope(
+            self.binding, self.level, self.literals, self.parent, relations, self.common_tables
+        )
+
+    def inside(self, common_tables: CommonTables | None = None) -> Scope:
+        """The scope of a query that stands here, before it has a FROM."""
+        return Scope(
+            self.binding,
+            Level(self.level),
+            self.literals,
+            self,
+            (),
+            common_tables or self.common_tables,
+        )
+
+
+def outermost(
+    binding: Binding, literals: Literals, common_tables: CommonTables | None = None
+) -> Scope:
+    return Scope(binding, Level(None), literals, None, (), common_tables)
+
+
+def leftmost(node: syntax.Node) -> int:
+    """Where an expression begins: an operator's own place is that of its symbol."""
+    while True:
+        at = _LEFT.get(type(node))
+        left = None if at is None else at(node)
+        if left is None:
+            return node.position
+        node = left
+
+
+_LEFT: dict[type, Callable[..., syntax.Node | None]] = {
+    syntax.Operator: lambda node: node.left,
+    syntax.Like: lambda node: node.operand,
+    syntax.Is: lambda node: node.operand,
+    syntax.Between: lambda node: node.operand,
+    syntax.InList: lambda node: node.operand,
+    syntax.InQuery: lambda node: node.operand,
+    syntax.Quantified: lambda node: node.operand,
+    syntax.Subscript: lambda node: node.operand,
+    syntax.Field: lambda node: node.operand,
+    syntax.Collate: lambda node: node.operand,
+}

@@ -1,0 +1,232 @@
+"""One SELECT: its clauses are bound in PostgreSQL's order, then put together as a plan.
+
+    FROM → WHERE → GROUP BY → HAVING → windows → row functions → DISTINCT, ORDER BY, LIMIT
+
+Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, because the first
+mistake in that order is the one that PostgreSQL reports.
+
+    sort after           sort before          (when a key is no item of the list)
+
+    Limit                Project
+      Sort                 Limit
+        Distinct             Distinct on …
+          Project              Sort
+            …                    …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.errors import UndefinedObject, WindowingError
+from qserver.sql import syntax
+from qserver.sql.binder.aggregates import sort_key
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import condition, implicit, settled
+from qserver.sql.binder.copies import copied
+from qserver.sql.binder.group_by import GroupBy
+from qserver.sql.binder.grouping import Grouping
+from qserver.sql.binder.joins import bind_from
+from qserver.sql.binder.operands import Unknown
+from qserver.sql.binder.ordering import (
+    OrderKey,
+    bind_bounds,
+    bind_distinct_on,
+    bind_order,
+    check_comparable,
+    check_distinct_on,
+    keys_for_distinct,
+    output_keys,
+)
+from qserver.sql.binder.outputs import Output, bind_targets, typed
+from qserver.sql.binder.prepared import Finished, Outline, Prepared
+from qserver.sql.binder.row_functions import join_row_functions
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.subqueries import retyped
+from qserver.sql.bound import Column, Expression
+from qserver.sql.plan import (
+    Distinct,
+    Filter,
+    FunctionScan,
+    OutputColumn,
+    Plan,
+    Project,
+    Sort,
+    Window,
+)
+from qserver.sql.walk import sources_named
+from qserver.values.types import SqlType
+
+
+def prepare_select(scope: Scope, select: syntax.Select, query: syntax.Query) -> Prepared:
+    """`query` is what stands around: ORDER BY and LIMIT."""
+    bound = _Select(scope, select, query)
+    outlines = [Outline(each.name, each.operand.type, each.position) for each in bound.outputs]
+    return Prepared(tuple(outlines), bound.complete)
+
+
+class _Select:
+    """A SELECT whose clauses are bound."""
+
+    def __init__(self, scope: Scope, select: syntax.Select, query: syntax.Query) -> None:
+        self.select = select
+        self.level = scope.level
+        self.input, self.scope = bind_from(scope, select.sources)
+        self._define_windows()
+        self.outputs: list[Output] = bind_targets(self.scope, select.targets, Clause.TARGETS)
+        self.where = self._condition(select.where, Clause.WHERE)
+        self.having = self._condition(select.having, Clause.HAVING)
+        self.order = bind_order(self.scope, query.order_by, self.outputs)
+        self.group_by = GroupBy(self.scope, self.outputs)
+        self.group_by.bind(select.group_by, select.group_by_distinct)
+        for key in self.group_by.keys:
+            check_comparable(key.type, -1)
+        self.on = bind_distinct_on(self.scope, select.distinct_on, self.outputs)
+        if self.on:
+            check_distinct_on(self.scope, self.on, self.order, select.distinct_on)
+        elif select.distinct:
+            for output in self.outputs:
+                check_comparable(typed(self.scope, output).type, output.position)
+            self.order = keys_for_distinct(self.scope, self.order, self.outputs)
+        self.bounds = bind_bounds(self.scope, query)
+
+    def _define_windows(self) -> None:
+        for name, window in self.select.windows:
+            if name in self.level.window_definitions:
+                raise WindowingError(
+                    f'window "{name}" is already defined', position=window.position + 1
+                )
+            if window.name is not None and window.name not in self.level.window_definitions:
+                raise UndefinedObject(
+                    f'window "{window.name}" does not exist', position=window.position + 1
+                )
+            self.level.window_definitions[name] = window
+
+    def _condition(self, node: syntax.Expression | None, clause: Clause) -> Expression | None:
+        if node is None:
+            return None
+        operand = self.scope.bind_in(clause, node)
+        return condition(self.scope.binding, operand, clause.value, leftmost(node))
+
+    # --- putting it together ---
+
+    def complete(self, wanted: Sequence[SqlType | None]) -> Finished:
+        binding, level = self.scope.binding, self.level
+        expressions = [
+            settled(binding, output.operand)
+            if target is None or not isinstance(output.operand, Unknown)
+            else implicit(binding, output.operand, target)
+            for output, target in zip(self.outputs, wanted, strict=True)
+        ]
+        plan = self.input
+        if self.where is not None:
+            plan = Filter(plan, self.where)
+        early, late = self._row_functions()
+        plan = join_row_functions(self.scope, plan, early)
+        if self._is_grouped():
+            level.sources.update(each.source for each in early)
+            plan, expressions, late = self._grouped(plan, expressions, late)
+        if level.windows:
+            plan = Window(plan, level.window_source, tuple(level.windows))
+        plan = join_row_functions(self.scope, plan, late)
+        query = self._projected(plan, expressions, wanted)
+        types = [
+            target or column.type for target, column in zip(wanted, query.columns, strict=True)
+        ]
+        return retyped(self.scope, query, types)
+
+    def _is_grouped(self) -> bool:
+        level = self.level
+        return bool(
+            self.select.group_by or self.having is not None or level.calls or level.groupings
+        )
+
+    def _row_functions(self) -> tuple[list[FunctionScan], list[FunctionScan]]:
+        """Those that grouping goes by come before it, the others last."""
+        functions = self.level.row_functions
+        if not functions:
+            return [], []
+        named: set[int] = set()
+        for key in (*self.group_by.keys, *self.level.calls):
+            named |= sources_named(key)
+        for each in reversed(functions):  # those in its arguments stand before it
+            if each.source in named:
+                for argument in each.arguments:
+                    named |= sources_named(argument)
+        early = [each for each in functions if each.source in named]
+        return early, [each for each in functions if each.source not in named]
+
+    def _grouped(
+        self, plan: Plan, expressions: list[Expression], late: list[FunctionScan]
+    ) -> tuple[Plan, list[Expression], list[FunctionScan]]:
+        """The plan up to HAVING, and everything that comes later in terms of it."""
+        level = self.level
+        grouping = Grouping(self.scope, self.group_by.keys, self.group_by.sets)
+        grouping.add_dependent(
+            [
+                *expressions,
+                *([] if self.having is None else [self.having]),
+                *[key.expression for key in self.order],
+                *[each for _, each in self.on],
+                *level.windows,
+                *late,
+            ]
+        )
+        expressions = [grouping.grouped(each) for each in expressions]
+        having = None if self.having is None else grouping.grouped(self.having)
+        self.order = [
+            OrderKey(key.item, key.output, grouping.grouped(key.expression)) for key in self.order
+        ]
+        self.on = [(at, grouping.grouped(each)) for at, each in self.on]
+        level.windows = [grouping.grouped(each) for each in level.windows]
+        late = [grouping.grouped(each) for each in late]
+        plan = grouping.plan(plan)
+        return (plan if having is None else Filter(plan, having)), expressions, late
+
+    def _projected(
+        self, plan: Plan, expressions: list[Expression], wanted: Sequence[SqlType | None]
+    ) -> Finished:
+        """The rest: projection, and before or after it DISTINCT, ORDER BY and LIMIT."""
+        if not self.select.distinct:
+            expressions = [
+                each if target is None else implicit(self.scope.binding, each, target)
+                for each, target in zip(expressions, wanted, strict=True)
+            ]
+        source = self.scope.binding.new_source()
+        columns = tuple(
+            [
+                OutputColumn(output.name, each.type, each.nullable)
+                for output, each in zip(self.outputs, expressions, strict=True)
+            ]
+        )
+        if all(key.output is not None for key in self.order) and all(
+            at is not None for at, _ in self.on
+        ):
+            plan = Project(plan, source, tuple(expressions), columns)
+            return Finished(self._sorted_after(plan, source, columns), source, columns)
+        plan = self._sorted_before(plan)
+        return Finished(Project(plan, source, tuple(expressions), columns), source, columns)
+
+    def _sorted_after(self, plan: Plan, source: int, columns: Sequence[OutputColumn]) -> Plan:
+        if self.select.distinct and not self.on:
+            plan = Distinct(plan, source)
+        keys = output_keys(self.order, source, columns)
+        if keys:
+            plan = Sort(plan, tuple(keys))
+        if self.on:
+            on = [
+                Column(source, at, columns[at].type, columns[at].nullable, columns[at].name)
+                for at, _ in self.on
+                if at is not None
+            ]
+            plan = Distinct(plan, source, tuple(on))
+        return self.bounds.around(self.scope.binding, plan, keys)
+
+    def _sorted_before(self, plan: Plan) -> Plan:
+        binding = self.scope.binding
+        keys = [sort_key(key.item, copied(binding, key.expression)) for key in self.order]
+        if keys:
+            plan = Sort(plan, tuple(keys))
+        if self.on:
+            plan = Distinct(plan, 0, tuple([copied(binding, each) for _, each in self.on]))
+        return self.bounds.around(self.scope.binding, plan, keys)

@@ -1,0 +1,146 @@
+"""UNION, INTERSECT and EXCEPT.
+
+Two queries meet column by column in the type that they have in common; a column of unknown type
+takes the other's. A chain of them leans to the left and is put together by a loop, two at a time,
+as PostgreSQL does: in SELECT 1 UNION SELECT 2 UNION SELECT 3.5 the first two are integers.
+"""
+
+from __future__ import annotations
+
+from qserver.errors import FeatureNotSupported, SqlSyntaxError
+from qserver.sql import syntax
+from qserver.sql.binder.aggregates import sort_key
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import shared_type
+from qserver.sql.binder.ordering import bind_bounds, check_comparable, check_sortable
+from qserver.sql.binder.outputs import Output, find_output
+from qserver.sql.binder.prepared import Finished, Outline, Prepared
+from qserver.sql.binder.relations import relation_of_query
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.subqueries import column_at, retyped
+from qserver.sql.bound import Expression, SortKey
+from qserver.sql.plan import OutputColumn, SetOperation, Sort
+
+
+def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
+    chain: list[syntax.SetOperation] = []
+    first: syntax.QueryBody = node
+    while isinstance(first, syntax.SetOperation):
+        chain.append(first)
+        first = first.left
+    result = _member(scope, first)
+    for operation in reversed(chain):
+        result = _combined(scope, operation, result, _member(scope, operation.right))
+    return result
+
+
+def _member(scope: Scope, body: syntax.QueryBody) -> Prepared:
+    query = body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+    return scope.binding.prepare_query(scope, query)
+
+
+def _combined(scope: Scope, node: syntax.SetOperation, left: Prepared, right: Prepared) -> Prepared:
+    word = node.kind.upper()
+    if len(left.outlines) != len(right.outlines):
+        place = right.outlines[0].position if right.outlines else node.right.position
+        raise SqlSyntaxError(
+            f"each {word} query must have the same number of columns", position=place + 1
+        )
+    types = [
+        shared_type([one.type, other.type], word, [one.position, other.position])
+        for one, other in zip(left.outlines, right.outlines, strict=True)
+    ]
+    if not (node.kind == "union" and node.every):
+        for sql_type, outline in zip(types, right.outlines, strict=True):
+            check_comparable(sql_type, outline.position)
+    one, other = left.finish(types), right.finish(types)
+    source = scope.binding.new_source()
+    columns = tuple(
+        [
+            OutputColumn(first.name, sql_type, _nullable(node.kind, first, second))
+            for sql_type, first, second in zip(types, one.columns, other.columns, strict=True)
+        ]
+    )
+    plan = SetOperation(
+        node.kind, node.every, one.plan, other.plan, source, columns, one.source, other.source
+    )
+    positions = [outline.position for outline in left.outlines]
+    return prepared(scope, Finished(plan, source, columns), positions)
+
+
+def _nullable(kind: str, left: OutputColumn, right: OutputColumn) -> bool:
+    if kind == "intersect":
+        return left.nullable and right.nullable
+    return left.nullable or (kind == "union" and right.nullable)
+
+
+def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
+    """A query that is finished already; other types are cast to afterwards."""
+    outlines = [
+        Outline(column.name, column.type, position)
+        for column, position in zip(query.columns, positions, strict=True)
+    ]
+
+    def complete(wanted: object) -> Finished:
+        assert isinstance(wanted, list | tuple)
+        types = [
+            target or column.type for target, column in zip(wanted, query.columns, strict=True)
+        ]
+        return retyped(scope, query, types)
+
+    return Prepared(tuple(outlines), complete)
+
+
+def prepare_around(
+    scope: Scope, inner: Prepared, node: syntax.Query, only_outputs: bool
+) -> Prepared:
+    """ORDER BY and LIMIT around something that is not a plain SELECT.
+
+    Only its columns are visible; with `only_outputs` they can be named, but not computed with.
+    """
+    if not (node.order_by or node.limit or node.offset):
+        return inner
+    query = inner.finish()
+    relation = relation_of_query("", query.source, query.columns).seen(False, True)
+    inside = scope.inside().with_relations((relation,))
+    inside.level.sources.add(query.source)
+    outputs = [
+        Output(column.name, column_at(query, at), node.position)
+        for at, column in enumerate(query.columns)
+    ]
+    keys = [_key(inside, outputs, item, only_outputs) for item in node.order_by]
+    level = inside.level
+    if level.calls or level.windows or level.row_functions:
+        raise FeatureNotSupported(
+            "only columns of the result can be used in this ORDER BY",
+            position=node.order_by[0].position + 1,
+        )
+    bounds = bind_bounds(inside, node)
+    plan = query.plan
+    if keys:
+        plan = Sort(plan, tuple(keys))
+    plan = bounds.around(scope.binding, plan, keys)
+    positions = [outline.position for outline in inner.outlines]
+    return prepared(scope, Finished(plan, query.source, query.columns), positions)
+
+
+def _key(
+    scope: Scope, outputs: list[Output], item: syntax.OrderItem, only_outputs: bool
+) -> SortKey:
+    found = find_output(scope, outputs, item.expression, Clause.ORDER_BY)
+    if isinstance(found, int):
+        operand = outputs[found].operand
+        assert isinstance(operand, Expression)
+        expression: Expression = operand
+    elif only_outputs:
+        raise FeatureNotSupported(
+            "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
+            detail="Only result column names can be used, not expressions or functions.",
+            hint="Add the expression/function to every SELECT, or move the UNION "
+            "into a FROM clause.",
+            position=leftmost(item.expression) + 1,
+        )
+    else:
+        expression = found
+    check_sortable(expression.type, leftmost(item.expression))
+    return sort_key(item, expression)

@@ -1,0 +1,202 @@
+"""The items of FROM: tables, views, common tables, queries in parentheses, functions.
+
+Each becomes a plan that makes rows of one source, and a relation through which its columns are
+named. A LATERAL query, and every function, sees the relations that stand to its left. How items are
+put together is for `joins`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qserver.errors import (
+    DuplicateAlias,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    QserverError,
+    SqlSyntaxError,
+    UndefinedObject,
+    UndefinedTable,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.calling import function, operator
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import implicit, settled
+from qserver.sql.binder.common_tables import scan_common_table
+from qserver.sql.binder.operands import RowValue
+from qserver.sql.binder.prepared import Finished
+from qserver.sql.binder.relations import (
+    AnyRelation,
+    Relation,
+    relation_of_query,
+    relation_of_table,
+    renamed,
+)
+from qserver.sql.binder.row_functions import function_scan, with_ordinality
+from qserver.sql.binder.scope import Scope
+from qserver.sql.binder.views import bind_view
+from qserver.sql.bound import Constant, Expression
+from qserver.sql.functions.resolve import is_table_function
+from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
+from qserver.values.schema import Table
+from qserver.values.types import BIGINT, DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """A part of FROM: its plan, and the relations that it makes visible."""
+
+    plan: Plan
+    relations: tuple[AnyRelation, ...]
+
+
+def bind_item(scope: Scope, item: syntax.FromItem) -> Sources:
+    """One item; the relations of `scope` are those that it may name if it is lateral."""
+    level = scope.level
+    outer, level.clause = level.clause, Clause.FROM
+    match item:
+        case syntax.TableRef():
+            plan, relation = _bind_table(scope, item)
+        case syntax.SubqueryRef():
+            plan, relation = _bind_subquery(scope, item)
+        case syntax.FunctionRef():
+            plan, relation = _bind_function(scope, item)
+        case _:
+            raise AssertionError("joins are bound by `joins`")
+    level.clause = outer
+    level.sources.add(relation.source)
+    level.entries.append(relation)
+    return Sources(plan, (relation,))
+
+
+def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], position: int) -> None:
+    """No two relations that are visible side by side have one name."""
+    names = {each.name for each in left if each.by_name}
+    for each in right:
+        if each.by_name and each.name in names and each.name:
+            raise DuplicateAlias(
+                f'table name "{each.name}" specified more than once', position=position + 1
+            )
+
+
+# --- tables --------------------------------------------------------------------------------------
+
+
+def _bind_table(scope: Scope, item: syntax.TableRef) -> tuple[Plan, Relation]:
+    found = scan_common_table(scope, item) if len(item.name) == 1 else None
+    if found is not None:
+        return found[0], aliased(found[1], item.alias, item.column_aliases, item.position)
+    table = scope.binding.catalog.find_table(item.name)
+    if table is not None:
+        scan, relation = scan_table(scope, table, item)
+        return (scan if item.sample is None else _sampled(scope, scan, item.sample)), relation
+    view = scope.binding.catalog.find_view(item.name)
+    if view is None:
+        raise missing_table(item.name, item.position)
+    query = bind_view(scope, view)
+    relation = relation_of_query(view.name, query.source, query.columns)
+    return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def scan_table(scope: Scope, table: Table, item: syntax.TableRef) -> tuple[Scan, Relation]:
+    binding = scope.binding
+    binding.use_table(table)
+    source = binding.new_source()
+    relation = relation_of_table(table.name, source, table)
+    relation = aliased(relation, item.alias, item.column_aliases, item.position)
+    rows = float(binding.catalog.row_count(table))
+    return Scan(source, table, alias=relation.name, rows=rows), relation
+
+
+def _sampled(scope: Scope, scan: Scan, sample: syntax.TableSample) -> Plan:
+    """TABLESAMPLE: each row by chance. A seed changes nothing: chance comes from outside."""
+    binding, method = scope.binding, sample.method[-1]
+    if method not in ("bernoulli", "system"):
+        raise UndefinedObject(
+            f"tablesample method {method} does not exist", position=sample.position + 1
+        )
+    if len(sample.arguments) != 1:
+        raise SqlSyntaxError(
+            f"tablesample method {method} requires 1 argument, not {len(sample.arguments)}",
+            position=sample.position + 1,
+        )
+    percent = implicit(binding, scope.bind(sample.arguments[0]), DOUBLE, sample.position)
+    share = operator(binding, "/", percent, Constant(100.0, DOUBLE), -1)
+    chance = function(binding, "random", [], -1)
+    return Filter(scan, operator(binding, "<", chance, share, -1))
+
+
+def missing_table(name: tuple[str, ...], position: int) -> QserverError:
+    return UndefinedTable(
+        f'relation "{".".join(name)}" does not exist', position=position + 1, table=name[-1]
+    )
+
+
+def aliased(
+    relation: Relation, alias: str | None, column_aliases: Sequence[str], position: int
+) -> Relation:
+    """With the names that the statement gives it."""
+    if len(column_aliases) > len(relation.names):
+        raise InvalidColumnReference(
+            f'table "{alias or relation.name}" has {len(relation.names)} columns available but '
+            f"{len(column_aliases)} columns specified",
+            position=position + 1,
+        )
+    if alias is None and not column_aliases:
+        return relation
+    return renamed(relation, alias or relation.name, column_aliases)
+
+
+# --- queries and functions -----------------------------------------------------------------------
+
+
+def _bind_subquery(scope: Scope, item: syntax.SubqueryRef) -> tuple[Plan, Relation]:
+    if item.alias is None:
+        values = isinstance(item.query.body, syntax.Values)
+        what, example = ("VALUES", "VALUES ...") if values else ("subquery", "SELECT ...")
+        raise SqlSyntaxError(
+            f"{what} in FROM must have an alias",
+            hint=f"For example, FROM ({example}) [AS] foo.",
+            position=item.position + 1,
+        )
+    around = scope if item.lateral else scope.with_relations(())
+    query: Finished = scope.binding.prepare_query(around, item.query).finish()
+    relation = relation_of_query(item.alias, query.source, query.columns)
+    return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _bind_function(scope: Scope, item: syntax.FunctionRef) -> tuple[Plan, Relation]:
+    """Rows of a function. One with one column is named by the alias: generate_series(1, 3) AS n."""
+    name = item.call.name[-1]
+    if item.column_types:
+        raise FeatureNotSupported(
+            "a column definition list is not supported", position=item.position + 1
+        )
+    if is_table_function(name):
+        scope.level.clause = Clause.FUNCTION_IN_FROM
+        operands = [scope.bind(argument) for argument in item.call.arguments]
+        scan = function_scan(scope, name, operands, item.call.position)
+        if len(scan.columns) == 1 and scan.columns[0].name == name and item.alias is not None:
+            scan = replace(scan, columns=(replace(scan.columns[0], name=item.alias),))
+        if item.ordinality:
+            scan = with_ordinality(scan)
+        plan: FunctionScan | Project = scan
+    else:
+        plan = _one_row_of(scope, item)
+    relation = relation_of_query(item.alias or name, plan.source, plan.columns)
+    return plan, aliased(relation, item.alias, item.column_aliases, item.position)
+
+
+def _one_row_of(scope: Scope, item: syntax.FunctionRef) -> Project:
+    """An ordinary function gives one row with one column."""
+    scope.level.clause = Clause.FUNCTION_IN_FROM
+    operand = scope.bind(item.call)
+    assert not isinstance(operand, RowValue), "a call is no row"
+    value = settled(scope.binding, operand)
+    columns = [OutputColumn(item.alias or item.call.name[-1], value.type, value.nullable)]
+    expressions: list[Expression] = [value]
+    if item.ordinality:
+        expressions.append(Constant(1, BIGINT))
+        columns.append(OutputColumn("ordinality", BIGINT, nullable=False))
+    return Project(OneRow(), scope.binding.new_source(), tuple(expressions), tuple(columns))

@@ -1,0 +1,128 @@
+"""The way in: a statement's syntax becomes a bound statement, or an error that says where.
+
+`bind` is for SELECT, INSERT, UPDATE and DELETE, `bind_expression` for one expression over one row
+of a table, as DEFAULT, CHECK and indexes have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from qserver.errors import FeatureNotSupported
+from qserver.sql import syntax
+from qserver.sql.binder.binding import Binding, too_deep
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import assigned, condition, settled
+from qserver.sql.binder.expressions import EXPRESSION_BINDERS
+from qserver.sql.binder.insert import bind_insert
+from qserver.sql.binder.literals import Literals
+from qserver.sql.binder.queries import prepare_query
+from qserver.sql.binder.relations import relation_of_table
+from qserver.sql.binder.scope import Scope, leftmost, outermost
+from qserver.sql.binder.update import bind_delete, bind_update
+from qserver.sql.bound import Expression
+from qserver.sql.plan import Change, Select
+from qserver.sql.ports import CatalogPort
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+from qserver.values.types import SqlType
+
+Parameters = Mapping[int | str, SqlType | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bound statement, and what it was bound for.
+
+    `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
+    of them is redefined, the plan is void. `parameters`: the types that they have or turned out
+    to have. `views`: those that were replaced by their queries, for the same reason as `tables`.
+    """
+
+    statement: Select | Change
+    pinned: frozenset[int]
+    tables: tuple[Table, ...]
+    parameters: Mapping[int | str, SqlType]
+    views: tuple[NamedQuery, ...] = ()
+
+
+def bind(
+    statement: syntax.Statement,
+    literals: Literals,
+    catalog: CatalogPort,
+    parameters: Parameters | None = None,
+) -> Bound:
+    """The statement, bound. Without `parameters` their types are inferred; with them, a type of
+    None is inferred, and one that is missing is an error."""
+    binding = _binding(catalog, parameters)
+    scope = outermost(binding, literals)
+    try:
+        bound = _bind_statement(scope, statement)
+    except RecursionError:
+        raise too_deep() from None
+    return Bound(
+        bound,
+        literals.pinned,
+        tuple(binding.tables.values()),
+        dict(binding.inferred),
+        tuple(binding.views.values()),
+    )
+
+
+def bind_expression(
+    expression: syntax.Expression,
+    literals: Literals,
+    catalog: CatalogPort,
+    clause: Clause,
+    table: Table | None = None,
+    source: int = 0,
+    column: tuple[str, SqlType] | None = None,
+) -> Expression:
+    """An expression over the row of one table, which is `source` (none: it may name no column).
+
+    `column` is the name and type of the column that the value is assigned to, if it is. A CHECK or
+    the predicate of an index must be a truth value.
+    """
+    binding = _binding(catalog, {})
+    binding.sources = source
+    scope = outermost(binding, literals)
+    if table is not None:
+        scope = scope.with_relations((relation_of_table(table.name, source, table),))
+    try:
+        operand = scope.bind_in(clause, expression)
+    except RecursionError:
+        raise too_deep() from None
+    place = leftmost(expression)
+    if column is not None:
+        name, sql_type = column
+        return assigned(binding, operand, sql_type, name, place)
+    if clause in (Clause.CHECK, Clause.INDEX_PREDICATE):
+        what = "CHECK" if clause is Clause.CHECK else "WHERE"
+        return condition(binding, operand, what, place)
+    return settled(binding, operand)
+
+
+def _binding(catalog: CatalogPort, parameters: Parameters | None) -> Binding:
+    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change)
+
+
+def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:
+    if isinstance(statement, syntax.Query):
+        query = prepare_query(scope, statement).finish()
+        return Select(query.plan, query.source, query.columns)
+    if isinstance(statement, syntax.Insert | syntax.Update | syntax.Delete):
+        return _bind_change(scope, statement)
+    if isinstance(statement, syntax.Merge):
+        raise FeatureNotSupported("MERGE is not supported", position=statement.position + 1)
+    raise AssertionError(f"{type(statement).__name__} is not for the binder")
+
+
+def _bind_change(scope: Scope, statement: syntax.Insert | syntax.Update | syntax.Delete) -> Change:
+    match statement:
+        case syntax.Insert():
+            return bind_insert(scope, statement)
+        case syntax.Update():
+            return bind_update(scope, statement)
+        case syntax.Delete():
+            return bind_delete(scope, statement)

@@ -1,0 +1,105 @@
+"""Expressions that belong to a table's definition: DEFAULT, CHECK, generated columns.
+
+They are kept as text and bound anew for each statement, over the row that the statement makes.
+Their literals are part of the definition, so they become constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.errors import QserverError
+from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.calling import function
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import assigned, condition
+from qserver.sql.binder.operands import Operand, Unknown
+from qserver.sql.binder.parsed import parsed_expression
+from qserver.sql.binder.relations import relation_of_table
+from qserver.sql.binder.scope import Scope, outermost
+from qserver.sql.bound import Column as BoundColumn
+from qserver.sql.bound import Constant, Expression, Slot
+from qserver.sql.plan import CheckedExpression
+from qserver.sql.walk import substituted
+from qserver.values.schema import Column, Table
+from qserver.values.types import BIGINT
+
+ROW_ID_SLOT = "row_id"
+"""The slot whose value is the hidden key of a new row: the executor fills it for each row."""
+
+
+def row_id_slot() -> Slot:
+    return Slot(ROW_ID_SLOT, BIGINT)
+
+
+def default_of(binding: Binding, column: Column) -> Expression:
+    """What a column gets when the statement has no value for it."""
+    if column.hidden and column.generated is None:
+        return row_id_slot()
+    if column.identity is not None and column.sequence is not None:
+        name = Unknown(0, -1, column.sequence)
+        number = function(binding, "nextval", [name], -1)
+        return assigned(binding, number, column.type, column.name, -1)
+    if column.default is None:
+        return Constant(None, column.type)
+    operand = _bind_text(binding, column.default, Clause.DEFAULT)
+    return assigned(binding, operand, column.type, column.name, -1)
+
+
+def checks_of(
+    binding: Binding, table: Table, source: int, changed: frozenset[int] | None = None
+) -> tuple[CheckedExpression, ...]:
+    """The table's CHECKs over its new row; if only some columns changed, those that mention one."""
+    found: list[CheckedExpression] = []
+    for check in table.checks:
+        if changed is not None and check.columns:
+            positions = {table.positions[name] for name in check.columns}
+            if changed.isdisjoint(positions):
+                continue
+        operand = _bind_text(binding, check.text, Clause.CHECK, table, source)
+        expression = condition(binding, operand, "CHECK", -1)
+        found.append(CheckedExpression(check.name, expression))
+    return tuple(found)
+
+
+def generated_values(
+    binding: Binding, table: Table, values: Sequence[Expression]
+) -> tuple[Expression, ...]:
+    """The values with those of generated columns computed from the others."""
+    result = list(values)
+    source = binding.new_source()
+    replacements: dict[tuple[int, int], Expression] = {
+        (source, at): value for at, value in enumerate(values)
+    }
+    for at, column in enumerate(table.columns):
+        if column.generated is not None:
+            operand = _bind_text(binding, column.generated, Clause.GENERATED, table, source)
+            value = assigned(binding, operand, column.type, column.name, -1)
+            result[at] = substituted(value, replacements)
+    return tuple(result)
+
+
+def has_generated(table: Table) -> bool:
+    return any(column.generated is not None for column in table.columns)
+
+
+def old_values(table: Table, source: int) -> list[Expression]:
+    """The row as it is."""
+    return [
+        BoundColumn(source, at, column.type, column.nullable, column.name)
+        for at, column in enumerate(table.columns)
+    ]
+
+
+def _bind_text(
+    binding: Binding, text: str, clause: Clause, table: Table | None = None, source: int = 0
+) -> Operand:
+    node, literals = parsed_expression(text)
+    scope: Scope = outermost(binding, literals)
+    if table is not None:
+        scope = scope.with_relations((relation_of_table(table.name, source, table),))
+    try:
+        return scope.bind_in(clause, node)
+    except QserverError as error:
+        error.position = None  # it would be one in the text of the definition
+        raise

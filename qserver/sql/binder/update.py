@@ -1,0 +1,192 @@
+"""UPDATE and DELETE: a plan that finds the rows, and for UPDATE what they become.
+
+The plan's rows hold the old row (`old_source`) and those of FROM or USING. The new row is complete:
+a column that is not assigned to keeps its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qserver.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    QserverError,
+    SqlSyntaxError,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import assigned, condition
+from qserver.sql.binder.common_tables import with_common_tables, with_tables
+from qserver.sql.binder.joins import bind_from
+from qserver.sql.binder.operands import Operand, RowValue
+from qserver.sql.binder.relations import AnyRelation, Relation, relation_of_table
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.sources import check_names, scan_table
+from qserver.sql.binder.subqueries import row_query
+from qserver.sql.binder.table_expressions import (
+    checks_of,
+    default_of,
+    generated_values,
+    has_generated,
+    old_values,
+)
+from qserver.sql.binder.targets import bind_returning, find_target, position_of, refuse_value
+from qserver.sql.bound import Expression
+from qserver.sql.plan import Delete, Filter, Join, Plan, Update
+from qserver.values.schema import Column, Table
+
+
+def bind_update(around: Scope, node: syntax.Update) -> Update:
+    outer = with_common_tables(around, node.common_tables, node.recursive)
+    binding = outer.binding
+    table = find_target(outer, node.table, "update")
+    plan, scope, target = _found_rows(outer, table, node.table, node.sources)
+    assigned_values = bind_assignments(scope, table, node.assignments)
+    plan = _filtered(scope, plan, node.where)
+    values = whole_row(table, target.source, assigned_values)
+    changed = frozenset(assigned_values)
+    if has_generated(table):
+        values = generated_values(binding, table, values)
+        changed |= {at for at, column in enumerate(table.columns) if column.generated is not None}
+    new = binding.new_source()
+    relation = relation_of_table(target.name, new, table)
+    returning = bind_returning(outer, node.returning, (relation, *scope.relations[1:]))
+    if outer is not around:  # last: only now it is known which common tables are named
+        plan = with_tables(outer, plan)
+    return Update(
+        table,
+        plan,
+        target.source,
+        values,
+        new,
+        changed,
+        checks_of(binding, table, new, changed),
+        returning,
+    )
+
+
+def bind_delete(around: Scope, node: syntax.Delete) -> Delete:
+    outer = with_common_tables(around, node.common_tables, node.recursive)
+    table = find_target(outer, node.table, "delete from")
+    plan, scope, target = _found_rows(outer, table, node.table, node.sources)
+    plan = _filtered(scope, plan, node.where)
+    returning = bind_returning(outer, node.returning, scope.relations)
+    if outer is not around:
+        plan = with_tables(outer, plan)
+    return Delete(table, plan, target.source, returning)
+
+
+def _found_rows(
+    outer: Scope, table: Table, node: syntax.TableRef, sources: Sequence[syntax.FromItem]
+) -> tuple[Plan, Scope, Relation]:
+    """The table's rows, joined to those of FROM or USING; the first relation is the table's."""
+    inner = outer.inside()
+    scan, target = scan_table(inner, table, node)
+    inner.level.sources.add(target.source)
+    relations: tuple[AnyRelation, ...] = (target,)
+    plan: Plan = scan
+    if sources:
+        others, scope = bind_from(inner, sources)
+        check_names(relations, scope.relations, sources[0].position)
+        plan = Join("inner", scan, others)
+        relations = (target, *scope.relations)
+    inner.level.entries.append(target)
+    return plan, inner.with_relations(relations), target
+
+
+def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan:
+    if where is None:
+        return plan
+    operand = scope.bind_in(Clause.WHERE, where)
+    return Filter(plan, condition(scope.binding, operand, "WHERE", leftmost(where)))
+
+
+# --- SET -----------------------------------------------------------------------------------------
+
+
+def bind_assignments(
+    scope: Scope, table: Table, assignments: Sequence[syntax.Assignment]
+) -> dict[int, Expression]:
+    """The new value of each assigned column, by position."""
+    values: dict[int, Expression] = {}
+    for assignment in assignments:
+        targets = [position_of(table, name, assignment.position) for name in assignment.columns]
+        if assignment.target is not None:
+            raise _part_of_column(table.columns[targets[0]], assignment.target)
+        operands = _operands(scope, assignment)
+        for at, (node, operand) in zip(targets, operands, strict=True):
+            if at in values:
+                raise SqlSyntaxError(
+                    f'multiple assignments to same column "{table.columns[at].name}"',
+                    position=assignment.position + 1,
+                )
+            values[at] = _value(scope, table, at, node, operand)
+    return values
+
+
+def _part_of_column(column: Column, target: syntax.Subscript | syntax.Field) -> QserverError:
+    if isinstance(target, syntax.Field):
+        return DatatypeMismatch(
+            f'cannot assign to field "{target.name}" of column "{column.name}" because its type '
+            f"{column.type.bare} is not a composite type",
+            position=leftmost(target) + 1,
+        )
+    return FeatureNotSupported(
+        "assignment to a part of a column is not supported", position=leftmost(target) + 1
+    )
+
+
+def _operands(
+    scope: Scope, assignment: syntax.Assignment
+) -> list[tuple[syntax.Expression, Operand | None]]:
+    """One operand for each column; None for DEFAULT."""
+    node, count = assignment.expression, len(assignment.columns)
+    if count == 1:
+        if isinstance(node, syntax.Row) and len(node.items) == 1:
+            node = node.items[0]
+        return [(node, _operand(scope, node))]
+    if isinstance(node, syntax.ScalarQuery):
+        row = row_query(scope, node, count)
+        return [(node, item) for item in row.items]
+    if isinstance(node, syntax.Row):
+        if any(isinstance(item, syntax.Star) for item in node.items):
+            whole = scope.bind_in(Clause.UPDATE, node)
+            if isinstance(whole, RowValue) and len(whole.items) == count:
+                return [(node, item) for item in whole.items]
+        if len(node.items) != count:
+            raise SqlSyntaxError(
+                "number of columns does not match number of values", position=node.position + 1
+            )
+        return [(item, _operand(scope, item)) for item in node.items]
+    raise FeatureNotSupported(
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+        position=leftmost(node) + 1,
+    )
+
+
+def _operand(scope: Scope, node: syntax.Expression) -> Operand | None:
+    if isinstance(node, syntax.Default):
+        return None
+    return scope.bind_in(Clause.UPDATE, node)
+
+
+def _value(
+    scope: Scope, table: Table, at: int, node: syntax.Expression, operand: Operand | None
+) -> Expression:
+    column = table.columns[at]
+    if operand is None:
+        return default_of(scope.binding, column)
+    refuse_value(column, leftmost(node), inserting=False)
+    assert not isinstance(operand, RowValue) or operand.items
+    return assigned(scope.binding, operand, column.type, column.name, leftmost(node))
+
+
+def whole_row(
+    table: Table, old_source: int, assigned_values: dict[int, Expression]
+) -> tuple[Expression, ...]:
+    """The assigned values, and the old ones for the rest."""
+    values = old_values(table, old_source)
+    for at, value in assigned_values.items():
+        values[at] = value
+    return tuple(values)

@@ -1,0 +1,56 @@
+"""Views: a query by name stands for its rows, as if it were written there in parentheses."""
+
+from __future__ import annotations
+
+from qserver.errors import InvalidRecursion, QserverError, UndefinedColumn
+from qserver.sql.binder.parsed import parsed_query
+from qserver.sql.binder.prepared import Finished
+from qserver.sql.binder.scope import Scope, outermost
+from qserver.sql.binder.subqueries import column_at
+from qserver.sql.plan import OutputColumn, Project
+from qserver.values.relations import NamedQuery
+
+
+def bind_view(scope: Scope, view: NamedQuery) -> Finished:
+    """The view's query, with the columns that the view has, whatever else it gives by now."""
+    binding = scope.binding
+    if view.name in binding.views_open:
+        raise InvalidRecursion(f'infinite recursion detected in rules for relation "{view.name}"')
+    binding.views[view.name] = view
+    binding.views_open.append(view.name)
+    query, literals = parsed_query(view.text)
+    try:
+        finished = binding.prepare_query(outermost(binding, literals), query).finish()
+    except QserverError as error:
+        error.position = None  # it would be one in the view's text
+        raise
+    binding.views_open.pop()
+    picked = _picked(view, finished)
+    columns = tuple(
+        [
+            OutputColumn(name, finished.columns[at].type, finished.columns[at].nullable)
+            for (name, _), at in zip(view.columns, picked, strict=True)
+        ]
+    )
+    if picked == list(range(len(finished.columns))):
+        return Finished(finished.plan, finished.source, columns)
+    source = binding.new_source()
+    expressions = tuple([column_at(finished, at) for at in picked])
+    return Finished(Project(finished.plan, source, expressions, columns), source, columns)
+
+
+def _picked(view: NamedQuery, query: Finished) -> list[int]:
+    """Which of the query's columns are the view's: by name, each once, in order."""
+    names = [column.name for column in query.columns]
+    if tuple(names) == view.output:
+        return list(range(len(names)))
+    picked: list[int] = []
+    for name in view.output:
+        at = next(
+            (n for n, each in enumerate(names) if each == name and n not in picked),
+            None,
+        )
+        if at is None:
+            raise UndefinedColumn(f'column "{name}" of view "{view.name}" does not exist')
+        picked.append(at)
+    return picked

@@ -1,0 +1,315 @@
+"""Bound expressions: names resolved, types known, casts made explicit.
+
+The binder makes them, rules rewrite them, the code generator prints them. All are frozen.
+
+A column is named by the *source* that it comes from and its position there. Sources are numbered
+through the whole statement: each table in FROM, each derived table, each grouping or projection has
+its own number. So an expression means the same wherever a rule moves it, and a subquery that
+names a source which it does not produce itself is correlated, nothing else marks it.
+
+`nullable` says whether the value can be NULL. It is never False by optimism: generated code leaves
+out the check for NULL where it says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from qserver.sql.functions.registry import Aggregate, Function
+from qserver.values.types import BOOLEAN, SqlType
+
+if TYPE_CHECKING:
+    from qserver.sql.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value known when the plan is made: TRUE, NULL, or a pinned or folded literal."""
+
+    value: Any
+    type: SqlType
+
+    @property
+    def nullable(self) -> bool:
+        return self.value is None
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A value that comes with each execution: the literal `name` (an int) or a parameter.
+
+    `name`: an int is the index of a literal; a str such as "$1" or ":id" is a parameter.
+    `convert` turns what comes into a value of `type`, once per execution; None: it is one already.
+    It is never given NULL, and may raise a QserverError.
+    """
+
+    name: int | str
+    type: SqlType
+    convert: Callable[[Any], Any] | None = None
+    nullable: bool = False  # parameters may be NULL, literals are not
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value at a position of a source's current row."""
+
+    source: int
+    position: int
+    type: SqlType
+    nullable: bool
+    name: str = ""  # for people: EXPLAIN, error texts
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A function or operator. Arguments have exactly the function's parameter types."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+    type: SqlType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """`function` converts a value that is not NULL; `to_null` says it may give NULL."""
+
+    operand: Expression
+    function: Callable[[Any], Any]
+    type: SqlType
+
+    @property
+    def nullable(self) -> bool:
+        return self.operand.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """At least two operands, none of them an And. Likewise Or."""
+
+    operands: tuple[Expression, ...]
+    type: SqlType = BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(operand.nullable for operand in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    operands: tuple[Expression, ...]
+    type: SqlType = BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return any(operand.nullable for operand in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Expression
+    type: SqlType = BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.operand.nullable
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    operand: Expression
+    negated: bool = False
+    type: SqlType = BOOLEAN
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsTruth:
+    """`operand IS [NOT] TRUE|FALSE`; IS UNKNOWN is IsNull."""
+
+    operand: Expression
+    truth: bool
+    negated: bool = False
+    type: SqlType = BOOLEAN
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsDistinct:
+    """`left IS [NOT] DISTINCT FROM right`; both have one type. `equal` is the type's `=`."""
+
+    left: Expression
+    right: Expression
+    equal: Function
+    negated: bool = False
+    type: SqlType = BOOLEAN
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The first result whose condition is true; a simple CASE is bound to comparisons."""
+
+    whens: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression  # a NULL Constant where there is no ELSE
+    type: SqlType
+
+    @property
+    def nullable(self) -> bool:
+        return self.otherwise.nullable or any(result.nullable for _, result in self.whens)
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce:
+    operands: tuple[Expression, ...]
+    type: SqlType
+
+    @property
+    def nullable(self) -> bool:
+        return all(operand.nullable for operand in self.operands)
+
+
+@dataclass(frozen=True, slots=True)
+class InList:
+    """`operand [NOT] IN (items)`: all of one type, compared by `equal`."""
+
+    operand: Expression
+    items: tuple[Expression, ...]
+    equal: Function
+    negated: bool = False
+    type: SqlType = BOOLEAN
+
+    @property
+    def nullable(self) -> bool:
+        return self.operand.nullable or any(item.nullable for item in self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarQuery:
+    """The one value of a query with one column; NULL for no row, 21000 for more than one."""
+
+    plan: Plan
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    plan: Plan
+    negated: bool = False
+    type: SqlType = BOOLEAN
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InQuery:
+    """`(operands) [NOT] IN (query)`: as many columns as operands, of the same types."""
+
+    operands: tuple[Expression, ...]
+    plan: Plan
+    equals: tuple[Function, ...]
+    negated: bool = False
+    type: SqlType = BOOLEAN
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Quantified:
+    """`operand comparison ANY|ALL (query)`; = ANY is an InQuery, <> ALL a negated one."""
+
+    operand: Expression
+    comparison: Function
+    every: bool
+    plan: Plan
+    type: SqlType = BOOLEAN
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayQuery:
+    """`ARRAY(query)`"""
+
+    plan: Plan
+    type: SqlType
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """`ARRAY[…]`, and the items of ANY (array)"""
+
+    items: tuple[Expression, ...]
+    type: SqlType
+    nullable: bool = False
+
+
+Expression: TypeAlias = (
+    Constant
+    | Slot
+    | Column
+    | Apply
+    | Cast
+    | And
+    | Or
+    | Not
+    | IsNull
+    | IsTruth
+    | IsDistinct
+    | Case
+    | Coalesce
+    | InList
+    | ScalarQuery
+    | Exists
+    | InQuery
+    | Quantified
+    | ArrayQuery
+    | Array
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """One aggregate of a grouping; its value is a Column of the grouping's source."""
+
+    aggregate: Aggregate
+    arguments: tuple[Expression, ...]
+    type: SqlType
+    nullable: bool
+    distinct: bool = False
+    filter: Expression | None = None
+    order_by: tuple[SortKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCall:
+    """A window function or an aggregate over a window; its value is a Column of the Window."""
+
+    name: str
+    """row_number, rank, … for a window function; the aggregate's name otherwise."""
+    aggregate: Aggregate | None
+    arguments: tuple[Expression, ...]
+    partition_by: tuple[Expression, ...]
+    order_by: tuple[SortKey, ...]
+    frame: WindowFrame
+    type: SqlType
+    nullable: bool
+    filter: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFrame:
+    """Bounds as in `syntax.Frame`, with bound expressions for offsets."""
+
+    mode: str = "range"
+    start: tuple[str, Expression | None] = ("unbounded preceding", None)
+    end: tuple[str, Expression | None] = ("current row", None)
+    exclude: str = "no others"

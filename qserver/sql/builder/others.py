@@ -1,0 +1,91 @@
+"""EXPLAIN, SHOW, SET, RESET and the words of transactions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.syntax import Explain, Literal, SetVariable, Show, TransactionControl
+from qserver.sql.terminals import Terminal
+
+_YES = frozenset({"on", "true", "1", "yes", ""})
+_NO = frozenset({"off", "false", "0", "no"})
+
+
+@dataclass(frozen=True, slots=True)
+class OptionValue:
+    """A value that is taken as text, with the literals in it."""
+
+    text: str
+    literals: tuple[int, ...]
+
+
+class Others:
+    """Methods for the rules under "the rest"."""
+
+    def explain(self, children: Children) -> Explain:
+        word, *options, statement = children
+        named = parts([option for option in options if option is not None])
+        return Explain(statement, named, position=word.start)
+
+    def explain_options(self, children: Children) -> Explain:
+        word, *options, statement = children
+        return Explain(statement, tuple(options), position=word.start)
+
+    def explain_option(self, children: Children) -> str:
+        name, value = children
+        text = "" if value is None else value.text.lower()
+        if text in _YES:
+            return str(name.value)
+        return f"{name.value} off" if text in _NO else f"{name.value} {text}"
+
+    def option_value(self, children: Children) -> OptionValue:
+        """A string without its quotes; anything else as it is written."""
+        last: Terminal = children[-1]
+        literal = last.value
+        if not isinstance(literal, Literal):
+            return OptionValue(str(literal), ())
+        if last.type == "STRING":
+            return OptionValue(str(last.source.literals[literal.index]), (literal.index,))
+        text = last.source.text[children[0].start : last.end]
+        return OptionValue(text, (literal.index,))
+
+    def setting_name(self, children: Children) -> str:
+        return ".".join(parts(children[0]))
+
+    def setting_values(self, children: Children) -> OptionValue:
+        text = ", ".join([value.text for value in children])
+        return OptionValue(text, tuple([index for value in children for index in value.literals]))
+
+    def show(self, children: Children) -> Show:
+        word, name = children
+        return Show(name, position=word.start)
+
+    def show_word(self, children: Children) -> Show:
+        word, what = children
+        return Show(_setting(what), position=word.start)
+
+    def set_variable(self, children: Children) -> SetVariable:
+        word, _, name, value = children
+        return SetVariable(name, value.text, value.literals, position=word.start)
+
+    def set_time_zone(self, children: Children) -> SetVariable:
+        word, _, _, value = children
+        return SetVariable("timezone", value.text, value.literals, position=word.start)
+
+    def reset_variable(self, children: Children) -> SetVariable:
+        word, name = children
+        return SetVariable(_setting(name), None, position=word.start)
+
+    def transaction(self, children: Children) -> TransactionControl:
+        word = children[0]
+        kind = "set transaction" if word.value == "set" else word.value
+        return TransactionControl(kind, position=word.start)
+
+
+def _setting(name: Any) -> str:
+    """The name of a setting, or ALL, or TIME for TIME ZONE."""
+    if not isinstance(name, Terminal):
+        return str(name)
+    return "timezone" if name.type == "TIME" else str(name.value)

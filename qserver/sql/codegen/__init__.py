@@ -1,0 +1,5 @@
+"""Code generation: a plan becomes the source of one Python function."""
+
+from qserver.sql.codegen.compile import compile_statement
+
+__all__ = ["compile_statement"]

@@ -1,0 +1,237 @@
+"""Grouping in one pass: a dict from the group's key to its states.
+
+    groups = {}                                without keys the states are local variables:
+    …                                          s0 = 0; s1 = None
+        g = groups.get(k)                      …
+        if g is None:                              s0 += 1
+            g = groups[k] = [0, None]          …
+        g[0] += 1                              r9 = (s0, s1)
+    for k, g in groups.items():
+        r9 = (k, g[0], g[1])
+
+The columns of the source it makes are the keys, then the aggregates, then the bit mask of GROUPING.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from math import nan
+from typing import TYPE_CHECKING
+
+from qserver.sql import plan
+from qserver.sql.bound import AggregateCall
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.sorting import key_elements
+from qserver.values.keys import Descending
+from qserver.values.types import Kind
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Consumer, Operators
+
+_NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
+
+
+def produce_aggregate(
+    operators: Operators, node: plan.Aggregate, rows: Rows, consume: Consumer
+) -> None:
+    _AggregatePrinter(operators, node).print(rows, consume)
+
+
+class _States:
+    """The initial states of all calls, in one list, and where each call's states begin."""
+
+    def __init__(self, calls: tuple[AggregateCall, ...]) -> None:
+        self.initial: list[str] = []
+        self.first: list[int] = []
+        self.extra: list[int | None] = []
+        """Where a DISTINCT call keeps its set, or an ordered one its list."""
+        for call in calls:
+            self.first.append(len(self.initial))
+            self.initial += call.aggregate.initial
+            self.extra.append(None)
+            if call.order_by or call.distinct:
+                self.extra[-1] = len(self.initial)
+                self.initial.append("[]" if call.order_by else "set()")
+
+
+class _AggregatePrinter:
+    def __init__(self, operators: Operators, node: plan.Aggregate) -> None:
+        self.operators = operators
+        self.source = operators.source
+        self.printer = operators.printer
+        self.node = node
+        self.states = _States(node.calls)
+        for call in node.calls:
+            for name, value in call.aggregate.names.items():
+                self.source.name(name, value)
+
+    def print(self, rows: Rows, consume: Consumer) -> None:
+        if self.node.keys or self.node.grouping_sets is not None:
+            self._grouped(rows, consume)
+        else:
+            self._ungrouped(rows, consume)
+
+    def _ungrouped(self, rows: Rows, consume: Consumer) -> None:
+        names = [self.source.fresh("s") for _ in self.states.initial]
+        for name, initial in zip(names, self.states.initial, strict=True):
+            self.source.line(f"{name} = {initial}")
+
+        def inside(inner: Rows) -> None:
+            for number in range(len(self.node.calls)):
+                self._step(number, names, inner)
+
+        self.operators.produce(self.node.input, rows, inside)
+        self._give((), names, 0, rows, consume)
+
+    def _grouped(self, rows: Rows, consume: Consumer) -> None:
+        sets = self.node.grouping_sets
+        if sets is None:
+            sets = (tuple(range(len(self.node.keys))),)
+        dicts = [self.source.fresh("groups") for _ in sets]
+        for groups, positions in zip(dicts, sets, strict=True):
+            empty = "{}" if positions else f"{{(): [{', '.join(self.states.initial)}]}}"
+            self.source.line(f"{groups} = {empty}")
+
+        def inside(inner: Rows) -> None:
+            keys = []
+            for key in self.node.keys:
+                keys.append(self.source.fresh("k"))
+                code = self.printer.value(key, inner)
+                self.source.line(f"{keys[-1]} = {code}")
+                if key.type.kind in _NANS:  # which is not equal to itself, and is one group
+                    with self.source.block(f"if {keys[-1]} != {keys[-1]}:"):
+                        self.source.line(
+                            f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
+                        )
+            for groups, positions in zip(dicts, sets, strict=True):
+                self._update(groups, [keys[at] for at in positions], inner)
+
+        self.operators.produce(self.node.input, rows, inside)
+        if len(dicts) == 1:
+            self._replay(dicts[0], sets[0], rows, consume)
+            return
+        everything = self.source.fresh("rows")
+        self.source.line(f"{everything} = []")
+        for groups, positions in zip(dicts, sets, strict=True):
+            self._replay(
+                groups,
+                positions,
+                rows,
+                lambda inner: self.source.line(
+                    f"{everything}.append({inner.row(self.node.source)})"
+                ),
+            )
+        self.operators.loop(self.node.source, everything, rows, consume)
+
+    def _update(self, groups: str, keys: list[str], rows: Rows) -> None:
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        group = self.source.fresh("g")
+        self.source.line(f"{group} = {groups}.get({key})")
+        with self.source.block(f"if {group} is None:"):
+            self.source.line(f"{group} = {groups}[{key}] = [{', '.join(self.states.initial)}]")
+            self.operators.hold(groups, 1 + len(self.states.initial) // 4)
+        names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
+        for number in range(len(self.node.calls)):
+            self._step(number, names, rows)
+
+    def _replay(
+        self, groups: str, positions: tuple[int, ...], rows: Rows, consume: Consumer
+    ) -> None:
+        key, group = self.source.fresh("k"), self.source.fresh("g")
+        absent = 0
+        for at in range(len(self.node.keys)):
+            absent = 2 * absent + (at not in positions)
+        if len(positions) == 1:
+            parts = {positions[0]: key}
+        else:
+            parts = {at: f"{key}[{place}]" for place, at in enumerate(positions)}
+        keys = tuple(parts.get(at, "None") for at in range(len(self.node.keys)))
+        with self.source.block(f"for {key}, {group} in {groups}.items():"):
+            names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
+            self._give(keys, names, absent, rows, consume)
+
+    def _give(
+        self,
+        keys: tuple[str, ...],
+        names: list[str],
+        absent: int,
+        rows: Rows,
+        consume: Consumer,
+    ) -> None:
+        """Print the row of a group that is complete."""
+        for number, call in enumerate(self.node.calls):
+            if call.order_by:
+                self._finish_ordered(number, call, names)
+        finished = [
+            self.printer.fill(call.aggregate.finish, [], self._own(number, names))
+            for number, call in enumerate(self.node.calls)
+        ]
+        row = self.source.fresh("r")
+        self.source.line(f"{row} = ({', '.join([*keys, *finished, str(absent)])},)")
+        consume(rows.with_row(self.node.source, row))
+
+    def _own(self, number: int, names: list[str]) -> list[str]:
+        first = self.states.first[number]
+        return names[first : first + len(self.node.calls[number].aggregate.initial)]
+
+    # --- one call ---
+
+    def _step(self, number: int, names: list[str], rows: Rows) -> None:
+        """Print what a row does to the states of one call."""
+        call = self.node.calls[number]
+        if call.filter is not None:
+            with self.source.block(f"if {self.printer.truth(call.filter, rows)}:"):
+                self._step_filtered(number, names, rows)
+        else:
+            self._step_filtered(number, names, rows)
+
+    def _step_filtered(self, number: int, names: list[str], rows: Rows) -> None:
+        call = self.node.calls[number]
+        codes, checks = [], []
+        for argument in call.arguments:
+            code = self.printer.value(argument, rows)
+            if argument.nullable or not code.isidentifier():
+                name = self.source.fresh("v")
+                self.source.line(f"{name} = {code}")
+                code = name
+            codes.append(code)
+            if argument.nullable and call.aggregate.strict:
+                checks.append(f"{code} is not None")
+        with self.source.block_if(checks):
+            extra = self.states.extra[number]
+            if call.order_by:
+                assert extra is not None
+                self._collect(call, names[extra], codes, rows)
+            elif extra is not None:
+                key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+                with self.source.block(f"if {key} not in {names[extra]}:"):
+                    self.source.line(f"{names[extra]}.add({key})")
+                    self._run_step(call, self._own(number, names), codes)
+            else:
+                self._run_step(call, self._own(number, names), codes)
+
+    def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
+        for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):
+            self.source.line(statement)
+
+    def _collect(self, call: AggregateCall, name: str, codes: list[str], rows: Rows) -> None:
+        """Keep a row's sort key and arguments; the steps are run in order at the end."""
+        self.source.name("Descending", Descending)
+        elements = []
+        for key in call.order_by:
+            parts = key_elements(self.operators, key, rows)
+            elements += [f"Descending({part})" for part in parts] if key.descending else parts
+        self.source.line(f"{name}.append((({', '.join(elements)},), ({', '.join(codes)},)))")
+
+    def _finish_ordered(self, number: int, call: AggregateCall, names: list[str]) -> None:
+        extra = self.states.extra[number]
+        assert extra is not None
+        name = names[extra]
+        self.source.line(f"{name}.sort(key=lambda pair: pair[0])")
+        codes = [self.source.fresh("v") for _ in call.arguments]
+        target = f"({', '.join(codes)},)" if codes else "_"
+        pairs = f"(pair[1] for pair in {name})"
+        if call.distinct:
+            pairs = f"dict.fromkeys{pairs}"
+        with self.source.block(f"for {target} in {pairs}:"):
+            self._run_step(call, self._own(number, names), codes)

@@ -1,0 +1,264 @@
+"""INSERT, UPDATE and DELETE: first all that is to be changed, then the changes.
+
+A statement sees the table as it was before it began, so the rows to change are kept before the
+first is written, except for an INSERT whose source reads no table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from qserver.sql import plan
+from qserver.sql.bound import Expression
+from qserver.sql.codegen.change_support import (
+    arbiter_of,
+    fail_check,
+    find_row_in_the_way,
+    refuse_second_change,
+    replace_row,
+)
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.runtime import refuse_null
+from qserver.sql.plan import Change
+from qserver.sql.walk import everything, output_sources
+from qserver.values.schema import Table
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Operators
+
+
+Give: TypeAlias = Callable[[str], None]
+"""Prints what becomes of a row of RETURNING, given its code."""
+
+
+def produce_change(operators: Operators, statement: Change) -> None:
+    """A change as a statement of its own: it counts rows, and RETURNING goes out in pages."""
+    source = operators.source
+    source.line("out, affected = [], 0")
+
+    def give(row: str) -> None:
+        source.line(f"out.append({row})")
+        with source.block("if len(out) >= 256:"):
+            source.line("yield out")
+            source.line("out = []")
+
+    _ChangePrinter(operators, statement, give, counted=True).print()
+    if statement.returning is not None:
+        with source.block("if out:"):
+            source.line("yield out")
+    source.line("return affected")
+    source.line("yield")
+
+
+def produce_common_change(operators: Operators, statement: Change, name: str) -> None:
+    """A change inside WITH: what it returns is kept under a name."""
+    source = operators.source
+    source.line(f"{name} = []")
+
+    def give(row: str) -> None:
+        source.line(f"{name}.append({row})")
+
+    _ChangePrinter(operators, statement, give, counted=False).print()
+
+
+class _ChangePrinter:
+    def __init__(self, operators: Operators, statement: Change, give: Give, counted: bool) -> None:
+        self.give = give
+        self.counted = counted
+        self.operators = operators
+        self.source = operators.source
+        self.printer = operators.printer
+        self.statement = statement
+        self.table = self.source.known(statement.table, "table")
+        self.touched = ""
+        """The name of the set of keys that ON CONFLICT DO UPDATE has written."""
+
+    def print(self) -> None:
+        statement = self.statement
+        if isinstance(statement, plan.Insert):
+            self.insert(statement)
+        elif isinstance(statement, plan.Update):
+            self.update(statement)
+        else:
+            self.delete(statement)
+
+    # --- INSERT ---
+
+    def insert(self, statement: plan.Insert) -> None:
+        node = statement.plan
+        if statement.on_conflict is not None and statement.on_conflict.values:
+            self.touched = self.source.fresh("touched")
+            self.source.line(f"{self.touched} = set()")
+        if any(isinstance(each, plan.Scan) for each in everything(node)):
+            kept = self.operators.keep(node, Rows())
+            self.operators.replay(
+                kept, node, Rows(), lambda rows: self._insert_row(statement, rows)
+            )
+        else:
+            self.operators.produce(node, Rows(), lambda rows: self._insert_row(statement, rows))
+
+    def _insert_row(self, statement: plan.Insert, rows: Rows) -> None:
+        line = self.source.line
+        new = self.source.fresh("r")
+        line(f"{new} = {self._new_row(statement.values, rows)}")
+        inner = rows.with_row(statement.new_source, new)
+        self._check(statement.table, statement.values, statement.checks, new, inner)
+        if statement.on_conflict is None:
+            line(f"transaction.insert({self.table}, {new})")
+            self._done(inner)
+            return
+        self._insert_or(statement, statement.on_conflict, new, inner)
+
+    def _insert_or(
+        self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: Rows
+    ) -> None:
+        line = self.source.line
+        self.source.name("find_row_in_the_way", find_row_in_the_way)
+        arbiters = self.source.known(tuple(map(arbiter_of, action.arbiters)), "arbiters")
+        old = self.source.fresh("r")
+        line(f"{old} = find_row_in_the_way(transaction, {self.table}, {new}, {arbiters})")
+        with self.source.block(f"if {old} is None:"):
+            line(f"transaction.insert({self.table}, {new})")
+            if action.values:
+                line(f"{self.touched}.add({self._key(statement.table, new)})")
+            self._done(rows)
+        if not action.values:
+            return
+        self.source.name("refuse_second_change", refuse_second_change)
+        with self.source.block("else:"):
+            with self.source.block(f"if {self._key(statement.table, old)} in {self.touched}:"):
+                line("refuse_second_change()")
+            inner = rows.with_row(action.old_source, old)
+            truth = "True"
+            if action.condition is not None:
+                truth = self.printer.truth(action.condition, inner)
+            with self.source.block(f"if {truth}:"):
+                updated = self.source.fresh("r")
+                line(f"{updated} = {self._new_row(action.values, inner)}")
+                deeper = inner.with_row(action.new_source, updated)
+                deeper = deeper.with_row(statement.new_source, updated)
+                self._check(statement.table, action.values, action.checks, updated, deeper)
+                self._replace(old, updated)
+                line(f"{self.touched}.add({self._key(statement.table, updated)})")
+                self._done(deeper)
+
+    def _new_row(self, values: tuple[Expression, ...], rows: Rows) -> str:
+        return self.printer.values(values, rows)
+
+    # --- UPDATE and DELETE ---
+
+    def update(self, statement: plan.Update) -> None:
+        line = self.source.line
+        sources = output_sources(statement.plan)
+        changes = self.source.fresh("changes")
+        line(f"{changes} = {{}}")
+
+        def inside(rows: Rows) -> None:
+            old, key = rows.row(statement.old_source), self.source.fresh("k")
+            line(f"{key} = {self._key(statement.table, old)}")
+            with self.source.block(f"if {key} not in {changes}:"):
+                new = self.source.fresh("r")
+                line(f"{new} = {self._new_row(statement.values, rows)}")
+                inner = rows.with_row(statement.new_source, new)
+                self._check(statement.table, statement.values, statement.checks, new, inner)
+                others = pattern(sources, rows) if statement.returning is not None else "None"
+                line(f"{changes}[{key}] = ({old}, {new}, {others})")
+                self.operators.hold(changes, 3)
+
+        self.operators.produce(statement.plan, Rows(), inside)
+        self._apply_updates(statement, changes, sources)
+
+    def _apply_updates(
+        self, statement: plan.Update, changes: str, sources: tuple[int, ...]
+    ) -> None:
+        line = self.source.line
+        key_changes = not statement.changed or any(
+            at in statement.changed for at in statement.table.primary_key
+        )
+        if key_changes:
+            # Rows may move to keys that other rows of the statement are about to leave.
+            with self.source.block(f"for old, new, _ in {changes}.values():"):
+                with self.source.block(
+                    f"if {self._key(statement.table, 'old')} != "
+                    f"{self._key(statement.table, 'new')}:"
+                ):
+                    line(f"transaction.delete({self.table}, {self._key(statement.table, 'old')})")
+        old, new, others = (self.source.fresh(prefix) for prefix in ("r", "r", "t"))
+        with self.source.block(f"for {old}, {new}, {others} in {changes}.values():"):
+            if key_changes:
+                same = f"{self._key(statement.table, old)} == {self._key(statement.table, new)}"
+                with self.source.block(f"if {same}:"):
+                    line(f"transaction.put({self.table}, {new})")
+                with self.source.block("else:"):
+                    line(f"transaction.insert({self.table}, {new})")
+            else:
+                line(f"transaction.put({self.table}, {new})")
+            rows = Rows()
+            if statement.returning is not None:
+                target, rows = self.operators.unpack(sources, rows)
+                line(f"{target} = {others}")
+            self._done(rows.with_row(statement.new_source, new))
+
+    def _replace(self, old: str, new: str) -> None:
+        self.source.name("replace_row", replace_row)
+        self.source.line(f"replace_row(transaction, {self.table}, {old}, {new})")
+
+    def delete(self, statement: plan.Delete) -> None:
+        line = self.source.line
+        sources = output_sources(statement.plan)
+        gone = self.source.fresh("gone")
+        line(f"{gone} = {{}}")
+
+        def inside(rows: Rows) -> None:
+            old = rows.row(statement.old_source)
+            item = pattern(sources, rows) if statement.returning is not None else "None"
+            line(f"{gone}.setdefault({self._key(statement.table, old)}, {item})")
+            self.operators.hold(gone, 2)
+
+        self.operators.produce(statement.plan, Rows(), inside)
+        key, item = self.source.fresh("k"), self.source.fresh("t")
+        with self.source.block(f"for {key}, {item} in {gone}.items():"):
+            line(f"transaction.delete({self.table}, {key})")
+            rows = Rows()
+            if statement.returning is not None:
+                target, rows = self.operators.unpack(sources, rows)
+                line(f"{target} = {item}")
+            self._done(rows)
+
+    def _key(self, table: Table, row: str) -> str:
+        return f"{self.source.known(table.key_of, 'key_of')}({row})"
+
+    # --- each row ---
+
+    def _check(
+        self,
+        table: Table,
+        values: tuple[Expression, ...],
+        checks: tuple[plan.CheckedExpression, ...],
+        new: str,
+        rows: Rows,
+    ) -> None:
+        """Print NOT NULL where a value could be NULL, and the CHECKs."""
+        doubtful = [
+            f"{new}[{at}] is None"
+            for at, (column, value) in enumerate(zip(table.columns, values, strict=True))
+            if value.nullable and not column.nullable
+        ]
+        if doubtful:
+            self.source.name("refuse_null", refuse_null)
+            with self.source.block(f"if {' or '.join(doubtful)}:"):
+                self.source.line(f"refuse_null({self.table}, {new})")
+        for check in checks:
+            self.source.name("fail_check", fail_check)
+            with self.source.block(f"if {self.printer.falsity(check.expression, rows)}:"):
+                name = self.source.known(check.name, "name")
+                self.source.line(f"fail_check({self.table}, {name}, {new})")
+
+    def _done(self, rows: Rows) -> None:
+        """Count a row, and give back what RETURNING wants of it."""
+        if self.counted:
+            self.source.line("affected += 1")
+        if self.statement.returning is not None:
+            self.give(self.printer.values(self.statement.returning.expressions, rows))

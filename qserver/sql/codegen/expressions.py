@@ -1,0 +1,458 @@
+"""Expressions as Python source.
+
+Every expression can be printed three ways, and the choice saves most of the work of NULL:
+
+    value      a Python expression of the value, None for NULL
+    truth      one that is true exactly when the SQL condition is true       (WHERE, ON, WHEN …)
+    falsity    one that is true exactly when it is false                     (below NOT)
+
+No check for NULL is printed where the binder says that there can be none. An operand that is used
+twice, once to look whether it is NULL and once as itself, is kept in a variable unless it is a mere
+name or subscript.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from qserver.sql.bound import (
+    And,
+    Apply,
+    Array,
+    ArrayQuery,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Constant,
+    Exists,
+    Expression,
+    InList,
+    InQuery,
+    IsDistinct,
+    IsNull,
+    IsTruth,
+    Not,
+    Or,
+    Quantified,
+    ScalarQuery,
+    Slot,
+)
+from qserver.sql.codegen.source import Source
+from qserver.sql.functions.registry import Function
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.subqueries import Subqueries
+
+_SIMPLE = re.compile(r"\w+(\[\d+\])?")
+_FIELD = re.compile(r"\{(\w+)\}")
+_ROW = re.compile(r"\b[rat]\d+\b")
+_NOT_BRACKETS = re.compile(r"[^()\[\]]+")
+
+BRACKETS_MOST = 50
+"""How deep brackets may nest in printed code; Python allows 200."""
+
+
+class Rows:
+    """Where the current row of each source is: the name of a variable, or names by column."""
+
+    __slots__ = ("_columns", "_rows")
+
+    def __init__(
+        self,
+        rows: Mapping[int, str] | None = None,
+        columns: Mapping[tuple[int, int], str] | None = None,
+    ) -> None:
+        self._rows = dict(rows or {})
+        self._columns = dict(columns or {})
+
+    def with_row(self, source: int, name: str) -> Rows:
+        return Rows({**self._rows, source: name}, self._columns)
+
+    def row(self, source: int) -> str:
+        return self._rows[source]
+
+    def column(self, column: Column) -> str:
+        name = self._columns.get((column.source, column.position))
+        if name is not None:
+            return name
+        return f"{self._rows[column.source]}[{column.position}]"
+
+
+class Printer:
+    """Prints expressions; remembers which slots of the execution they use."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.slots: dict[str, Slot] = {}
+        self._names_of_slots: dict[int | str, list[str]] = {}
+        self.sets: dict[str, list[str]] = {}
+        self.functions: list[str] = []
+        self.row_of_literals: str | None = None
+        """The variable whose items the literals are, while rows of a lifted list are printed."""
+        self.subqueries: Subqueries | None = None
+
+    # --- the three ways ---
+
+    def value(self, expression: Expression, rows: Rows) -> str:
+        printer = _VALUES.get(type(expression))
+        if printer is not None:
+            return self._not_too_deep(printer(self, expression, rows))
+        if not expression.nullable:
+            return f"bool({self.truth(expression, rows)})"
+        true, false = self.truth(expression, rows), self.falsity(expression, rows)
+        return f"(True if {true} else False if {false} else None)"
+
+    def truth(self, expression: Expression, rows: Rows) -> str:
+        printer = _TRUTHS.get(type(expression), Printer.value)
+        return self._not_too_deep(printer(self, expression, rows))
+
+    def falsity(self, expression: Expression, rows: Rows) -> str:
+        printer = _FALSITIES.get(type(expression))
+        if printer is not None:
+            return self._not_too_deep(printer(self, expression, rows))
+        if expression.nullable:
+            return f"({self.value(expression, rows)} is False)"
+        return f"(not {self.truth(expression, rows)})"
+
+    def _not_too_deep(self, code: str) -> str:
+        """The code, or a call of a function that holds it: Python limits how deep brackets nest."""
+        if len(code) < 4 * BRACKETS_MOST or _brackets(code) < BRACKETS_MOST:
+            return code
+        name = self.source.fresh("deep")
+        rows = ", ".join(sorted(set(_ROW.findall(code))))
+        self.functions += [f"    def {name}({rows}):", f"        return {code}"]
+        return f"{name}({rows})"
+
+    def values(self, expressions: tuple[Expression, ...], rows: Rows) -> str:
+        """A tuple."""
+        items = [self.value(each, rows) for each in expressions]
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+    # --- leaves ---
+
+    def constant(self, expression: Constant, rows: Rows) -> str:
+        value = expression.value
+        if value is None or value is True or value is False:
+            return repr(value)
+        if type(value) is int:
+            return repr(value) if value >= 0 else f"({value!r})"
+        return self.source.known(value, "constant")
+
+    def slot(self, expression: Slot, rows: Rows) -> str:
+        if expression.name == "row_id":  # each new row of a table without a key gets its own
+            return "context.next_row_id()"
+        if self.row_of_literals is not None and isinstance(expression.name, int):
+            return self._literal_of_row(expression)
+        names = self._names_of_slots.setdefault(expression.name, [])
+        for name in names:
+            if self.slots[name] == expression:
+                return name
+        name = self.source.fresh("slot")
+        self.slots[name] = expression
+        names.append(name)
+        return name
+
+    def _literal_of_row(self, expression: Slot) -> str:
+        code = f"{self.row_of_literals}[{expression.name}]"
+        if expression.convert is None:
+            return code
+        converted = f"{self.source.known(expression.convert, 'convert')}({code})"
+        return f"(None if {code} is None else {converted})" if expression.nullable else converted
+
+    def column(self, expression: Column, rows: Rows) -> str:
+        return rows.column(expression)
+
+    # --- functions ---
+
+    def apply(self, expression: Apply, rows: Rows) -> str:
+        if _is_surely_null(expression):
+            return "None"
+        checks, result = self._call(expression.function, expression.arguments, rows)
+        if not checks:
+            return result
+        return f"(None if {' or '.join(checks)} else {result})"
+
+    def apply_truth(self, expression: Apply, rows: Rows) -> str:
+        if _is_surely_null(expression):
+            return "False"
+        checks, result = self._call(expression.function, expression.arguments, rows, "is not None")
+        return (
+            " and ".join([*checks, result])
+            if not checks
+            else f"({' and '.join([*checks, result])})"
+        )
+
+    def apply_falsity(self, expression: Apply, rows: Rows) -> str:
+        if _is_surely_null(expression):
+            return "False"
+        checks, result = self._call(expression.function, expression.arguments, rows, "is not None")
+        wrong = f"({result} is False)" if expression.function.gives_null else f"not {result}"
+        return f"({' and '.join([*checks, wrong])})"
+
+    def _call(
+        self,
+        function: Function,
+        arguments: tuple[Expression, ...],
+        rows: Rows,
+        check: str = "is None",
+    ) -> tuple[list[str], str]:
+        """Checks for NULL of the arguments, and the call itself, which may use what they kept."""
+        checks: list[str] = []
+        codes: list[str] = []
+        before: list[str] = []
+        for position, argument in enumerate(arguments):
+            code = self.value(argument, rows)
+            if function.strict and argument.nullable:
+                if _SIMPLE.fullmatch(code):
+                    checks.append(f"{code} {check}")
+                else:
+                    name = self.source.fresh("v")
+                    checks.append(f"({name} := {code}) {check}")
+                    code = name
+            elif not _SIMPLE.fullmatch(code) and _used_often(function, position):
+                name = self.source.fresh("v")
+                before.append(f"({name} := {code})")
+                code = name
+            codes.append(code)
+        result = self.call(function, codes)
+        if before:
+            result = f"({', '.join(before)}, {result})[{len(before)}]"
+        return checks, result
+
+    def call(self, function: Function, codes: list[str]) -> str:
+        """A function applied to printed arguments that are not NULL."""
+        if function.inline is None:
+            name = self.source.known(function.call, "call")
+            given = ["context", *codes] if function.needs_context else codes
+            return f"{name}({', '.join(given)})"
+        for name, value in function.names.items():
+            self.source.name(name, value)
+        return self.fill(function.inline, codes)
+
+    def fill(self, template: str, codes: list[str], states: list[str] | None = None) -> str:
+        """A template with its arguments, states and fresh names."""
+        fresh: dict[str, str] = {}
+
+        def field(match: re.Match[str]) -> str:
+            word = match[1]
+            if word.isdigit():
+                return codes[int(word)]
+            if states is not None and word[0] == "s" and word[1:].isdigit():
+                return states[int(word[1:])]
+            if word not in fresh:
+                fresh[word] = self.source.fresh("v")
+            return fresh[word]
+
+        return _FIELD.sub(field, template)
+
+    def cast(self, expression: Cast, rows: Rows) -> str:
+        name = self.source.known(expression.function, "cast")
+        code = self.value(expression.operand, rows)
+        if not expression.operand.nullable:
+            return f"{name}({code})"
+        if _SIMPLE.fullmatch(code):
+            return f"(None if {code} is None else {name}({code}))"
+        kept = self.source.fresh("v")
+        return f"(None if ({kept} := {code}) is None else {name}({kept}))"
+
+    # --- logic ---
+
+    def and_truth(self, expression: And, rows: Rows) -> str:
+        return f"({' and '.join(self.truth(each, rows) for each in expression.operands)})"
+
+    def and_falsity(self, expression: And, rows: Rows) -> str:
+        return f"({' or '.join(self.falsity(each, rows) for each in expression.operands)})"
+
+    def or_truth(self, expression: Or, rows: Rows) -> str:
+        return f"({' or '.join(self.truth(each, rows) for each in expression.operands)})"
+
+    def or_falsity(self, expression: Or, rows: Rows) -> str:
+        return f"({' and '.join(self.falsity(each, rows) for each in expression.operands)})"
+
+    def not_truth(self, expression: Not, rows: Rows) -> str:
+        return self.falsity(expression.operand, rows)
+
+    def not_falsity(self, expression: Not, rows: Rows) -> str:
+        return self.truth(expression.operand, rows)
+
+    def is_null(self, expression: IsNull, rows: Rows) -> str:
+        if not expression.operand.nullable:
+            return repr(expression.negated)
+        what = "is not None" if expression.negated else "is None"
+        return f"({self.value(expression.operand, rows)} {what})"
+
+    def is_truth(self, expression: IsTruth, rows: Rows) -> str:
+        way = self.truth if expression.truth else self.falsity
+        code = way(expression.operand, rows)
+        return f"(not {code})" if expression.negated else f"bool({code})"
+
+    def is_distinct(self, expression: IsDistinct, rows: Rows) -> str:
+        left, first = self._kept(expression.left, rows)
+        right, second = self._kept(expression.right, rows)
+        same = f"({first} is {second} if {first} is None or {second} is None else {{}})"
+        same = same.format(f"bool({self.call(expression.equal, [first, second])})")
+        before = [code for code in (left, right) if code]
+        code = same if expression.negated else f"(not {same})"
+        return f"({', '.join(before)}, {code})[{len(before)}]" if before else code
+
+    def _kept(self, expression: Expression, rows: Rows) -> tuple[str, str]:
+        """Code that keeps the value in a variable (or none), and the name to use."""
+        code = self.value(expression, rows)
+        if _SIMPLE.fullmatch(code):
+            return "", code
+        name = self.source.fresh("v")
+        return f"({name} := {code})", name
+
+    def case(self, expression: Case, rows: Rows) -> str:
+        whens = [
+            f"{self.value(result, rows)} if {self.truth(condition, rows)} else "
+            for condition, result in expression.whens
+        ]
+        return f"({''.join(whens)}{self.value(expression.otherwise, rows)})"
+
+    def coalesce(self, expression: Coalesce, rows: Rows) -> str:
+        codes = []
+        for operand in expression.operands[:-1]:
+            code = self.value(operand, rows)
+            if _SIMPLE.fullmatch(code):
+                codes.append(f"{code} if {code} is not None else ")
+            else:
+                name = self.source.fresh("v")
+                codes.append(f"{name} if ({name} := {code}) is not None else ")
+        return f"({''.join(codes)}{self.value(expression.operands[-1], rows)})"
+
+    # --- IN (list) ---
+
+    def in_list_truth(self, expression: InList, rows: Rows) -> str:
+        return self._in_list(expression, rows, truth=True)
+
+    def in_list_falsity(self, expression: InList, rows: Rows) -> str:
+        return self._in_list(expression, rows, truth=False)
+
+    def _in_list(self, expression: InList, rows: Rows, truth: bool) -> str:
+        """Whether the condition is true, or is false; it is NULL where it is neither."""
+        if not all(isinstance(item, Constant | Slot) for item in expression.items):
+            return self._in_expressions(expression, rows, truth)
+        found_wanted = truth != expression.negated
+        name = self._set_of(expression.items, rows)
+        code = self.value(expression.operand, rows)
+        if found_wanted:
+            return f"({code} in {name})"  # NULL is never in the set
+        checks = [f"None not in {name}_all"] if _may_hold_null(expression.items) else []
+        if expression.operand.nullable:
+            if not _SIMPLE.fullmatch(code):
+                kept = self.source.fresh("v")
+                code, first = kept, f"({kept} := {code}) is not None"
+            else:
+                first = f"{code} is not None"
+            checks.insert(0, first)
+        return f"({' and '.join([*checks, f'{code} not in {name}'])})"
+
+    def _set_of(self, items: tuple[Expression, ...], rows: Rows) -> str:
+        codes = [self.value(item, rows) for item in items]
+        for name, known in self.sets.items():
+            if known == codes:
+                return name
+        name = self.source.fresh("set")
+        self.sets[name] = codes
+        return name
+
+    def _in_expressions(self, expression: InList, rows: Rows, truth: bool) -> str:
+        equals: tuple[Expression, ...] = tuple(
+            Apply(
+                expression.equal,
+                (expression.operand, item),
+                expression.type,
+                expression.operand.nullable or item.nullable,
+            )
+            for item in expression.items
+        )
+        either: Expression = Or(equals) if len(equals) > 1 else equals[0]
+        whole = Not(either) if expression.negated else either
+        return self.truth(whole, rows) if truth else self.falsity(whole, rows)
+
+    # --- the rest ---
+
+    def array(self, expression: Array, rows: Rows) -> str:
+        return self.values(expression.items, rows)
+
+    def scalar_query(self, expression: ScalarQuery, rows: Rows) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.scalar(expression, rows)
+
+    def array_query(self, expression: ArrayQuery, rows: Rows) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.array(expression, rows)
+
+    def exists(self, expression: Exists, rows: Rows) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.exists(expression, rows)
+
+    def in_query(self, expression: InQuery, rows: Rows) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.in_query(expression, rows)
+
+    def quantified(self, expression: Quantified, rows: Rows) -> str:
+        assert self.subqueries is not None
+        return self.subqueries.quantified(expression, rows)
+
+
+def _brackets(code: str) -> int:
+    """How deep brackets nest."""
+    deepest = depth = 0
+    for bracket in _NOT_BRACKETS.sub("", code):
+        depth += 1 if bracket in "([" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _is_surely_null(expression: Apply) -> bool:
+    return expression.function.strict and any(
+        isinstance(argument, Constant) and argument.value is None
+        for argument in expression.arguments
+    )
+
+
+def _used_often(function: Function, position: int) -> bool:
+    return function.inline is not None and function.inline.count(f"{{{position}}}") > 1
+
+
+def _may_hold_null(items: tuple[Expression, ...]) -> bool:
+    return any(item.nullable for item in items)
+
+
+_VALUES: dict[type, Callable[[Printer, Any, Rows], str]] = {
+    Constant: Printer.constant,
+    Slot: Printer.slot,
+    Column: Printer.column,
+    Apply: Printer.apply,
+    Cast: Printer.cast,
+    IsNull: Printer.is_null,
+    IsTruth: Printer.is_truth,
+    IsDistinct: Printer.is_distinct,
+    Case: Printer.case,
+    Coalesce: Printer.coalesce,
+    Array: Printer.array,
+    ScalarQuery: Printer.scalar_query,
+    ArrayQuery: Printer.array_query,
+    Exists: Printer.exists,
+    InQuery: Printer.in_query,
+    Quantified: Printer.quantified,
+}
+_TRUTHS: dict[type, Callable[[Printer, Any, Rows], str]] = {
+    Apply: Printer.apply_truth,
+    And: Printer.and_truth,
+    Or: Printer.or_truth,
+    Not: Printer.not_truth,
+    InList: Printer.in_list_truth,
+}
+_FALSITIES: dict[type, Callable[[Printer, Any, Rows], str]] = {
+    Apply: Printer.apply_falsity,
+    And: Printer.and_falsity,
+    Or: Printer.or_falsity,
+    Not: Printer.not_falsity,
+    InList: Printer.in_list_falsity,
+}

@@ -1,0 +1,248 @@
+"""Joins: a hash table of the right side, a look-up by key, or a loop over kept rows.
+
+The consumer is printed once, whatever the kind of join. An outer join loops over the matches or, if
+there are none, over one row of NULLs; a full join is kept whole before it is consumed; a semi- or
+anti-join is only a condition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qserver.sql import plan
+from qserver.sql.bound import Expression
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.walk import output_sources
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Consumer, Operators
+
+
+def produce_join(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+    assert node.kind != "right", "a rule has turned right joins around"
+    if node.kind == "full":
+        _full(operators, node, rows, consume)
+        return
+    left = node.left
+    prepared = _prepare_right(operators, node, rows)
+
+    def inside(inner: Rows) -> None:
+        _PRINTERS[node.kind](operators, node, prepared, inner, consume)
+
+    if loops_of(left) >= LOOPS_MOST:
+        name = operators.keep(left, rows)
+        operators.replay(name, left, rows, inside)
+    else:
+        operators.produce(left, rows, inside)
+
+
+def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
+    """Print what is made of the right side before the left one begins; its name, or nothing."""
+    if node.lateral or node.method == "index":
+        return ""
+    if node.method == "loop":
+        return operators.keep(node.right, rows)
+    source = operators.source
+    name = source.fresh("hash")
+    source.line(f"{name} = {{}}")
+    sources = output_sources(node.right)
+    keys = tuple(right for _, right in node.hash_keys)
+
+    def inside(inner: Rows) -> None:
+        key, checks = _key(operators, keys, inner)
+        item = pattern(sources, inner)
+        with source.block_if(checks):
+            found = source.fresh("found")
+            source.line(f"{found} = {name}.get({key})")
+            with source.block(f"if {found} is None:"):
+                source.line(f"{name}[{key}] = [{item}]")
+                operators.hold(name, len(sources))
+            with source.block("else:"):
+                source.line(f"{found}.append({item})")
+
+    operators.produce(node.right, rows, inside)
+    return name
+
+
+def _key(operators: Operators, keys: tuple[Expression, ...], rows: Rows) -> tuple[str, list[str]]:
+    """The key of a hash table, kept in variables, and checks that no part of it is NULL."""
+    names, checks = [], []
+    for key in keys:
+        code = operators.printer.value(key, rows)
+        name = operators.source.fresh("k")
+        operators.source.line(f"{name} = {code}")
+        names.append(name)
+        if key.nullable:
+            checks.append(f"{name} is not None")
+    return (names[0] if len(names) == 1 else f"({', '.join(names)})"), checks
+
+
+def _matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -> str:
+    """An expression of the kept right rows that may match the left row, before the condition."""
+    if node.method == "loop":
+        return prepared
+    key, _ = _key(operators, tuple(left for left, _ in node.hash_keys), rows)
+    return f"{prepared}.get({key}, ())"
+
+
+def _inner(
+    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+) -> None:
+    def inside(inner: Rows) -> None:
+        if node.condition is None:
+            consume(inner)
+            return
+        with operators.source.block(f"if {operators.printer.truth(node.condition, inner)}:"):
+            consume(inner)
+
+    if not prepared:
+        operators.produce(node.right, rows, inside)
+        return
+    operators.loop_over(
+        _matches(operators, node, prepared, rows), output_sources(node.right), rows, inside
+    )
+
+
+def _left(
+    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+) -> None:
+    source = operators.source
+    sources = output_sources(node.right)
+    nulls = _nulls(operators, node.right)
+    if not prepared:
+        found = source.fresh("found")
+        source.line(f"{found} = []")
+
+        def inside(inner: Rows) -> None:
+            item = pattern(sources, inner)
+            if node.condition is None:
+                source.line(f"{found}.append({item})")
+                return
+            with source.block(f"if {operators.printer.truth(node.condition, inner)}:"):
+                source.line(f"{found}.append({item})")
+
+        operators.produce(node.right, rows, inside)
+        candidates = found
+    else:
+        candidates = _matches(operators, node, prepared, rows)
+        if node.condition is not None:
+            target, inner = operators.unpack(sources, rows)
+            item = target if len(sources) == 1 else pattern(sources, inner)
+            truth = operators.printer.truth(node.condition, inner)
+            candidates = f"[{item} for {target} in {candidates} if {truth}]"
+    operators.loop_over(f"{candidates} or {nulls}", sources, rows, consume)
+
+
+def _nulls(operators: Operators, node: plan.Plan) -> str:
+    """A list with the one item that stands for no match: rows of NULLs."""
+    widths = [_width(node, made) for made in output_sources(node)]
+    rows = tuple((None,) * width for width in widths)
+    return operators.source.known([rows[0] if len(rows) == 1 else rows], "nulls")
+
+
+def _width(node: plan.Plan, made: int) -> int:
+    """How many columns a source has."""
+    from qserver.sql.walk import everything
+
+    for each in everything(node):
+        if getattr(each, "source", None) != made:
+            continue
+        if isinstance(each, plan.Scan):
+            return len(each.table.columns)
+        if isinstance(each, plan.Aggregate):
+            return len(each.keys) + len(each.calls) + 1
+        if isinstance(each, plan.Window):
+            return len(each.calls)
+        if isinstance(each, plan.FunctionScan):
+            return len(each.columns) + each.ordinality
+        if hasattr(each, "columns"):
+            return len(each.columns)
+    raise AssertionError(f"nobody makes source {made}")
+
+
+def _semi(
+    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+) -> None:
+    _if_any(operators, node, prepared, rows, consume, "if {}:")
+
+
+def _anti(
+    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+) -> None:
+    _if_any(operators, node, prepared, rows, consume, "if not {}:")
+
+
+def _if_any(
+    operators: Operators,
+    node: plan.Join,
+    prepared: str,
+    rows: Rows,
+    consume: Consumer,
+    head: str,
+) -> None:
+    assert prepared, "a semi-join keeps its right side"
+    candidates = _matches(operators, node, prepared, rows)
+    if node.condition is not None:
+        target, inner = operators.unpack(output_sources(node.right), rows)
+        truth = operators.printer.truth(node.condition, inner)
+        candidates = f"any(True for {target} in {candidates} if {truth})"
+    with operators.source.block(head.format(candidates)):
+        consume(rows)
+
+
+def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+    """Keep the matches, then add what matched nothing on either side."""
+    source = operators.source
+    line = source.line
+    right = operators.keep(node.right, rows)
+    found, matched, both = source.fresh("found"), source.fresh("matched"), source.fresh("rows")
+    line(f"{both}, {matched} = [], set()")
+    left_sources, right_sources = output_sources(node.left), output_sources(node.right)
+    by_key = source.fresh("hash")
+    if node.hash_keys:
+        line(f"{by_key} = {{}}")
+        number = source.fresh("n")
+        target, inner = operators.unpack(right_sources, rows)
+        with source.block(f"for {number}, {target} in enumerate({right}):"):
+            key, _ = _key(operators, tuple(each for _, each in node.hash_keys), inner)
+            line(f"{by_key}.setdefault({key}, []).append({number})")
+
+    def inside(inner: Rows) -> None:
+        line(f"{found} = False")
+        if node.hash_keys:
+            key, checks = _key(operators, tuple(each for each, _ in node.hash_keys), inner)
+            numbers = f"{by_key}.get({key}, ())"
+            if checks:
+                numbers = f"({numbers} if {' and '.join(checks)} else ())"
+        else:
+            numbers = f"range(len({right}))"
+        number = source.fresh("n")
+        target, deeper = operators.unpack(right_sources, inner)
+        with source.block(f"for {number} in {numbers}:"):
+            line(f"{target} = {right}[{number}]")
+            truth = "True"
+            if node.condition is not None:
+                truth = operators.printer.truth(node.condition, deeper)
+            with source.block(f"if {truth}:"):
+                line(f"{found} = True")
+                line(f"{matched}.add({number})")
+                line(f"{both}.append({pattern(left_sources + right_sources, deeper)})")
+        with source.block(f"if not {found}:"):
+            nulls = f"{_nulls(operators, node.right)}[0]"
+            theirs = nulls if len(right_sources) == 1 else f"*{nulls}"
+            mine = ", ".join(inner.row(made) for made in left_sources)
+            line(f"{both}.append(({mine}, {theirs}))")
+
+    operators.produce(node.left, rows, inside)
+    number, item = source.fresh("n"), source.fresh("t")
+    with source.block(f"for {number}, {item} in enumerate({right}):"):
+        with source.block(f"if {number} not in {matched}:"):
+            nulls = f"{_nulls(operators, node.left)}[0]"
+            mine = nulls if len(left_sources) == 1 else f"*{nulls}"
+            theirs = item if len(right_sources) == 1 else f"*{item}"
+            line(f"{both}.append(({mine}, {theirs}))")
+    operators.loop_over(both, left_sources + right_sources, rows, consume)
+
+
+_PRINTERS = {"inner": _inner, "cross": _inner, "left": _left, "semi": _semi, "anti": _anti}

@@ -1,0 +1,382 @@
+"""Plans as Python source: every operator is a loop around the one that takes its rows.
+
+An operator is asked to *produce*, and is told what to print for each row: its consumer. A scan
+prints a loop and the consumer inside it; a filter prints an `if` around the consumer; a hash join
+prints the building of a table, then the loop of its left side with the look-up inside, then the
+consumer. So a whole pipeline becomes one nest of loops over plain tuples, with nothing in between.
+
+    for page in scan(…):            Scan
+        for r0 in page:
+            if r0[2] > slot0:       its condition
+                for r1 in h0.get(r0[1], ()):        hash join
+                    out.append((r0[0], r1[3]))      the consumer
+
+Python allows twenty blocks inside each other, so a deep pipeline is cut: its rows are put into a
+list, and a new nest begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from qserver.sql import plan
+from qserver.sql.bound import Expression
+from qserver.sql.codegen.aggregates import produce_aggregate
+from qserver.sql.codegen.changes import produce_common_change
+from qserver.sql.codegen.expressions import Printer, Rows
+from qserver.sql.codegen.joins import produce_join
+from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.runtime import exception, intersection, row_limit, row_offset, with_ties
+from qserver.sql.codegen.scans import produce_scan
+from qserver.sql.codegen.sorting import print_sort
+from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.windows import produce_window
+from qserver.sql.plan import Plan
+from qserver.sql.walk import output_sources
+
+Consumer: TypeAlias = Callable[[Rows], None]
+
+ROWS_BETWEEN_CHECKS = 1024
+
+
+class Operators:
+    """Prints plans into one function. `gives_way`: the function is a generator that may yield."""
+
+    def __init__(self, source: Source, printer: Printer, gives_way: bool) -> None:
+        self.source = source
+        self.printer = printer
+        self.gives_way = gives_way
+
+    def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
+        """Print what makes the plan's rows, and the consumer for each of them."""
+        _PRODUCERS[type(node)](self, node, rows, consume)
+
+    def pause(self) -> None:
+        """Print a place between pages: give way if that is possible, and look at the deadline."""
+        self.source.line("context.check()")
+        if self.gives_way:
+            self.source.line("yield None")
+
+    # --- small ones ---
+
+    def one_row(self, node: plan.OneRow, rows: Rows, consume: Consumer) -> None:
+        consume(rows)
+
+    def scan(self, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
+        produce_scan(self, node, rows, consume)
+
+    def aggregate(self, node: plan.Aggregate, rows: Rows, consume: Consumer) -> None:
+        produce_aggregate(self, node, rows, consume)
+
+    def filter(self, node: plan.Filter, rows: Rows, consume: Consumer) -> None:
+        def inside(inner: Rows) -> None:
+            with self.source.block(f"if {self.printer.truth(node.condition, inner)}:"):
+                consume(inner)
+
+        self.produce(node.input, rows, inside)
+
+    def project(self, node: plan.Project, rows: Rows, consume: Consumer) -> None:
+        def inside(inner: Rows) -> None:
+            name = self.source.fresh("r")
+            self.source.line(f"{name} = {self.printer.values(node.expressions, inner)}")
+            consume(inner.with_row(node.source, name))
+
+        self.produce(node.input, rows, inside)
+
+    def values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
+        if node.repeated:
+            self._repeated_values(node, rows, consume)
+            return
+        items = [self.printer.values(item, rows) for item in node.items]
+        self.loop(node.source, f"({', '.join(items)},)" if items else "()", rows, consume)
+
+    def _repeated_values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
+        """All rows of a lifted list: its slots are positions in a row of literals."""
+        given, row = self.source.fresh("given"), self.source.fresh("r")
+        with self.source.block(f"for {given} in slots[{node.slot}]:"):
+            self.printer.row_of_literals = given
+            self.source.line(f"{row} = {self.printer.values(node.items[0], rows)}")
+            self.printer.row_of_literals = None
+            consume(rows.with_row(node.source, row))
+
+    def function_scan(self, node: plan.FunctionScan, rows: Rows, consume: Consumer) -> None:
+        arguments = [self.printer.value(each, rows) for each in node.arguments]
+        names = []
+        for code in arguments:
+            names.append(self.source.fresh("v"))
+            self.source.line(f"{names[-1]} = {code}")
+        call = f"{self.source.known(node.function.call, 'call')}({', '.join(names)})"
+        if node.function.strict and names:
+            call = f"(() if {' or '.join(f'{name} is None' for name in names)} else {call})"
+        if node.ordinality:
+            name = self.source.fresh("n")
+            call = f"((*v, {name}) for {name}, v in enumerate({call}, 1))"
+        self.loop(node.source, call, rows, consume)
+
+    def loop(self, made: int, iterable: str, rows: Rows, consume: Consumer) -> None:
+        """Rows of one source from a Python iterable."""
+        name = self.source.fresh("r")
+        with self.source.block(f"for {name} in {iterable}:"):
+            consume(rows.with_row(made, name))
+
+    # --- keeping rows ---
+
+    def keep(self, node: Plan, rows: Rows, count: bool = True) -> str:
+        """Print the making of a list of the plan's rows; its name. See `pattern` for the items."""
+        name = self.source.fresh("rows")
+        self.source.line(f"{name} = []")
+        sources = output_sources(node)
+
+        def inside(inner: Rows) -> None:
+            self.source.line(f"{name}.append({pattern(sources, inner)})")
+            if count:
+                self.hold(name, len(sources))
+
+        self.produce(node, rows, inside)
+        return name
+
+    def hold(self, name: str, width: int) -> None:
+        """Count what a list holds, now and then, against the memory of the statement."""
+        with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
+            self.source.line(f"context.hold({ROWS_BETWEEN_CHECKS}, {4 * width})")
+            self.pause()
+
+    def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
+        """Loop over rows that were kept."""
+        self.loop_over(name, output_sources(node), rows, consume)
+
+    def loop_over(
+        self, iterable: str, sources: tuple[int, ...], rows: Rows, consume: Consumer
+    ) -> None:
+        target, inner = self.unpack(sources, rows)
+        with self.source.block(f"for {target} in {iterable}:"):
+            consume(inner)
+
+    def unpack(self, sources: tuple[int, ...], rows: Rows) -> tuple[str, Rows]:
+        """A loop target that takes kept rows apart, and where the rows are then."""
+        names = []
+        for made in sources:
+            names.append(self.source.fresh("r"))
+            rows = rows.with_row(made, names[-1])
+        if len(names) == 1:
+            return names[0], rows
+        return f"({', '.join(names)},)" if names else "_", rows
+
+    # --- order and number ---
+
+    def sort(self, node: plan.Sort, rows: Rows, consume: Consumer) -> None:
+        name = self.keep(node.input, rows)
+        print_sort(self, name, node.keys, output_sources(node.input), rows)
+        self.replay(name, node.input, rows, consume)
+
+    def top_n(self, node: plan.TopN, rows: Rows, consume: Consumer) -> None:
+        """Keep a few times as many rows as are wanted, and sort the surplus away when they are."""
+        line = self.source.line
+        limit, offset = self._bounds(node.limit, node.offset, rows)
+        most, name = self.source.fresh("most"), self.source.fresh("rows")
+        line(f"{most} = {limit} + {offset}")
+        line(f"{name} = []")
+        sources = output_sources(node.input)
+
+        def inside(inner: Rows) -> None:
+            line(f"{name}.append({pattern(sources, inner)})")
+            with self.source.block(f"if len({name}) > 4 * {most} + {ROWS_BETWEEN_CHECKS}:"):
+                print_sort(self, name, node.keys, sources, rows)
+                line(f"del {name}[{most}:]")
+
+        self.produce(node.input, rows, inside)
+        print_sort(self, name, node.keys, sources, rows)
+        self.loop_over(f"{name}[{offset}:{most}]", sources, rows, consume)
+
+    def limit(self, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
+        line = self.source.line
+        if node.with_ties:
+            self._limit_with_ties(node, rows, consume)
+            return
+        done = self.source.known(type("Done", (Exception,), {}), "Done")
+        limit, offset = self._bounds(node.limit, node.offset, rows)
+        seen, stop = self.source.fresh("n"), self.source.fresh("most")
+        line(f"{seen} = 0")
+        if node.limit is not None:
+            line(f"{stop} = {limit} + {offset}")
+
+        def inside(inner: Rows) -> None:
+            line(f"{seen} += 1")
+            if node.offset is None:
+                consume(inner)
+            else:
+                with self.source.block(f"if {seen} > {offset}:"):
+                    consume(inner)
+            if node.limit is not None:
+                with self.source.block(f"if {seen} >= {stop}:"):
+                    line(f"raise {done}")
+
+        with self.source.block("try:"):
+            head = f"if {limit} > 0:" if node.limit is not None else "if True:"
+            with self.source.block(head):
+                self.produce(node.input, rows, inside)
+        with self.source.block(f"except {done}:"):
+            line("pass")
+
+    def _limit_with_ties(self, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
+        self.source.name("with_ties", with_ties)
+        limit, offset = self._bounds(node.limit, node.offset, rows)
+        name = self.keep(node.input, rows)
+        sources = output_sources(node.input)
+        target, inner = self.unpack(sources, rows)
+        key = self.printer.values(tuple(each.expression for each in node.with_ties), inner)
+        kept = f"with_ties({name}, lambda {target}: {key}, {limit}, {offset})"
+        if len(sources) > 1:
+            names = target.strip("(),").split(", ")
+            key = f"lambda t: (lambda {', '.join(names)}: {key})(*t)"
+            kept = f"with_ties({name}, {key}, {limit}, {offset})"
+        self.loop_over(kept, sources, rows, consume)
+
+    def _bounds(
+        self, limit: Expression | None, offset: Expression | None, rows: Rows
+    ) -> tuple[str, str]:
+        self.source.name("row_limit", row_limit)
+        self.source.name("row_offset", row_offset)
+        names = []
+        for what, expression in (("row_limit", limit), ("row_offset", offset)):
+            if expression is None:
+                names.append("0")
+                continue
+            names.append(self.source.fresh("n"))
+            self.source.line(f"{names[-1]} = {what}({self.printer.value(expression, rows)})")
+        return names[0], names[1]
+
+    # --- sets ---
+
+    def distinct(self, node: plan.Distinct, rows: Rows, consume: Consumer) -> None:
+        seen = self.source.fresh("seen")
+        self.source.line(f"{seen} = set()")
+
+        def inside(inner: Rows) -> None:
+            key = self.printer.values(node.on, inner) if node.on else inner.row(node.source)
+            name = self.source.fresh("k")
+            self.source.line(f"{name} = {key}")
+            with self.source.block(f"if {name} not in {seen}:"):
+                self.source.line(f"{seen}.add({name})")
+                self.hold(seen, 1)
+                consume(inner)
+
+        self.produce(node.input, rows, inside)
+
+    def set_operation(self, node: plan.SetOperation, rows: Rows, consume: Consumer) -> None:
+        """Both sides in a generator of its own, so that the consumer is printed once."""
+        made = self.source.fresh("both")
+        with self.source.block(f"def {made}():"):
+            if node.kind == "union":
+                self._union(node, rows)
+            else:
+                self._intersect_or_except(node, rows)
+            self.source.line("return")
+            self.source.line("yield")
+        name = self.source.fresh("r")
+        with self.source.block(f"for {name} in {made}():"):
+            if self.gives_way:
+                with self.source.block(f"if {name} is None:"):
+                    self.source.line("yield None")
+                    self.source.line("continue")
+            consume(rows.with_row(node.source, name))
+
+    def _union(self, node: plan.SetOperation, rows: Rows) -> None:
+        if not node.every:
+            self.source.line("seen = set()")
+
+        def give(row: str) -> None:
+            if node.every:
+                self.source.line(f"yield {row}")
+                return
+            with self.source.block(f"if {row} not in seen:"):
+                self.source.line(f"seen.add({row})")
+                self.hold("seen", 1)
+                self.source.line(f"yield {row}")
+
+        self.produce(node.left, rows, lambda inner: give(inner.row(node.left_source)))
+        self.produce(node.right, rows, lambda inner: give(inner.row(node.right_source)))
+
+    def _intersect_or_except(self, node: plan.SetOperation, rows: Rows) -> None:
+        self.source.name("intersection", intersection)
+        self.source.name("exception", exception)
+        left = self.keep(node.left, rows)
+        right = self.keep(node.right, rows)
+        how = "intersection" if node.kind == "intersect" else "exception"
+        self.source.line(f"yield from {how}({left}, {right}, {node.every})")
+
+    # --- common tables ---
+
+    def common_table_scan(self, node: plan.CommonTableScan, rows: Rows, consume: Consumer) -> None:
+        self.loop(node.source, f"table{node.number}", rows, consume)
+
+    def with_tables(self, node: plan.WithTables, rows: Rows, consume: Consumer) -> None:
+        for table in node.tables:
+            name = f"table{table.number}"
+            if isinstance(table.plan, plan.Insert | plan.Update | plan.Delete):
+                produce_common_change(self, table.plan, name)
+            elif table.recursive is None:
+                self.source.line(f"{name} = []")
+                self._append_rows(table.plan, table.source, name, rows)
+            else:
+                self._recursive_table(table, rows)
+        self.produce(node.input, rows, consume)
+
+    def _append_rows(self, node: Plan, made: int, name: str, rows: Rows) -> None:
+        def inside(inner: Rows) -> None:
+            self.source.line(f"{name}.append({inner.row(made)})")
+            self.hold(name, 1)
+
+        self.produce(node, rows, inside)
+
+    def _recursive_table(self, table: plan.CommonTable, rows: Rows) -> None:
+        """Run the recursive part on what the last turn added, until it adds nothing."""
+        line, number = self.source.line, table.number
+        everything, fresh = self.source.fresh("rows"), self.source.fresh("rows")
+        line(f"table{number} = []")
+        assert table.recursive is not None
+        assert not isinstance(table.plan, plan.Insert | plan.Update | plan.Delete)
+        self._append_rows(table.plan, table.source, f"table{number}", rows)
+        seen = self.source.fresh("seen")
+        if not table.every:
+            line(f"table{number} = list(dict.fromkeys(table{number}))")
+            line(f"{seen} = set(table{number})")
+        line(f"{everything} = table{number}[:]")
+        with self.source.block(f"while table{number}:"):
+            self.pause()
+            line(f"{fresh} = []")
+            self._append_rows(table.recursive, table.recursive_source, fresh, rows)
+            if not table.every:
+                line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
+                line(f"{seen}.update({fresh})")
+            line(f"{everything} += {fresh}")
+            line(f"context.hold(len({fresh}), 4)")
+            line(f"table{number} = {fresh}")
+        line(f"table{number} = {everything}")
+
+    def join(self, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+        produce_join(self, node, rows, consume)
+
+    def window(self, node: plan.Window, rows: Rows, consume: Consumer) -> None:
+        produce_window(self, node, rows, consume)
+
+
+_PRODUCERS: dict[type, Callable[[Operators, Any, Rows, Consumer], None]] = {
+    plan.OneRow: Operators.one_row,
+    plan.Scan: Operators.scan,
+    plan.Values: Operators.values,
+    plan.FunctionScan: Operators.function_scan,
+    plan.Join: Operators.join,
+    plan.Filter: Operators.filter,
+    plan.Project: Operators.project,
+    plan.Aggregate: Operators.aggregate,
+    plan.Window: Operators.window,
+    plan.Sort: Operators.sort,
+    plan.TopN: Operators.top_n,
+    plan.Limit: Operators.limit,
+    plan.Distinct: Operators.distinct,
+    plan.SetOperation: Operators.set_operation,
+    plan.CommonTableScan: Operators.common_table_scan,
+    plan.WithTables: Operators.with_tables,
+}

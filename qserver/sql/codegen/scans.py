@@ -1,0 +1,256 @@
+"""Scans: how the rows of a table are found, and what of it counts as read.
+
+    all of the key is known            one look-up                 reads one key
+    several values of the key (IN)     a look-up each              reads those keys
+    a prefix of the key, or bounds     a range of the tree         reads that range
+    the same by an index               a range of the index, then a look-up for each entry
+    nothing is known                   all pages, in any order     reads everything that satisfies
+                                                                   the condition
+
+The condition is checked for each row whatever the way, and goes along with a range as its
+predicate: then only rows that satisfy it, before or after another's change, can make a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+from qserver.sql import plan
+from qserver.sql.bound import Expression
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.walk import free_sources, has_subquery, is_volatile
+from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
+from qserver.values.types import CAREFUL_KINDS, Kind
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Consumer, Operators
+
+PAGES_BETWEEN_PAUSES = 32
+
+
+def produce_scan(operators: Operators, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
+    _ScanPrinter(operators, node, rows, consume).print()
+
+
+def is_read_by_pages(node: plan.Plan) -> bool:
+    """Whether a plan is a scan whose pages can be taken whole."""
+    if not isinstance(node, plan.Scan) or node.access.index is not None or node.access.ordered:
+        return False
+    keys = node.access.range
+    return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
+
+
+def produce_pages(
+    operators: Operators, node: plan.Scan, rows: Rows, consume: Callable[[str, Rows], None]
+) -> None:
+    """Print a scan whose consumer takes a comprehension over a page: `for r in page if …`."""
+
+    def take(page: str, printer: _ScanPrinter) -> None:
+        clause = f"for {printer.row} in {page}"
+        if node.condition is not None:
+            clause += f" if {operators.printer.truth(node.condition, printer.inner)}"
+        consume(clause, printer.inner)
+
+    _ScanPrinter(operators, node, rows, lambda _: None, take).print()
+
+
+class _ScanPrinter:
+    def __init__(
+        self,
+        operators: Operators,
+        node: plan.Scan,
+        rows: Rows,
+        consume: Consumer,
+        take_page: Callable[[str, _ScanPrinter], None] | None = None,
+    ) -> None:
+        self.take_page = take_page
+        self.operators = operators
+        self.source = operators.source
+        self.printer = operators.printer
+        self.node = node
+        self.rows = rows
+        self.row = self.source.fresh("r")
+        self.inner = rows.with_row(node.source, self.row)
+        self.consume = consume
+
+    def print(self) -> None:
+        access = self.node.access
+        key_length = (
+            len(self.node.table.primary_key) if access.index is None else len(access.index.columns)
+        )
+        equal = len(access.range.equal) + bool(access.range.choices)
+        if access.index is None and equal == key_length:
+            self._look_up()
+        elif access.index is None:
+            self._table_range()
+        else:
+            self._index_range(exact=equal == key_length)
+
+    def _for(self, head: str | None) -> AbstractContextManager[None]:
+        return nullcontext() if head is None else self.source.block(head)
+
+    def _matches(self) -> None:
+        """Print the condition and what is done with a row that satisfies it."""
+        if self.node.condition is None:
+            self.consume(self.inner)
+            return
+        with self.source.block(f"if {self.printer.truth(self.node.condition, self.inner)}:"):
+            self.consume(self.inner)
+
+    # --- by key ---
+
+    def _look_up(self) -> None:
+        table = self.node.table
+        for_each, elements, checks = self._equal_elements(table.primary_key, ())
+        key = f"({', '.join(elements)},)"
+        with self._for(for_each), self.source.block_if(checks):
+            self.source.line(f"{self.row} = get_entry({table.id}, {key})")
+            with self.source.block(f"if {self.row} is not None:"):
+                self._matches()
+
+    def _equal_elements(
+        self, positions: tuple[int, ...], descending: tuple[bool, ...]
+    ) -> tuple[str | None, list[str], list[str]]:
+        """A loop for IN or none, the leading key elements, and checks that none is NULL."""
+        found = self.node.access.range
+        elements: list[str] = []
+        checks: list[str] = []
+        for at, expression in enumerate(found.equal):
+            down = bool(descending) and descending[at]
+            elements.append(self._element(expression, positions[at], down, checks))
+        for_each = None
+        if found.choices:
+            name = self.source.fresh("k")
+            codes = [self.printer.value(each, self.rows) for each in found.choices]
+            distinct = f"dict.fromkeys(({', '.join(codes)},))"
+            for_each = f"for {name} in {distinct}:"
+            if any(each.nullable for each in found.choices):
+                checks.append(f"{name} is not None")
+            at = len(found.equal)
+            down = bool(descending) and descending[at]
+            elements.append(self._wrap(name, found.choices[0].type.kind, down))
+        return for_each, elements, checks
+
+    def _element(self, expression: Expression, position: int, down: bool, checks: list[str]) -> str:
+        name = self.source.fresh("k")
+        self.source.line(f"{name} = {self.printer.value(expression, self.rows)}")
+        if expression.nullable:
+            checks.append(f"{name} is not None")
+        return self._wrap(name, expression.type.kind, down)
+
+    def _wrap(self, code: str, kind: Kind, down: bool) -> str:
+        if kind in CAREFUL_KINDS:
+            self.source.name("canonical", canonical)
+            code = f"canonical({code})"
+        if down:
+            self.source.name("Descending", Descending)
+            code = f"Descending({code})"
+        return code
+
+    # --- by range ---
+
+    def _bounds(
+        self, positions: tuple[int, ...], descending: tuple[bool, ...]
+    ) -> tuple[str | None, str, str, list[str]]:
+        """A loop for IN or none, low and high, and checks that no bound is NULL."""
+        self.source.name("TOP", TOP)
+        self.source.name("NULL_KEY", NULL_KEY)
+        for_each, elements, checks = self._equal_elements(positions, descending)
+        found = self.node.access.range
+        if found.low is None and found.high is None:
+            if not elements:
+                return for_each, "None", "None", checks
+            prefix = ", ".join(elements)
+            return for_each, f"({prefix},)", f"({prefix}, TOP)", checks
+        position = positions[len(elements)] if len(elements) < len(positions) else 0
+        low = list(elements)
+        high = [*elements, "NULL_KEY"] if self.node.table.columns[position].nullable else []
+        if not high and elements:
+            high = [*elements, "TOP"]
+        if found.low is not None:
+            expression, included = found.low
+            element = self._element(expression, position, False, checks)
+            low = [*elements, element] if included else [*elements, element, "TOP"]
+        if found.high is not None:
+            expression, included = found.high
+            element = self._element(expression, position, False, checks)
+            high = [*elements, element, "TOP"] if included else [*elements, element]
+        low_code = f"({', '.join(low)},)" if low else "None"
+        high_code = f"({', '.join(high)},)" if high else "None"
+        return for_each, low_code, high_code, checks
+
+    def _table_range(self) -> None:
+        access, table = self.node.access, self.node.table
+        for_each, low, high, checks = self._bounds(table.primary_key, ())
+        with self._for(for_each), self.source.block_if(checks):
+            predicate = self._predicate()
+            if access.ordered:
+                pages = f"scan({table.id}, {low}, {high}, {predicate}, {self._order()})"
+                self._pages(f"_, page in {pages}", "page")
+            else:
+                pages = f"scan_in_any_order({table.id}, {low}, {high}, {predicate})"
+                self._pages(f"page in {pages}", "page")
+
+    def _order(self) -> str:
+        """The last arguments of `scan`: the direction, and how many entries will do."""
+        access = self.node.access
+        if access.wanted is None:
+            return str(access.backward)
+        return f"{access.backward}, {self.printer.value(access.wanted, self.rows)}"
+
+    def _pages(self, what: str, page: str) -> None:
+        count = self.source.fresh("n")
+        self.source.line(f"{count} = 0")
+        name = self.source.fresh("page")
+        with self.source.block(f"for {what.replace('page in', f'{name} in', 1)}:"):
+            self.source.line(f"{count} += 1")
+            with self.source.block(f"if not {count} % {PAGES_BETWEEN_PAUSES}:"):
+                self.operators.pause()
+            if self.take_page is not None:
+                self.take_page(name, self)
+                return
+            with self.source.block(f"for {self.row} in {name}:"):
+                self._matches()
+
+    def _index_range(self, exact: bool) -> None:
+        access = self.node.access
+        index = access.index
+        assert index is not None
+        for_each, low, high, checks = self._bounds(index.columns, index.descending)
+        entry = self.source.fresh("k")
+        with self._for(for_each), self.source.block_if(checks):
+            if exact and index.unique:
+                self.source.line(f"{entry} = get_entry({index.id}, {low}, {index.hashed})")
+                with self.source.block(f"if {entry} is not None:"):
+                    self._entry(entry)
+                return
+            name = self.source.fresh("page")
+            if access.ordered:
+                pages = f"scan({index.id}, {low}, {high}, None, {self._order()})"
+                head = f"for _, {name} in {pages}:"
+            else:
+                head = f"for {name} in scan_in_any_order({index.id}, {low}, {high}):"
+            with self.source.block(head):
+                self.operators.pause()
+                with self.source.block(f"for {entry} in {name}:"):
+                    self._entry(entry)
+
+    def _entry(self, entry: str) -> None:
+        """From an index entry to the row that it points at."""
+        self.source.line(f"{self.row} = get_entry({self.node.table.id}, {entry})")
+        self._matches()
+
+    def _predicate(self) -> str:
+        """The condition as a function of a row, where it depends on nothing else that changes."""
+        condition = self.node.condition
+        if condition is None or has_subquery(condition) or is_volatile(condition):
+            return "None"
+        if free_sources(condition) - {self.node.source}:
+            return "None"
+        row = self.source.fresh("r")
+        code = self.printer.truth(condition, Rows({self.node.source: row}))
+        name = self.source.fresh("matches")
+        self.source.line(f"{name} = lambda {row}: {code}")
+        return name

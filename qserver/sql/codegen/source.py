@@ -1,0 +1,81 @@
+"""Python source under construction: lines with their indentation, fresh names, known objects.
+
+Only names that are made here, numbers, and templates of our own go into source. Objects (functions,
+values, tables) are put into the namespace under a name of ours; a user's text never is source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+
+class Source:
+    def __init__(self) -> None:
+        self.namespace: dict[str, Any] = {}
+        self._lines: list[str] = []
+        self._depth = 0
+        self._counts: dict[str, int] = {}
+        self._known: dict[int, str] = {}
+
+    def line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """A line that ends in a colon, and what is below it."""
+        self.line(head)
+        self._depth += 1
+        before = len(self._lines)
+        try:
+            yield
+        finally:
+            if len(self._lines) == before:
+                self.line("pass")
+            self._depth -= 1
+
+    def block_if(self, conditions: list[str]) -> AbstractContextManager[None]:
+        """What is below an `if` of all the conditions; just what follows if there are none."""
+        return self.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()
+
+    def fresh(self, prefix: str) -> str:
+        """A name that nobody has."""
+        count = self._counts[prefix] = self._counts.get(prefix, -1) + 1
+        return f"{prefix}{count}"
+
+    def known(self, value: Any, prefix: str) -> str:
+        """The name under which generated code finds an object."""
+        name = self._known.get(id(value))
+        if name is None:
+            name = self._known[id(value)] = self.fresh(f"{prefix}_")
+            self.namespace[name] = value
+        return name
+
+    def name(self, name: str, value: Any) -> None:
+        """Make an object known under a fixed name, as templates ask."""
+        there = self.namespace.setdefault(name, value)
+        assert there is value, f"two objects want to be called {name}"
+
+    @contextmanager
+    def set_aside(self) -> Iterator[list[str]]:
+        """Collect the lines that are made inside, at the outermost indentation of a function body,
+
+        for the caller to place elsewhere.
+        """
+        lines, depth = self._lines, self._depth
+        self._lines, self._depth = [], 1
+        try:
+            yield self._lines
+        finally:
+            self._lines, self._depth = lines, depth
+
+    def insert(self, at: int, lines: list[str]) -> None:
+        self._lines[at:at] = lines
+
+    def place(self) -> int:
+        """Where the next line goes; see `insert`."""
+        return len(self._lines)
+
+    def text(self) -> str:
+        return "\n".join(self._lines) + "\n"

@@ -1,0 +1,120 @@
+"""Subqueries inside expressions: functions of the outer columns that they name.
+
+Each becomes a function of its own beside the main one. Its arguments are the values of the outer
+columns that it depends on, and it remembers its answers, so it runs once for each distinct
+combination of them, and once in all if it depends on none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, single
+from qserver.sql.plan import Plan
+from qserver.sql.walk import free_columns, output_sources
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.expressions import Printer
+    from qserver.sql.codegen.operators import Operators
+
+
+class Subqueries:
+    """Prints subqueries as functions; `functions` are lines to be placed before the main loops."""
+
+    def __init__(self, printer: Printer, make_operators: Callable[[], Operators]) -> None:
+        self.printer = printer
+        self.source = printer.source
+        self.make_operators = make_operators
+        self.functions: list[str] = []
+
+    def scalar(self, expression: ScalarQuery, rows: Rows) -> str:
+        self.source.name("single", single)
+        return self._call(expression.plan, rows, "rows", "single({rows})")
+
+    def array(self, expression: ArrayQuery, rows: Rows) -> str:
+        return self._call(expression.plan, rows, "rows", "tuple([row[0] for row in {rows}])")
+
+    def exists(self, expression: Exists, rows: Rows) -> str:
+        code = self._call(expression.plan, rows, "first", "False")
+        return f"(not {code})" if expression.negated else code
+
+    def in_query(self, expression: InQuery, rows: Rows) -> str:
+        if len(expression.operands) == 1:
+            self.source.name("is_in", is_in)
+            found = self._call(expression.plan, rows, "set", "")
+            code = f"is_in({self.printer.value(expression.operands[0], rows)}, {found})"
+        else:
+            self.source.name("row_is_in", row_is_in)
+            found = self._call(expression.plan, rows, "rows", "{rows}")
+            code = f"row_is_in({self.printer.values(expression.operands, rows)}, {found})"
+        return self._negated(code) if expression.negated else code
+
+    def quantified(self, expression: Quantified, rows: Rows) -> str:
+        how = all_of if expression.every else any_of
+        self.source.name(how.__name__, how)
+        found = self._call(expression.plan, rows, "rows", "{rows}")
+        compare = self.source.known(expression.comparison.call, "call")
+        operand = self.printer.value(expression.operand, rows)
+        return f"{how.__name__}({compare}, {operand}, {found})"
+
+    def _negated(self, code: str) -> str:
+        name = self.source.fresh("v")
+        return f"(None if ({name} := {code}) is None else not {name})"
+
+    def _call(self, node: Plan, rows: Rows, way: str, result: str) -> str:
+        """Print the function of a subquery; the code that calls it with the outer columns."""
+        outer = free_columns(node)
+        name = self.source.fresh("query")
+        arguments = [self.source.fresh("a") for _ in outer]
+        inside = Rows(
+            columns={
+                (column.source, column.position): argument
+                for column, argument in zip(outer, arguments, strict=True)
+            }
+        )
+        with self.source.set_aside() as lines:
+            self._function(name, arguments, node, inside, way, result)
+        self.functions += lines
+        values = [rows.column(column) for column in outer]
+        return f"{name}({', '.join(values)})"
+
+    def _function(
+        self, name: str, arguments: list[str], node: Plan, inside: Rows, way: str, result: str
+    ) -> None:
+        line = self.source.line
+        memory = self.source.fresh("memory")
+        line(f"{memory} = {{}}")
+        key = f"({', '.join(arguments)}{',' if len(arguments) == 1 else ''})"
+        with self.source.block(f"def {name}({', '.join(arguments)}):"):
+            with self.source.block(f"if {key} in {memory}:"):
+                line(f"return {memory}[{key}]")
+            self._body(node, inside, way, result, f"{memory}[{key}] = ")
+
+    def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
+        line = self.source.line
+        operators = self.make_operators()
+        if way == "first":
+
+            def found(_: Rows) -> None:
+                line(f"{remember}True")
+                line("return True")
+
+            operators.produce(node, inside, found)
+            line(f"{remember}False")
+            line("return False")
+            return
+        kept = operators.keep(node, inside)
+        if way == "set":
+            column = f"{{row[0] for row in {kept}}}"
+            line(f"values = {column}")
+            line("has_null = None in values")
+            line("values.discard(None)")
+            line(f"answer = (values, has_null, bool({kept}))")
+        else:
+            line(f"answer = {result.format(rows=kept)}")
+        line(f"{remember}answer")
+        line("return answer")
+        assert len(output_sources(node)) == 1

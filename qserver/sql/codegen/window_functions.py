@@ -1,0 +1,325 @@
+"""Window functions at run time: one column of values for all kept rows.
+
+Rows are sorted by partition and order; within a partition each row has its peers (rows with an
+equal order) and its frame (a slice of the partition, less what is excluded).
+Aggregates over the usual frame, from the start of the partition to the current row, are carried
+along; over any other frame they are computed anew for each distinct frame.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from qserver.errors import InvalidFrameOffset, InvalidParameterValue
+from qserver.sql.bound import WindowCall
+from qserver.sql.functions.registry import Aggregate
+from qserver.values.keys import canonical
+
+Item = Any
+OfItem = Callable[[Item], Any]
+
+
+def window_values(
+    call: WindowCall,
+    rows: list[Item],
+    partition: OfItem,
+    order: OfItem,
+    arguments: OfItem,
+    chosen: OfItem | None,
+    start_offset: Any,
+    end_offset: Any,
+    raw: OfItem | None,
+    steps: Any,
+) -> list[Any]:
+    """The value of a window call for each row, in the order of the rows."""
+    result: list[Any] = [None] * len(rows)
+    partitions: dict[Any, list[int]] = {}
+    for number, row in enumerate(rows):
+        partitions.setdefault(partition(row), []).append(number)
+    for numbers in partitions.values():
+        orders = {number: order(rows[number]) for number in numbers}
+        numbers.sort(key=orders.__getitem__)
+        part = _Partition(
+            call,
+            [rows[number] for number in numbers],
+            [orders[number] for number in numbers],
+            arguments,
+            chosen,
+            (start_offset, end_offset),
+            raw,
+            steps,
+        )
+        for number, value in zip(numbers, part.values(), strict=True):
+            result[number] = value
+    return result
+
+
+class _Partition:
+    """The rows of one partition in order, and where each one's peers begin and end."""
+
+    def __init__(
+        self,
+        call: WindowCall,
+        rows: list[Item],
+        orders: list[Any],
+        arguments: OfItem,
+        chosen: OfItem | None,
+        offsets: tuple[Any, Any],
+        raw: OfItem | None,
+        steps: Any,
+    ) -> None:
+        self.call = call
+        self.rows = rows
+        self.arguments = [arguments(row) for row in rows]
+        self.chosen = None if chosen is None else [bool(chosen(row)) for row in rows]
+        self.offsets = offsets
+        self.raw = None if raw is None else [raw(row) for row in rows]
+        self.steps = steps
+        self.keys = [steps.comparable(value) for value in self.raw or ()]
+        self.peer_start: list[int] = []
+        for number, order in enumerate(orders):
+            same = number > 0 and order == orders[number - 1]
+            self.peer_start.append(self.peer_start[-1] if same else number)
+        self.peer_end = [0] * len(rows)
+        for number in range(len(rows) - 1, -1, -1):
+            last = number == len(rows) - 1 or self.peer_start[number + 1] != self.peer_start[number]
+            self.peer_end[number] = number + 1 if last else self.peer_end[number + 1]
+        starts = list(dict.fromkeys(self.peer_start))
+        self.group = {start: position for position, start in enumerate(starts)}
+        self.group_starts = [*starts, len(rows)]
+
+    def values(self) -> Iterable[Any]:
+        if self.call.aggregate is not None:
+            return self._aggregate()
+        return _FUNCTIONS[self.call.name](self)
+
+    # --- ranks ---
+
+    def row_number(self) -> Iterable[Any]:
+        return range(1, len(self.rows) + 1)
+
+    def rank(self) -> Iterable[Any]:
+        return [start + 1 for start in self.peer_start]
+
+    def dense_rank(self) -> Iterable[Any]:
+        return [self.group[start] + 1 for start in self.peer_start]
+
+    def percent_rank(self) -> Iterable[Any]:
+        others = len(self.rows) - 1
+        return [start / others if others else 0.0 for start in self.peer_start]
+
+    def cume_dist(self) -> Iterable[Any]:
+        return [end / len(self.rows) for end in self.peer_end]
+
+    def ntile(self) -> Iterable[Any]:
+        buckets = self.arguments[0][0] if self.arguments else None
+        if buckets is None:
+            return [None] * len(self.rows)
+        if buckets <= 0:
+            raise InvalidParameterValue("argument of ntile must be greater than zero")
+        size, larger = divmod(len(self.rows), buckets)
+        values = []
+        for number in range(len(self.rows)):
+            if number < larger * (size + 1):
+                values.append(number // (size + 1) + 1)
+            else:
+                values.append(larger + (number - larger * (size + 1)) // size + 1)
+        return values
+
+    # --- other rows ---
+
+    def lag(self) -> Iterable[Any]:
+        return [self._shifted(number, -1) for number in range(len(self.rows))]
+
+    def lead(self) -> Iterable[Any]:
+        return [self._shifted(number, 1) for number in range(len(self.rows))]
+
+    def _shifted(self, number: int, direction: int) -> Any:
+        given = self.arguments[number]
+        offset = given[1] if len(given) > 1 else 1
+        if offset is None:
+            return None
+        at = number + direction * offset
+        if 0 <= at < len(self.rows):
+            return self.arguments[at][0]
+        return given[2] if len(given) > 2 else None
+
+    def first_value(self) -> Iterable[Any]:
+        return [self._nth(number, 0) for number in range(len(self.rows))]
+
+    def last_value(self) -> Iterable[Any]:
+        return [self._nth(number, -1) for number in range(len(self.rows))]
+
+    def nth_value(self) -> Iterable[Any]:
+        values = []
+        for number, given in enumerate(self.arguments):
+            if given[1] is not None and given[1] <= 0:
+                raise InvalidParameterValue("argument of nth_value must be greater than zero")
+            values.append(None if given[1] is None else self._nth(number, given[1] - 1))
+        return values
+
+    def _nth(self, number: int, nth: int) -> Any:
+        frame = self._frame(number)
+        if not -len(frame) <= nth < len(frame):
+            return None
+        return self.arguments[frame[nth]][0]
+
+    # --- aggregates ---
+
+    def _aggregate(self) -> Iterable[Any]:
+        assert self.call.aggregate is not None
+        reduce = reducer(self.call.aggregate)
+        frame = self.call.frame
+        usual = frame.start[0] == "unbounded preceding" and frame.exclude == "no others"
+        if usual and frame.end[0] in ("current row", "unbounded following"):
+            return self._carried()
+        known: dict[tuple[int, ...], Any] = {}
+        values = []
+        for number in range(len(self.rows)):
+            members = self._members(number)
+            key = tuple(members)
+            if key not in known:
+                known[key] = reduce([self.arguments[at] for at in members])
+            values.append(known[key])
+        return values
+
+    def _carried(self) -> Iterable[Any]:
+        assert self.call.aggregate is not None
+        running = carrier(self.call.aggregate)
+        ends = [self._end(number) for number in range(len(self.rows))]
+        feed = [
+            self.arguments[at] if self.chosen is None or self.chosen[at] else None
+            for at in range(len(self.rows))
+        ]
+        return running(feed, ends)
+
+    def _members(self, number: int) -> list[int]:
+        frame = self._frame(number)
+        if self.chosen is None:
+            return frame
+        return [at for at in frame if self.chosen[at]]
+
+    # --- frames ---
+
+    def _frame(self, number: int) -> list[int]:
+        start, end = self._start(number), self._end(number)
+        members = list(range(max(start, 0), min(end, len(self.rows))))
+        exclude = self.call.frame.exclude
+        if exclude == "current row":
+            members = [at for at in members if at != number]
+        elif exclude in ("group", "ties"):
+            peers = range(self.peer_start[number], self.peer_end[number])
+            members = [
+                at for at in members if at not in peers or (exclude == "ties" and at == number)
+            ]
+        return members
+
+    def _start(self, number: int) -> int:
+        kind, _ = self.call.frame.start
+        if kind == "unbounded preceding":
+            return 0
+        if kind == "current row":
+            return number if self.call.frame.mode == "rows" else self.peer_start[number]
+        return self._offset(number, kind, self.offsets[0], is_start=True)
+
+    def _end(self, number: int) -> int:
+        kind, _ = self.call.frame.end
+        if kind == "unbounded following":
+            return len(self.rows)
+        if kind == "current row":
+            return number + 1 if self.call.frame.mode == "rows" else self.peer_end[number]
+        return self._offset(number, kind, self.offsets[1], is_start=False)
+
+    def _offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
+        what = "starting" if is_start else "ending"
+        if offset is None:
+            raise InvalidFrameOffset(f"frame {what} offset must not be null")
+        mode = self.call.frame.mode
+        if mode != "range" and offset < 0:
+            raise InvalidFrameOffset(f"frame {what} offset must not be negative")
+        if mode == "rows":
+            at = number - offset if kind == "preceding" else number + offset
+            return int(at if is_start else at + 1)
+        if mode == "groups":
+            group = self.group[self.peer_start[number]]
+            group = group - offset if kind == "preceding" else group + offset
+            group = group if is_start else group + 1
+            return self.group_starts[int(max(0, min(group, len(self.group_starts) - 1)))]
+        return self._range_offset(number, kind, offset, is_start)
+
+    def _range_offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
+        assert self.raw is not None
+        current, steps = self.raw[number], self.steps
+        if current is None:
+            return self.peer_start[number] if is_start else self.peer_end[number]
+        if isinstance(offset, int | float | Decimal) and not offset >= 0:
+            raise InvalidFrameOffset("invalid preceding or following size in window function")
+        descending = self.call.order_by[0].descending
+        back = (kind == "preceding") != descending
+        move = steps.subtract if back else steps.add
+        bound = canonical(move(steps.operand(current), steps.offset(offset)))
+        keys = self.keys
+        if descending:
+            keys = keys[::-1]
+            at = bisect_right(keys, bound) if is_start else bisect_left(keys, bound)
+            return len(keys) - at
+        return bisect_left(keys, bound) if is_start else bisect_right(keys, bound)
+
+
+_FUNCTIONS: dict[str, Callable[[_Partition], Iterable[Any]]] = {
+    "row_number": _Partition.row_number,
+    "rank": _Partition.rank,
+    "dense_rank": _Partition.dense_rank,
+    "percent_rank": _Partition.percent_rank,
+    "cume_dist": _Partition.cume_dist,
+    "ntile": _Partition.ntile,
+    "lag": _Partition.lag,
+    "lead": _Partition.lead,
+    "first_value": _Partition.first_value,
+    "last_value": _Partition.last_value,
+    "nth_value": _Partition.nth_value,
+}
+
+
+@lru_cache(maxsize=512)
+def reducer(aggregate: Aggregate) -> Callable[[list[tuple[Any, ...]]], Any]:
+    """An aggregate as a function of the argument tuples of its rows."""
+    running = carrier(aggregate)
+    return lambda rows: next(iter(running(rows, [len(rows)])))
+
+
+@lru_cache(maxsize=512)
+def carrier(aggregate: Aggregate) -> Callable[[list[Any], list[int]], Iterator[Any]]:
+    """An aggregate carried along: given the rows' arguments (None: left out) and, ascending, up to
+
+    where each result reaches, the results.
+    """
+    count = len(aggregate.parameters)
+    states = {f"s{number}": f"s{number}" for number in range(len(aggregate.initial))}
+    names = {str(number): f"v{number}" for number in range(count)}
+    fresh = {letter: f"fresh_{letter}" for letter in "vwxyz"}
+    arguments = "".join(f"v{number}, " for number in range(count))
+    checks = " and ".join(f"v{number} is not None" for number in range(count))
+    step = aggregate.step.format(*names.values(), **states, **fresh)
+    lines = [
+        "def running(rows, ends):",
+        *(f"    s{n} = {initial}" for n, initial in enumerate(aggregate.initial)),
+        "    at = 0",
+        "    for end in ends:",
+        "        while at < end:",
+        "            given = rows[at]",
+        "            at += 1",
+        "            if given is not None:",
+        f"                {arguments}= given" if count else "                pass",
+        f"                if {checks if aggregate.strict and checks else 'True'}:",
+        *(f"                    {line}" for line in step.split("\n")),
+        f"        yield {aggregate.finish.format(**states, **fresh)}",
+    ]
+    namespace: dict[str, Any] = dict(aggregate.names)
+    exec("\n".join(lines), namespace)
+    result: Callable[[list[Any], list[int]], Iterator[Any]] = namespace["running"]
+    return result

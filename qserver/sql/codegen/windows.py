@@ -1,0 +1,103 @@
+"""Window functions: rows are kept, each call is computed over its partitions, then they go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from qserver.errors import FeatureNotSupported, QserverError
+from qserver.sql import plan
+from qserver.sql.bound import Expression, SortKey, WindowCall, WindowFrame
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.sorting import key_elements
+from qserver.sql.codegen.window_functions import window_values
+from qserver.sql.functions.resolve import resolve_operator
+from qserver.sql.walk import output_sources
+from qserver.values.casts import cast_function
+from qserver.values.keys import NULL_KEY, Descending, canonical
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Consumer, Operators
+
+
+def produce_window(operators: Operators, node: plan.Window, rows: Rows, consume: Consumer) -> None:
+    """Keep the input, compute a column for each call, and loop over both together."""
+    source = operators.source
+    source.name("window_values", window_values)
+    kept = operators.keep(node.input, rows)
+    sources = output_sources(node.input)
+    columns = [_column(operators, call, kept, sources, rows) for call in node.calls]
+    values = source.fresh("r")
+    target, inner = operators.unpack(sources, rows)
+    with source.block(f"for {target}, {values} in zip({kept}, zip({', '.join(columns)})):"):
+        consume(inner.with_row(node.source, values))
+
+
+def _column(
+    operators: Operators, call: WindowCall, kept: str, sources: tuple[int, ...], rows: Rows
+) -> str:
+    """Print the computation of one call for all kept rows; the name of the list of its values."""
+    source, printer = operators.source, operators.printer
+    item = source.fresh("t")
+    inner = rows
+    for position, made in enumerate(sources):
+        inner = inner.with_row(made, item if len(sources) == 1 else f"{item}[{position}]")
+    partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
+    order = f"lambda {item}: {_order(operators, call.order_by, inner)}"
+    arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
+    chosen = "None"
+    if call.filter is not None:
+        chosen = f"lambda {item}: {printer.truth(call.filter, inner)}"
+    offsets = []
+    for _, expression in (call.frame.start, call.frame.end):
+        offsets.append("None" if expression is None else printer.value(expression, rows))
+    raw, steps = "None", "None"
+    if call.frame.mode == "range" and offsets != ["None", "None"]:
+        key = call.order_by[0].expression
+        step = _Steps(key, call.frame)
+        steps = source.known(step, "steps")
+        raw = f"lambda {item}: {printer.value(key, inner)}"
+    name = source.fresh("column")
+    specification = source.known(call, "window")
+    source.line(
+        f"{name} = window_values({specification}, {kept}, {partition}, {order}, {arguments},"
+        f" {chosen}, {offsets[0]}, {offsets[1]}, {raw}, {steps})"
+    )
+    return name
+
+
+class _Steps:
+    """How far a frame reaches from a row: by which addition, and how results are compared."""
+
+    def __init__(self, key: Expression, frame: WindowFrame) -> None:
+        offset = next(each for _, each in (frame.start, frame.end) if each is not None)
+        try:
+            add = resolve_operator("+", key.type, offset.type)
+            subtract = resolve_operator("-", key.type, offset.type)
+        except QserverError:
+            raise FeatureNotSupported(
+                "RANGE with offset PRECEDING/FOLLOWING is not supported for column type"
+                f" {key.type} and offset type {offset.type}"
+            ) from None
+        self.add, self.subtract = add.function.call, subtract.function.call
+        self._as_operand = cast_function(key.type, add.parameters[0])
+        self._as_result = cast_function(key.type, add.returns)
+        self._offset_as_operand = cast_function(offset.type, add.parameters[1])
+
+    def operand(self, value: Any) -> Any:
+        return self._as_operand(value)
+
+    def offset(self, value: Any) -> Any:
+        return self._offset_as_operand(value)
+
+    def comparable(self, value: Any) -> Any:
+        """A value of the key as one that results of the addition are compared with."""
+        return NULL_KEY if value is None else canonical(self._as_result(value))
+
+
+def _order(operators: Operators, keys: tuple[SortKey, ...], rows: Rows) -> str:
+    operators.source.name("Descending", Descending)
+    elements: list[str] = []
+    for key in keys:
+        parts = key_elements(operators, key, rows)
+        elements += [f"Descending({part})" for part in parts] if key.descending else parts
+    return f"({', '.join(elements)},)" if elements else "()"

@@ -1,0 +1,147 @@
+"""Words of CREATE, ALTER, DROP and their kin, which mean something at a certain place only.
+
+    ALTER TABLE type ADD COLUMN add int, ALTER type SET DATA TYPE text
+    ALTER TABLE NAME ADD COLUMN NAME NAME, ALTER NAME SET DATA TYPE NAME
+
+All of them are unreserved, and good names for columns. But the place where a definition says what
+it defines, or what an ALTER does next, can be counted out, so no other word is taken for a keyword.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+HEADS: Final = frozenset({"create", "alter", "drop", "truncate", "comment", "set"})
+
+_FILLERS = frozenset(
+    {"or", "replace", "temp", "temporary", "unlogged", "unique", "recursive", "on"}
+)
+_KINDS = frozenset({"view", "index", "sequence", "type", "schema"})
+_ACTIONS = frozenset({"add", "drop", "alter", "rename", "set", "validate", "owner"})
+_ACTIONS |= {"cluster", "replica"}
+_TUNING = frozenset({"storage", "statistics", "compression"})
+_CHANGES = frozenset({"set", "drop", "type", "add"})
+_SEQUENCE_OPTIONS: Final = {
+    **dict.fromkeys(
+        ("start", "increment", "minvalue", "maxvalue", "cache", "restart"), "SEQUENCE_OPTION"
+    ),
+    "cycle": "CYCLE",
+    "owned": "OWNED",
+}
+_LIKE_OPTIONS = frozenset(
+    {
+        *("all", "comments", "compression", "constraints", "defaults", "generated", "identity"),
+        *("indexes", "statistics", "storage"),
+    }
+)
+# After one of these, CASCADE is the name of a thing.
+_BEFORE_A_NAME = _KINDS | {"table", "column", "constraint", "exists", "only", "concurrently"}
+_BEFORE_A_NAME |= {",", ".", "drop", "truncate", "to"}
+
+
+def definition_words(words: Sequence[str]) -> dict[int, str]:
+    """Index to terminal, for the words of a statement whose first is one of HEADS.
+
+    `words` are the tokens in lower case, with "$" at the end.
+    """
+    marks: dict[int, str] = {}
+    at = 1
+    while words[at] in _FILLERS:
+        at += 1
+    kind = words[at]
+    if kind in _KINDS:
+        marks[at] = kind.upper()
+    if words[0] == "alter":
+        _mark_alterations(words, at + 1, marks)
+    if words[0] == "set":
+        _mark_set(words, marks)
+    if kind == "sequence":
+        _mark_options(words, at + 2, len(words), marks)
+    if kind == "type" and "enum" in words[:-2]:
+        last = words.index("enum", at + 2) if "enum" in words[at + 2 :] else at
+        if words[last - 1] == "as":
+            marks[last] = "ENUM"
+    _mark_here_and_there(words, marks)
+    return marks
+
+
+def _mark_set(words: Sequence[str], marks: dict[int, str]) -> None:
+    if words[1] == "transaction" or words[1:3] == ["session", "characteristics"]:
+        marks[0] = "TRANSACTION"
+    elif words[1] in ("session", "local") and words[2] not in ("=", "to"):
+        marks[1] = "SET_SCOPE"
+
+
+def _mark_alterations(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
+    """What an ALTER does: after the name of what it alters, and after each comma on that level."""
+    if words[at : at + 2] == ["if", "exists"]:
+        at += 2
+    if words[at] == "only":
+        at += 1
+    while words[at + 1 : at + 2] == ["."]:
+        at += 2
+    at += 2 if words[at + 1 : at + 2] == ["*"] else 1
+    depth = 0
+    for index in range(at, len(words)):
+        word = words[index]
+        depth += (word == "(") - (word == ")")
+        if (index == at or (depth == 0 and words[index - 1] == ",")) and word in _ACTIONS:
+            marks[index] = word.upper()
+            _mark_action(words, index, marks)
+
+
+def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
+    if words[at : at + 2] == ["set", "schema"]:
+        marks[at + 1] = "SCHEMA"
+    if words[at] in ("add", "rename") and words[at + 1] == "value" and "'" in words[at + 2 :]:
+        marks[at + 1] = "VALUE"
+        for index in range(at + 2, len(words)):
+            if words[index] in ("before", "after") and words[index + 1] == "'":
+                marks[index] = words[index].upper()
+    if words[at : at + 2] == ["replica", "identity"]:
+        marks[at + 1] = "IDENTITY"
+        if words[at + 2 : at + 4] == ["using", "index"]:
+            marks[at + 3] = "INDEX"
+    if words[at] == "alter":
+        change = at + 3 if words[at + 1] == "column" else at + 2
+        if change < len(words) and words[change] in _CHANGES:
+            marks[change] = words[change].upper()
+            if words[change : change + 2] == ["set", "data"]:
+                marks[change + 2] = "TYPE"
+            if words[change] == "drop" and words[change + 1] in ("identity", "expression"):
+                marks[change + 1] = words[change + 1].upper()
+            if words[change] == "set" and words[change + 1] in _TUNING:
+                marks[change + 1] = "TUNING"
+
+
+def _mark_options(words: Sequence[str], start: int, end: int, marks: dict[int, str]) -> None:
+    """The options of a sequence."""
+    for index in range(start, end):
+        terminal = _SEQUENCE_OPTIONS.get(words[index])
+        if terminal and words[index - 1] not in (".", "by"):
+            marks[index] = terminal
+
+
+def _mark_here_and_there(words: Sequence[str], marks: dict[int, str]) -> None:
+    for index, word in enumerate(words):
+        if word in ("cascade", "restrict"):
+            behind = words[index + 1]
+            if words[index - 1] in ("delete", "update") or (
+                words[0] in ("drop", "truncate", "alter")
+                and behind in ("$", ";", ",")
+                and words[index - 1] not in _BEFORE_A_NAME
+            ):
+                marks[index] = "BEHAVIOR"
+        elif word in ("including", "excluding"):
+            if words[index + 1] in _LIKE_OPTIONS and words[index - 1] not in ("(", ",", "table"):
+                marks[index] = "LIKE_OPTION"
+        elif word == "stored" and words[index - 1] == ")":
+            marks[index] = "STORED"
+        elif word == "commit" and words[index - 1] == "on":
+            marks[index] = "COMMIT"
+            if words[index + 1] == "drop":
+                marks[index + 1] = "DROP"
+        elif word == "identity" and words[index + 1] == "(":
+            end = words.index(")", index) if ")" in words[index:] else index
+            _mark_options(words, index + 2, end, marks)

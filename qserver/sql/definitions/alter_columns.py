@@ -1,0 +1,313 @@
+"""ALTER TABLE … ADD, DROP, RENAME and ALTER COLUMN."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qserver.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    FeatureNotSupported,
+    InvalidTableDefinition,
+    NotInPrerequisiteState,
+    SqlSyntaxError,
+    UndefinedColumn,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.alter_constraints import add_constraint
+from qserver.sql.definitions.columns import (
+    check_generated,
+    define_column,
+    names_in,
+    sequence_for,
+    with_default,
+)
+from qserver.sql.definitions.constraints import check_referenced
+from qserver.sql.definitions.create_table import check_definition
+from qserver.sql.definitions.dependencies import drop_definition, owned_sequences
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.removal import drop_column_of
+from qserver.sql.definitions.rewrite import (
+    Moved,
+    name_of,
+    require_no_null,
+    reshaped,
+    rewrite,
+    with_new_trees,
+)
+from qserver.sql.definitions.texts import rename_column_in
+from qserver.sql.definitions.view_texts import follow_column, views_using
+from qserver.values.relations import NamedQuery, Sequence
+from qserver.values.schema import Column, Table
+
+
+def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    node = action.column
+    assert node is not None
+    if node.name in table.positions:
+        if action.if_exists:
+            return 0
+        raise _exists(table, node.name)
+    defined = define_column(work, table.name, node)
+    column = defined.column
+    for constraint in node.constraints:
+        if constraint.kind == "generated":
+            check_generated((*table.columns, column), column.name, names_in(constraint.expression))
+    visible = [each for each in table.columns if not each.hidden]
+    hidden = [each for each in table.columns if each.hidden]
+    kept = [each.name for each in visible if each.generated is None]
+    at = len(visible)
+    columns = (*visible, column, *hidden)
+    new = with_new_trees(work, reshaped(table, columns, lambda was: was + (was >= at)))
+    yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
+    check_definition(work, new)
+    for constraint in defined.constraints:
+        yield from add_constraint(work, work.table_now(table.name), constraint, column.name)
+    return 0
+
+
+def drop_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    if action.name not in table.positions:
+        if action.if_exists:
+            return 0
+        raise _missing(table, action.name)
+    yield from drop_column_of(work, table, action.name, action.cascade)
+    return 0
+
+
+def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    old, new = action.name, action.new_name
+    if old not in table.positions:
+        raise UndefinedColumn(f'column "{old}" does not exist', table=table.name, column=old)
+    at = table.positions[old]
+    if new in table.positions:
+        raise _exists(table, new)
+    users = views_using(work, table.name)
+    renamed = rename_column_in(replace_column(table, at, name=new), old, new)
+    work.transaction.define(table.name, renamed)
+    for other in work.transaction.catalog.definitions():
+        if isinstance(other, Table):
+            _rename_referenced(work, other, table.name, old, new)
+        elif isinstance(other, Sequence) and other.owner == (table.name, old):
+            work.transaction.define(other.name, replace(other, owner=(table.name, new)))
+    follow_column(work, users, renamed, old, new)
+    check_definition(work, work.table_now(table.name))
+    return 0
+    yield
+
+
+def _rename_referenced(work: Work, other: Table, table: str, old: str, new: str) -> None:
+    keys = tuple(
+        replace(key, referenced=tuple(new if each == old else each for each in key.referenced))
+        if key.table == table
+        else key
+        for key in other.foreign_keys
+    )
+    if keys != other.foreign_keys:
+        work.transaction.define(other.name, replace(other, foreign_keys=keys))
+
+
+# --- ALTER COLUMN --------------------------------------------------------------------------------
+
+
+def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at = _position(table, action.name)
+    column = table.columns[at]
+    _require_plain(table, column)
+    columns = list(table.columns)
+    columns[at] = with_default(work, column, action.expression, action.text)
+    changed = replace(table, columns=tuple(columns))
+    work.transaction.define(table.name, changed)
+    check_definition(work, changed)
+    return 0
+    yield
+
+
+def drop_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at = _position(table, action.name)
+    _require_plain(table, table.columns[at])
+    work.transaction.define(table.name, replace_column(table, at, default=None, sequence=None))
+    return 0
+    yield
+
+
+def _require_plain(table: Table, column: Column) -> None:
+    """DEFAULT is for columns whose values come from nowhere else."""
+    if column.identity is not None:
+        raise SqlSyntaxError(
+            f'column "{column.name}" of relation "{table.name}" is an identity column'
+        )
+    if column.generated is not None:
+        raise SqlSyntaxError(
+            f'column "{column.name}" of relation "{table.name}" is a generated column'
+        )
+
+
+def set_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at = _position(table, action.name)
+    yield from require_no_null(work, table, action.name)
+    work.transaction.define(table.name, replace_column(table, at, nullable=False))
+    return 0
+
+
+def drop_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at = _position(table, action.name)
+    if at in table.primary_key:
+        raise InvalidTableDefinition(
+            f'column "{action.name}" is in a primary key', table=table.name, column=action.name
+        )
+    if table.columns[at].identity is not None:
+        raise SqlSyntaxError(
+            f'column "{action.name}" of relation "{table.name}" is an identity column'
+        )
+    work.transaction.define(table.name, replace_column(table, at, nullable=True))
+    return 0
+    yield
+
+
+def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    """Every row is written anew, with the column cast or computed by USING."""
+    assert action.type is not None
+    at = _position(table, action.name)
+    _require_unused(work, table, action.name)
+    sql_type = work.type(action.type)
+    if sql_type == table.columns[at].type and action.expression is None:
+        return 0
+    new = with_new_trees(work, replace_column(table, at, type=sql_type))
+    _check_foreign_keys(work, new)
+    moved: list[Moved] = [
+        (column.name, name_of(column.name))
+        for column in table.columns
+        if not column.hidden and column.generated is None
+    ]
+    if action.expression is not None:
+        moved = [
+            (name, action.expression if name == action.name else expression)
+            for name, expression in moved
+        ]
+    try:
+        yield from rewrite(work, table, new, moved)
+    except DatatypeMismatch:
+        raise _no_automatic_cast(table.columns[at], str(sql_type), action) from None
+    check_definition(work, new)
+    return 0
+
+
+def _check_foreign_keys(work: Work, new: Table) -> None:
+    """Keys that lead here, and from here, must still be comparable."""
+    for other in work.transaction.catalog.definitions():
+        if isinstance(other, Table):
+            table = new if other.name == new.name else other
+            for key in table.foreign_keys:
+                target = new if key.table == new.name else work.table_now(key.table)
+                if new in (table, target):
+                    check_referenced(table, target, key)
+
+
+def _no_automatic_cast(
+    column: Column, sql_type: str, action: syntax.AlterAction
+) -> DatatypeMismatch:
+    if action.expression is not None:
+        return DatatypeMismatch(
+            f'result of USING clause for column "{column.name}" cannot be cast automatically'
+            f" to type {sql_type}",
+            hint="You might need to add an explicit cast.",
+        )
+    return DatatypeMismatch(
+        f'column "{column.name}" cannot be cast automatically to type {sql_type}',
+        hint=f'You might need to specify "USING {column.name}::{sql_type}".',
+    )
+
+
+def _require_unused(work: Work, table: Table, column: str) -> None:
+    for other in work.transaction.catalog.definitions():
+        if isinstance(other, NamedQuery) and table.name in other.uses:
+            raise FeatureNotSupported(
+                "cannot alter type of a column used by a view or rule",
+                detail=f'view {other.name} depends on column "{column}"',
+            )
+
+
+# --- identity and generation ---------------------------------------------------------------------
+
+
+def add_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at, constraint = _position(table, action.name), action.constraint
+    column = table.columns[at]
+    assert constraint is not None
+    what = f'column "{column.name}" of relation "{table.name}"'
+    if column.nullable:
+        raise NotInPrerequisiteState(
+            f"{what} must be declared NOT NULL before identity can be added"
+        )
+    if column.identity is not None:
+        raise NotInPrerequisiteState(f"{what} is already an identity column")
+    if column.default is not None:
+        raise NotInPrerequisiteState(f"{what} already has a default value")
+    sequence = sequence_for(work, table.name, column.name, column.type, constraint.options)
+    identity = constraint.kind.removeprefix("identity ")
+    changed = replace_column(table, at, identity=identity, sequence=sequence.name)
+    work.transaction.define(table.name, changed)
+    return 0
+    yield
+
+
+def drop_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    at = _position(table, action.name)
+    if table.columns[at].identity is None:
+        if action.if_exists:
+            return 0
+        raise NotInPrerequisiteState(
+            f'column "{action.name}" of relation "{table.name}" is not an identity column'
+        )
+    changed = replace_column(table, at, identity=None, sequence=None)
+    work.transaction.define(table.name, changed)
+    for sequence in owned_sequences(work, table.name, action.name):
+        drop_definition(work, sequence.name)
+    return 0
+    yield
+
+
+def drop_expression(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    """The column keeps the values that were generated, and is an ordinary one from now on."""
+    at = _position(table, action.name)
+    if table.columns[at].generated is None:
+        if action.if_exists:
+            return 0
+        raise NotInPrerequisiteState(
+            f'column "{action.name}" of relation "{table.name}" is not a stored generated column'
+        )
+    work.transaction.define(table.name, replace_column(table, at, generated=None))
+    return 0
+    yield
+
+
+# --- shared --------------------------------------------------------------------------------------
+
+
+def replace_column(table: Table, at: int, **changes: object) -> Table:
+    columns = list(table.columns)
+    columns[at] = replace(columns[at], **changes)  # type: ignore[arg-type]
+    return replace(table, columns=tuple(columns))
+
+
+def _position(table: Table, name: str) -> int:
+    if name not in table.positions:
+        raise _missing(table, name)
+    return table.positions[name]
+
+
+def _missing(table: Table, name: str) -> UndefinedColumn:
+    return UndefinedColumn(
+        f'column "{name}" of relation "{table.name}" does not exist',
+        table=table.name,
+        column=name,
+    )
+
+
+def _exists(table: Table, name: str) -> DuplicateColumn:
+    return DuplicateColumn(
+        f'column "{name}" of relation "{table.name}" already exists',
+        table=table.name,
+        column=name,
+    )

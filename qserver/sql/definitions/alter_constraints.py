@@ -1,0 +1,212 @@
+"""ALTER TABLE … ADD, DROP and RENAME CONSTRAINT."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qserver.errors import InvalidTableDefinition, UndefinedObject
+from qserver.sql import syntax
+from qserver.sql.definitions.constraints import (
+    key_columns,
+    referenced_index,
+    require_new_constraint,
+    with_check,
+    with_foreign_key,
+    with_unique,
+)
+from qserver.sql.definitions.create_table import check_definition
+from qserver.sql.definitions.dependencies import foreign_key_dependent, require_no_dependents
+from qserver.sql.definitions.names import choose_relation_name, constraint_names, require_free
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.rewrite import (
+    build_index,
+    name_of,
+    require_check,
+    require_no_null,
+    reshaped,
+    rewrite,
+    with_new_trees,
+)
+from qserver.values.constraints import ForeignKey
+from qserver.values.schema import Index, Table
+
+
+def add_constraint(
+    work: Work, table: Table, constraint: syntax.Constraint, column: str | None = None
+) -> Steps:
+    """`column` is the one behind which the constraint stands, if it does."""
+    match constraint.kind:
+        case "primary key":
+            columns = constraint.columns or ((column,) if column is not None else ())
+            yield from _add_primary_key(work, table, constraint, columns)
+        case "unique":
+            columns = constraint.columns or ((column,) if column is not None else ())
+            new, index = with_unique(work, table, constraint, columns)
+            yield from build_index(work, new, index)
+            work.transaction.define(table.name, new)
+        case "check":
+            assert constraint.expression is not None
+            new, check = with_check(table, constraint, column)
+            work.transaction.define(table.name, new)
+            check_definition(work, new)
+            if "not valid" not in constraint.attributes:
+                yield from require_check(work, new, check.name, constraint.expression)
+        case "foreign key":
+            new, key = with_foreign_key(work, table, constraint, column)
+            work.transaction.define(table.name, new)
+            if "not valid" not in constraint.attributes:
+                yield from work.statements.check_foreign_key(new, key)
+        case kind:
+            raise AssertionError(f"{kind} is no constraint of a table")
+    return 0
+
+
+def _add_primary_key(
+    work: Work, table: Table, constraint: syntax.Constraint, columns: tuple[str, ...]
+) -> Steps:
+    """The rows move to a tree in which the key is what they are found by."""
+    if not table.has_row_id:
+        raise InvalidTableDefinition(
+            f'multiple primary keys for table "{table.name}" are not allowed', table=table.name
+        )
+    positions = key_columns(table.columns, columns, "primary key", table.name)
+    if constraint.name is not None:
+        require_new_constraint(table, constraint.name)
+        require_free(work, constraint.name)
+    name = constraint.name or choose_relation_name(work, (table.name,), "pkey")
+    for column in columns:
+        yield from require_no_null(work, table, column)
+    visible = tuple(
+        replace(column, nullable=column.nullable and at not in positions)
+        for at, column in enumerate(table.columns[:-1])
+    )
+    new = with_new_trees(
+        work, replace(table, columns=visible, primary_key=positions, primary_key_name=name)
+    )
+    yield from _build_key(work, table, new)
+    kept = [(column.name, name_of(column.name)) for column in visible if column.generated is None]
+    yield from rewrite(work, table, new, kept)
+    return 0
+
+
+def _build_key(work: Work, table: Table, new: Table) -> Steps:
+    """Say that a key is not unique as CREATE INDEX would, before rows are moved."""
+    index = Index(work.transaction.next_tree(), new.primary_key_name, new.primary_key, unique=True)
+    yield from build_index(work, table.with_index(index), index)
+    work.transaction.drop_trees(index.id)
+    return 0
+
+
+# --- DROP and RENAME CONSTRAINT ------------------------------------------------------------------
+
+
+def drop_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    name = action.name
+    if name not in constraint_names(table):
+        if action.if_exists:
+            return 0
+        raise _missing(table, name)
+    checks = tuple(each for each in table.checks if each.name != name)
+    keys = tuple(each for each in table.foreign_keys if each.name != name)
+    if checks != table.checks or keys != table.foreign_keys:
+        work.transaction.define(table.name, replace(table, checks=checks, foreign_keys=keys))
+        return 0
+    _release(work, table, name, action.cascade)
+    table = work.table_now(table.name)
+    if name == table.primary_key_name:
+        yield from drop_primary_key(work, table)
+    else:
+        work.transaction.drop_trees(table.index(name).id)
+        work.transaction.define(table.name, table.without_index(name))
+    return 0
+
+
+def _release(work: Work, table: Table, name: str, cascade: bool) -> None:
+    """Foreign keys that lean on this very key are in the way of its going."""
+    found = []
+    for other in work.transaction.catalog.definitions():
+        if isinstance(other, Table):
+            for key in other.foreign_keys:
+                if key.table == table.name and _guard(table, key) == name:
+                    dependent = foreign_key_dependent(other, key.name)
+                    found.append(replace(dependent, on=f"index {name}"))
+    require_no_dependents(work, f"constraint {name} on table {table.name}", found, cascade)
+
+
+def _guard(table: Table, key: ForeignKey) -> str | None:
+    """The name of the constraint that makes the referenced columns a key."""
+    found = referenced_index(table, key.referenced)
+    if isinstance(found, Index):
+        return found.name
+    return None if found is None else table.primary_key_name
+
+
+def drop_primary_key(work: Work, table: Table) -> Steps:
+    """The rows get a number instead; the columns stay NOT NULL."""
+    new = reshaped(table, table.columns, lambda at: at, keyless=True)
+    kept = [
+        (column.name, name_of(column.name)) for column in table.columns if column.generated is None
+    ]
+    yield from rewrite(work, table, with_new_trees(work, new), kept)
+    return 0
+
+
+def validate_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    """Hold the rows that are there against a CHECK or a FOREIGN KEY that was added NOT VALID."""
+    _require_constraint(table, action.name)
+    for check in table.checks:
+        if check.name == action.name:
+            condition = work.statements.parse_expression(check.text)
+            yield from require_check(work, table, check.name, *condition)
+    for key in table.foreign_keys:
+        if key.name == action.name:
+            yield from work.statements.check_foreign_key(table, key)
+    return 0
+
+
+def alter_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    """When a constraint is checked cannot be chosen: it is at the end of each statement."""
+    _require_constraint(table, action.name)
+    return 0
+    yield
+
+
+def _require_constraint(table: Table, name: str) -> None:
+    if name not in constraint_names(table):
+        raise _missing(table, name)
+
+
+def rename_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+    old, new = action.name, action.new_name
+    if old not in constraint_names(table):
+        raise _missing(table, old)
+    require_new_constraint(table, new)
+    work.transaction.define(table.name, _renamed(work, table, old, new))
+    return 0
+    yield
+
+
+def _renamed(work: Work, table: Table, old: str, new: str) -> Table:
+    if old == table.primary_key_name:
+        require_free(work, new)
+        return replace(table, primary_key_name=new)
+    if any(index.name == old for index in table.indexes):
+        require_free(work, new)
+    return replace(
+        table,
+        checks=tuple(
+            replace(each, name=new) if each.name == old else each for each in table.checks
+        ),
+        foreign_keys=tuple(
+            replace(each, name=new) if each.name == old else each for each in table.foreign_keys
+        ),
+        indexes=tuple(
+            replace(each, name=new) if each.name == old else each for each in table.indexes
+        ),
+    )
+
+
+def _missing(table: Table, name: str) -> UndefinedObject:
+    return UndefinedObject(
+        f'constraint "{name}" of relation "{table.name}" does not exist', table=table.name
+    )

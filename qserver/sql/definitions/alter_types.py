@@ -1,0 +1,131 @@
+"""ALTER TYPE of an enum: another label, another name for a label, another name.
+
+A column's type holds its enum, labels and all, so every table and view that uses the enum gets a
+new definition. Rows hold labels with their positions: a new label leaves them as they are, a
+renamed one has to be written into every row that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
+from qserver.sql import syntax
+from qserver.sql.definitions.dependencies import is_of
+from qserver.sql.definitions.port import Steps, Work
+from qserver.values.enumeration import Enumeration, Label
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+from qserver.values.types import SqlType
+
+
+def alter_type(work: Work, enumeration: Enumeration, action: syntax.AlterAction) -> Steps:
+    match action.kind:
+        case "add value":
+            _add_value(work, enumeration, action)
+        case "rename value":
+            yield from _rename_value(work, enumeration, action)
+        case "rename":
+            _rename(work, enumeration, action.new_name)
+        case "owner":
+            pass
+        case kind:
+            raise FeatureNotSupported(f"ALTER TYPE … {kind.upper()} is not supported")
+    return 0
+
+
+def _label(work: Work, node: object) -> str:
+    assert isinstance(node, syntax.Literal)
+    return str(work.value(node))
+
+
+def _add_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> None:
+    text = _label(work, action.expression)
+    if text in old.labels:
+        if action.if_exists:
+            return
+        raise DuplicateObject(f'enum label "{text}" already exists')
+    neighbour = None if action.new_label is None else _label(work, action.new_label)
+    before = neighbour if action.neighbour == "before" else None
+    after = neighbour if action.neighbour == "after" else None
+    _replace(work, old, old.with_label(text, before, after))
+
+
+def _rename_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> Steps:
+    text, new_text = _label(work, action.expression), _label(work, action.new_label)
+    if text not in old.labels:
+        raise InvalidParameterValue(f'"{text}" is not an existing enum label')
+    if new_text in old.labels:
+        raise DuplicateObject(f'enum label "{new_text}" already exists')
+    labels = tuple(
+        Label(new_text, label.position) if label == text else label for label in old.labels
+    )
+    tables = [each for each in _tables(work) if any(is_of(c.type, old) for c in each.columns)]
+    _replace(work, old, Enumeration(old.name, labels))
+    by_position = {label.position: label for label in labels}
+    for table in tables:
+        yield from _relabel(work, table, old, by_position)
+    return 0
+
+
+def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[float, Label]) -> Steps:
+    """Write the rows anew with labels as they are called now."""
+    now = work.table_now(old.name)
+    places = [at for at, column in enumerate(old.columns) if is_of(column.type, enumeration)]
+
+    def renamed(value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(map(renamed, value))
+        return labels[value.position] if isinstance(value, Label) else value
+
+    rows = [row for _, page in work.transaction.scan(old.id) for row in page]
+    for count, row in enumerate(rows):
+        values = list(row)
+        for at in places:
+            values[at] = renamed(values[at])
+        work.transaction.delete(old, old.key_of(row))
+        work.transaction.insert(now, tuple(values))
+        if count % 1000 == 999:
+            yield
+    return 0
+
+
+def _rename(work: Work, old: Enumeration, name: str) -> None:
+    if work.find(name) is not None:
+        raise DuplicateObject(f'type "{name}" already exists')
+    work.transaction.define(old.name, None)
+    _replace(work, old, Enumeration(name, old.labels))
+
+
+def _tables(work: Work) -> list[Table]:
+    return [each for each in work.transaction.catalog.definitions() if isinstance(each, Table)]
+
+
+def _replace(work: Work, old: Enumeration, new: Enumeration) -> None:
+    """Let everything that uses the enum use the new one."""
+
+    def changed(sql_type: SqlType) -> SqlType:
+        if sql_type.enum == old:
+            return replace(sql_type, enum=new)
+        if sql_type.element is not None:
+            return replace(sql_type, element=changed(sql_type.element))
+        return sql_type
+
+    work.transaction.define(new.name, new)
+    for other in list(work.transaction.catalog.definitions()):
+        found = _with_types(other, changed) if isinstance(other, Table | NamedQuery) else other
+        if found != other:
+            work.transaction.define(other.name, found)
+
+
+def _with_types(
+    definition: Table | NamedQuery, changed: Callable[[SqlType], SqlType]
+) -> Table | NamedQuery:
+    if isinstance(definition, NamedQuery):
+        columns = tuple((name, changed(sql_type)) for name, sql_type in definition.columns)
+        return replace(definition, columns=columns)
+    return replace(
+        definition,
+        columns=tuple(replace(each, type=changed(each.type)) for each in definition.columns),
+    )

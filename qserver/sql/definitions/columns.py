@@ -1,0 +1,184 @@
+"""Columns as a statement defines them: their type, and the constraints that are theirs alone.
+
+    a SERIAL                        integer NOT NULL DEFAULT nextval('t_a_seq'), and the sequence
+    a INT GENERATED … AS IDENTITY   the same, but the sequence is no default that one can change
+    a INT GENERATED ALWAYS AS (…)   computed from the other columns whenever the row is written
+
+PRIMARY KEY, UNIQUE, CHECK and REFERENCES may stand behind a column, too; they are the table's
+and are handed on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Final
+
+from qserver.errors import (
+    InvalidObjectDefinition,
+    InvalidParameterValue,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.names import as_written, choose_relation_name
+from qserver.sql.definitions.port import Work
+from qserver.sql.definitions.sequences import Options, make_sequence
+from qserver.values.relations import Sequence
+from qserver.values.schema import Column
+from qserver.values.types import BIGINT, INTEGER, INTEGER_BITS, SMALLINT, SqlType
+
+SERIAL_TYPES: Final = {
+    "serial": INTEGER,
+    "serial4": INTEGER,
+    "bigserial": BIGINT,
+    "serial8": BIGINT,
+    "smallserial": SMALLINT,
+    "serial2": SMALLINT,
+}
+SYSTEM_COLUMNS: Final = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedColumn:
+    """A column, what it asks of its table, and the sequence that it needs."""
+
+    column: Column
+    constraints: tuple[syntax.Constraint, ...] = ()
+    sequence: Sequence | None = None
+
+
+def define_column(work: Work, table: str, node: syntax.ColumnDefinition) -> DefinedColumn:
+    """The column of a definition, apart from what the table must see to."""
+    if node.name in SYSTEM_COLUMNS:
+        raise InvalidTableDefinition(
+            f'column name "{node.name}" conflicts with a system column name', table=table
+        )
+    serial = SERIAL_TYPES.get(node.type.name)
+    column = Column(node.name, serial or work.type(node.type))
+    sequence = None
+    if serial is not None:
+        sequence = sequence_for(work, table, column.name, serial)
+        column = replace(
+            column, nullable=False, default=next_of(sequence.name), sequence=sequence.name
+        )
+    nullable: bool | None = None
+    handed_on = []
+    for constraint in node.constraints:
+        match constraint.kind:
+            case "not null" | "null":
+                wanted = constraint.kind == "null"
+                if nullable is not None and nullable != wanted:
+                    raise _conflicting(node.name, table, constraint)
+                nullable = wanted
+                column = replace(column, nullable=wanted)
+            case "default":
+                if column.default is not None:
+                    raise SqlSyntaxError(
+                        f"multiple default values specified for {_place(node.name, table)}"
+                    )
+                column = with_default(work, column, constraint.expression, constraint.text)
+            case "generated":
+                column = replace(column, generated=constraint.text)
+            case "identity always" | "identity by default":
+                if column.identity is not None:
+                    raise SqlSyntaxError(
+                        f"multiple identity specifications for {_place(node.name, table)}"
+                    )
+                sequence = sequence_for(work, table, column.name, column.type, constraint.options)
+                identity = constraint.kind.removeprefix("identity ")
+                column = replace(column, nullable=False, identity=identity, sequence=sequence.name)
+            case _:
+                handed_on.append(constraint)
+    _check_values(column, table)
+    if column.identity is not None and nullable:
+        raise _conflicting(node.name, table, node)
+    return DefinedColumn(column, tuple(handed_on), sequence)
+
+
+def with_default(
+    work: Work, column: Column, expression: syntax.Expression | None, text: str
+) -> Column:
+    """The column with a default; one that takes numbers of a sequence depends on it."""
+    sequence = None
+    match expression:
+        case syntax.Call(name=(*_, "nextval"), arguments=(argument,)):
+            while isinstance(argument, syntax.Cast):
+                argument = argument.operand
+            if isinstance(argument, syntax.Literal):
+                name = str(work.value(argument))
+                sequence = name if isinstance(work.find(name), Sequence) else None
+    return replace(column, default=text, sequence=sequence)
+
+
+def _check_values(column: Column, table: str) -> None:
+    """A column's values come from one place."""
+    places = {
+        "default": column.default,
+        "identity": column.identity,
+        "generation expression": column.generated,
+    }
+    given = [name for name, value in places.items() if value is not None]
+    if len(given) > 1:
+        raise SqlSyntaxError(
+            f"both {given[0]} and {given[1]} specified for {_place(column.name, table)}"
+        )
+
+
+def _place(column: str, table: str) -> str:
+    return f'column "{column}" of table "{table}"'
+
+
+def _conflicting(column: str, table: str, node: syntax.Node) -> SqlSyntaxError:
+    return SqlSyntaxError(
+        f"conflicting NULL/NOT NULL declarations for {_place(column, table)}",
+        position=node.position + 1,
+    )
+
+
+def sequence_for(
+    work: Work, table: str, column: str, sql_type: SqlType, options: Options = ()
+) -> Sequence:
+    """The sequence that feeds a column and goes with it."""
+    if sql_type.kind not in INTEGER_BITS:
+        raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
+    name = choose_relation_name(work, (table, column), "seq")
+    sequence = replace(make_sequence(work, name, sql_type, options), owner=(table, column))
+    work.transaction.define(name, sequence)
+    return sequence
+
+
+def next_of(sequence: str) -> str:
+    """The text of a default that takes the next number of a sequence."""
+    quoted = as_written(sequence).replace("'", "''")
+    return f"nextval('{quoted}'::regclass)"
+
+
+def names_in(node: object) -> list[str]:
+    """The names of columns that an expression mentions, in order, each once."""
+    found: dict[str, None] = {}
+    _gather(node, found)
+    return list(found)
+
+
+def _gather(node: object, found: dict[str, None]) -> None:
+    if isinstance(node, syntax.Name):
+        found[node.parts[-1]] = None
+    elif isinstance(node, tuple):
+        for part in node:
+            _gather(part, found)
+    elif is_dataclass(node):
+        for field in fields(node):
+            _gather(getattr(node, field.name), found)
+
+
+def check_generated(columns: tuple[Column, ...], name: str, mentioned: list[str]) -> None:
+    """What is generated may not depend on what is generated."""
+    generated = {column.name for column in columns if column.generated is not None}
+    for other in mentioned:
+        if other in generated:
+            raise InvalidObjectDefinition(
+                f'cannot use generated column "{other}" in column generation expression',
+                detail="This would cause the generated column to depend on its own value."
+                if other == name
+                else "A generated column cannot reference another generated column.",
+            )

@@ -1,0 +1,207 @@
+"""Constraints of a table, each added to its definition; what rows must follow is done elsewhere.
+
+A UNIQUE constraint is an index of the same name. A CHECK is kept as text. Names that are not given
+are chosen as PostgreSQL chooses them: `t_a_key`, `t_a_check`, `t_a_fkey`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qserver.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateObject,
+    InvalidForeignKey,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.columns import names_in
+from qserver.sql.definitions.names import (
+    choose,
+    choose_relation_name,
+    constraint_names,
+    find_table,
+    require_free,
+)
+from qserver.sql.definitions.port import Work
+from qserver.values.casts import Context, context_of
+from qserver.values.constraints import Check, ForeignKey
+from qserver.values.schema import Column, Index, Table
+from qserver.values.types import Kind
+
+UNORDERED_KINDS = (Kind.JSON,)
+
+
+def key_columns(
+    columns: Sequence[Column], names: Sequence[str], kind: str, table: str
+) -> tuple[int, ...]:
+    """Where the columns of a key are. `kind`: "primary key" or "unique"."""
+    positions: list[int] = []
+    by_name = {column.name: at for at, column in enumerate(columns) if not column.hidden}
+    for name in names:
+        at = by_name.get(name)
+        if at is None:
+            message = f'column "{name}" named in key does not exist'
+            raise UndefinedColumn(message, table=table, column=name)
+        if at in positions:
+            message = f'column "{name}" appears twice in {kind} constraint'
+            raise DuplicateColumn(message, table=table, column=name)
+        require_order(columns[at])
+        positions.append(at)
+    return tuple(positions)
+
+
+def require_order(column: Column) -> None:
+    """A key needs values that can be compared."""
+    if column.type.kind in UNORDERED_KINDS:
+        raise UndefinedObject(
+            f'data type {column.type} has no default operator class for access method "btree"',
+            hint="You must specify an operator class for the index or define a default operator"
+            " class for the data type.",
+        )
+
+
+def require_new_constraint(table: Table, name: str) -> None:
+    if name in constraint_names(table):
+        raise DuplicateObject(
+            f'constraint "{name}" for relation "{table.name}" already exists', table=table.name
+        )
+
+
+def with_unique(
+    work: Work, table: Table, constraint: syntax.Constraint, columns: Sequence[str]
+) -> tuple[Table, Index]:
+    """The table with one more UNIQUE constraint."""
+    positions = key_columns(table.columns, columns, "unique", table.name)
+    name = constraint.name
+    if name is None:
+        name = choose_relation_name(work, (table.name, *columns), "key")
+        while any(index.name == name for index in table.indexes):  # of this very statement
+            name = choose((table.name, *columns), "key", lambda each: _has(work, table, each))
+    else:
+        require_new_constraint(table, name)
+        require_free(work, name)
+    index = Index(
+        work.transaction.next_tree(),
+        name,
+        positions,
+        unique=True,
+        constraint=True,
+        nulls_distinct=not constraint.nulls_not_distinct,
+    )
+    return table.with_index(index), index
+
+
+def _has(work: Work, table: Table, name: str) -> bool:
+    catalog = work.transaction.catalog
+    taken = catalog.find(name) is not None or catalog.index_owner(name) is not None
+    return taken or any(index.name == name for index in table.indexes)
+
+
+def with_index_like(work: Work, table: Table, index: Index, columns: Sequence[str]) -> Table:
+    """The table with an index such as another table has, under a name of its own."""
+    suffix = "key" if index.constraint else "idx"
+    name = choose((table.name, *columns), suffix, lambda each: _has(work, table, each))
+    positions = tuple(table.position(column) for column in columns)
+    number = work.transaction.next_tree()
+    return table.with_index(replace(index, id=number, name=name, columns=positions))
+
+
+def with_check(
+    table: Table, constraint: syntax.Constraint, column: str | None
+) -> tuple[Table, Check]:
+    """The table with one more CHECK; `column` is the one that it stands behind."""
+    assert constraint.expression is not None
+    mentioned = [name for name in names_in(constraint.expression) if name in table.positions]
+    name = constraint.name
+    if name is None:
+        about = column or (mentioned[0] if len(mentioned) == 1 else None)
+        parts = (table.name,) if about is None else (table.name, about)
+        taken = constraint_names(table)
+        name = choose(parts, "check", taken.__contains__)
+    else:
+        require_new_constraint(table, name)
+    check = Check(name, constraint.text, tuple(mentioned))
+    return replace(table, checks=(*table.checks, check)), check
+
+
+def with_foreign_key(
+    work: Work, table: Table, constraint: syntax.Constraint, column: str | None
+) -> tuple[Table, ForeignKey]:
+    """The table with one more FOREIGN KEY; its columns are given, or it stands behind one."""
+    node = constraint.foreign_key
+    assert node is not None
+    columns = node.columns or constraint.columns or ((column,) if column is not None else ())
+    for each in columns:
+        if each not in table.positions:
+            raise UndefinedColumn(
+                f'column "{each}" referenced in foreign key constraint does not exist',
+                table=table.name,
+                column=each,
+            )
+    itself = node.table[-1] == table.name and work.find(table.name) is None
+    other = table if itself else find_table(work, node.table)
+    name = constraint.name
+    if name is None:
+        name = choose((table.name, *columns), "fkey", constraint_names(table).__contains__)
+    else:
+        require_new_constraint(table, name)
+    referenced = node.referenced or _primary_key(other)
+    key = ForeignKey(
+        name, columns, other.name, referenced, node.on_delete, node.on_update, node.match
+    )
+    check_referenced(table, other, key)
+    return replace(table, foreign_keys=(*table.foreign_keys, key)), key
+
+
+def _primary_key(table: Table) -> tuple[str, ...]:
+    if table.has_row_id:
+        raise UndefinedObject(f'there is no primary key for referenced table "{table.name}"')
+    return tuple(table.columns[at].name for at in table.primary_key)
+
+
+def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
+    """Raise unless the columns can refer to those of the other table."""
+    for name in key.referenced:
+        if name not in other.positions:
+            raise UndefinedColumn(
+                f'column "{name}" referenced in foreign key constraint does not exist',
+                table=other.name,
+                column=name,
+            )
+    if len(key.columns) != len(key.referenced):
+        raise InvalidForeignKey(
+            "number of referencing and referenced columns for foreign key disagree"
+        )
+    if referenced_index(other, key.referenced) is None:
+        raise InvalidForeignKey(
+            f'there is no unique constraint matching given keys for referenced table "{other.name}"'
+        )
+    for name, theirs in zip(key.columns, key.referenced, strict=True):
+        one, two = table.column(name).type, other.column(theirs).type
+        if one.bare != two.bare and not _comparable(one.kind, two.kind):
+            raise DatatypeMismatch(
+                f'foreign key constraint "{key.name}" cannot be implemented',
+                detail=f'Key columns "{name}" and "{theirs}" are of incompatible types:'
+                f" {one} and {two}.",
+            )
+
+
+def _comparable(one: Kind, two: Kind) -> bool:
+    if one is two:
+        return one not in (Kind.ENUM, Kind.ARRAY)  # those differ by more than their kind
+    return Context.IMPLICIT in (context_of(one, two), context_of(two, one))
+
+
+def referenced_index(table: Table, columns: Sequence[str]) -> Table | Index | None:
+    """What guards the referenced columns: the table's own key, or a unique index."""
+    wanted = sorted(table.position(name) for name in columns)
+    if sorted(table.primary_key) == wanted:
+        return table
+    for index in table.indexes:
+        if index.unique and sorted(index.columns) == wanted:
+            return index
+    return None

@@ -1,0 +1,204 @@
+"""CREATE TABLE, also AS a query.
+
+The definition is put together piece by piece, each piece a new frozen `Table`:
+
+    columns and primary key ─► UNIQUE ─► CHECK ─► FOREIGN KEY ─► is it sound? ─► defined
+
+Whether defaults, checks and generated columns make sense is not asked here: an INSERT of nothing
+but defaults is bound against the new table, and the binder says what it would say to a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from qserver.errors import (
+    DatatypeMismatch,
+    DuplicateColumn,
+    DuplicateObject,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.columns import DefinedColumn, check_generated, define_column, names_in
+from qserver.sql.definitions.constraints import (
+    key_columns,
+    with_check,
+    with_foreign_key,
+    with_unique,
+)
+from qserver.sql.definitions.names import (
+    choose_relation_name,
+    is_taken,
+    new_name,
+    require_free,
+)
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.rewrite import row_id_column
+from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
+from qserver.sql.plan import OutputColumn
+from qserver.values.schema import Column, Table
+from qserver.values.types import TEXT, Kind
+
+
+def create_table(work: Work, node: syntax.CreateTable) -> Steps:
+    name = new_name(node.name, node.temporary)
+    if node.if_not_exists and is_taken(work, name):
+        return 0
+    require_free(work, name)
+    if node.query is not None:
+        return (yield from _create_table_as(work, node, name))
+    table = _define(work, name, node)
+    work.transaction.define(name, table)
+    check_definition(work, table)
+    return 0
+    yield
+
+
+def check_definition(work: Work, table: Table) -> None:
+    """Raise what the first INSERT would raise whatever it inserts."""
+    target = syntax.TableRef((table.name,))
+    try:
+        work.statements.check(syntax.Insert(target, (), None))
+    except DatatypeMismatch as error:
+        error.message = error.message.replace("but expression", "but default expression")
+        raise
+
+
+def _define(work: Work, name: str, node: syntax.CreateTable) -> Table:
+    defined = [define_column(work, name, column) for column in node.columns]
+    columns = [each.column for each in defined]
+    taken = [(like.before, likeness(work, name, like)) for like in node.likes]
+    for before, like in reversed(taken):
+        columns[before:before] = like.columns
+    _refuse_duplicates(columns)
+    key = _primary_key(node, defined, [like for _, like in taken])
+    table = _with_key(work, name, columns, key)
+    for _, like in taken:
+        table = with_likeness(work, table, like)
+    for each in defined:
+        for constraint in each.constraints:
+            table = _with_constraint(work, table, constraint, each.column.name)
+    for constraint in node.constraints:
+        table = _with_constraint(work, table, constraint, None)
+    for column in node.columns:
+        for constraint in column.constraints:
+            if constraint.kind == "generated":
+                check_generated(table.columns, column.name, names_in(constraint.expression))
+    return table
+
+
+def _refuse_duplicates(columns: Sequence[Column]) -> None:
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            message = f'column "{column.name}" specified more than once'
+            raise DuplicateColumn(message, column=column.name)
+        seen.add(column.name)
+
+
+def _primary_key(
+    node: syntax.CreateTable, defined: Sequence[DefinedColumn], likes: Sequence[Likeness]
+) -> syntax.Constraint | None:
+    """The one primary key, its columns named, wherever it stands."""
+    keys = [
+        replace(constraint, columns=(each.column.name,))
+        for each in defined
+        for constraint in each.constraints
+        if constraint.kind == "primary key"
+    ]
+    keys += [constraint for constraint in node.constraints if constraint.kind == "primary key"]
+    keys += [
+        syntax.Constraint("primary key", columns=like.primary_key)
+        for like in likes
+        if like.primary_key
+    ]
+    if len(keys) > 1:
+        name = node.name[-1]
+        raise InvalidTableDefinition(
+            f'multiple primary keys for table "{name}" are not allowed', table=name
+        )
+    return keys[0] if keys else None
+
+
+def _with_key(
+    work: Work, name: str, columns: Sequence[Column], key: syntax.Constraint | None
+) -> Table:
+    number = work.transaction.next_tree()
+    if key is None:
+        return _without_key(number, name, columns)
+    positions = key_columns(columns, key.columns, "primary key", name)
+    if key.name is not None:
+        require_free(work, key.name)
+    key_name = key.name or choose_relation_name(work, (name,), "pkey")
+    columns = [
+        replace(column, nullable=False) if at in positions else column
+        for at, column in enumerate(columns)
+    ]
+    return Table(number, name, tuple(columns), positions, primary_key_name=key_name)
+
+
+def _without_key(number: int, name: str, columns: Sequence[Column]) -> Table:
+    """A table whose rows are told apart by a number that nobody sees."""
+    return Table(number, name, (*columns, row_id_column()), (len(columns),))
+
+
+def _with_constraint(
+    work: Work, table: Table, constraint: syntax.Constraint, column: str | None
+) -> Table:
+    match constraint.kind:
+        case "unique":
+            columns = constraint.columns or ((column,) if column is not None else ())
+            if constraint.name is None and _is_primary_key(table, columns):
+                return table  # it is guarded already
+            return with_unique(work, table, constraint, columns)[0]
+        case "check":
+            if any(check.name == constraint.name for check in table.checks):
+                raise DuplicateObject(f'check constraint "{constraint.name}" already exists')
+            return with_check(table, constraint, column)[0]
+        case "foreign key":
+            return with_foreign_key(work, table, constraint, column)[0]
+        case "primary key":
+            return table
+        case kind:
+            raise AssertionError(f"{kind} is no constraint of a table")
+
+
+def _is_primary_key(table: Table, columns: Sequence[str]) -> bool:
+    return [table.columns[at].name for at in table.primary_key] == list(columns)
+
+
+# --- CREATE TABLE AS -----------------------------------------------------------------------------
+
+
+def _create_table_as(work: Work, node: syntax.CreateTable, name: str) -> Steps:
+    assert node.query is not None
+    found, _ = work.statements.describe(node.query, work.literals)
+    if len(node.column_names) > len(found):
+        raise SqlSyntaxError("too many column names were specified")
+    names = [*node.column_names, *(column.name for column in found[len(node.column_names) :])]
+    columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
+    _refuse_duplicates(columns)
+    table = _without_key(work.transaction.next_tree(), name, columns)
+    rows = work.statements.run(node.query, work.literals) if node.with_data else iter(())
+    made = 0
+    pages = []
+    for page in rows:
+        if page is None:
+            yield
+        else:
+            pages.append(page)
+    work.transaction.define(name, table)
+    for page in pages:
+        for row in page:
+            work.transaction.insert(table, (*row, work.statements.next_row_id()))
+        made += len(page)
+        yield
+    return made
+
+
+def _column_as(name: str, column: OutputColumn) -> Column:
+    """A column for the values of a query's; what has no type is text."""
+    unknown = column.type.kind is Kind.UNKNOWN
+    return Column(name, TEXT if unknown else column.type)

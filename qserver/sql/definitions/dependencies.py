@@ -1,0 +1,183 @@
+"""Who needs what: views their relations, foreign keys their keys, columns their types.
+
+Nothing of this is kept. A catalog is small and definitions change rarely, so whoever wants to drop
+something looks through the catalog for what would be left hanging. Without CASCADE that is an
+error; with it, what hangs is dropped first, and what hangs from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+
+from qserver.errors import DependentObjectsStillExist
+from qserver.sql.definitions.names import described
+from qserver.sql.definitions.port import Work
+from qserver.values.enumeration import Enumeration
+from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.schema import Column, Table
+from qserver.values.types import SqlType
+
+USE_CASCADE = "Use DROP ... CASCADE to drop the dependent objects too."
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """Something that would be left hanging: what it is called, and how to take it away.
+
+    `name` is that of a view, from which more may hang; `on` says what it hangs from.
+    """
+
+    text: str
+    remove: Callable[[Work], None]
+    name: str | None = None
+    on: str = ""
+
+
+def dependents(work: Work, definition: Definition, going: Collection[str]) -> list[Dependent]:
+    """What needs a definition, and what needs that, apart from what is `going` along with it."""
+    what = described(definition)
+    found = [
+        replace(dependent, on=what)
+        for other in work.transaction.catalog.definitions()
+        if other.name != definition.name and other.name not in going
+        for dependent in _dependents_in(other, definition)
+    ]
+    return with_hanging(work, found, going)
+
+
+def with_hanging(
+    work: Work, found: list[Dependent], going: Collection[str] = ()
+) -> list[Dependent]:
+    """What was found, each view followed by what hangs from it."""
+    result: list[Dependent] = []
+    for dependent in found:
+        view = None if dependent.name is None else work.find(dependent.name)
+        more = [] if view is None else dependents(work, view, going)
+        texts = [each.text for each in result]
+        result += [each for each in (dependent, *more) if each.text not in texts]
+    return result
+
+
+def require_no_dependents(
+    work: Work, what: str, found: list[Dependent], cascade: bool, table: str | None = None
+) -> None:
+    """Refuse, or take away, what depends on `what`."""
+    if not found:
+        return
+    if not cascade:
+        raise DependentObjectsStillExist(
+            f"cannot drop {what} because other objects depend on it",
+            detail="\n".join(
+                f"{dependent.text} depends on {dependent.on or what}" for dependent in found
+            ),
+            hint=USE_CASCADE,
+            table=table,
+        )
+    for dependent in found:
+        dependent.remove(work)
+
+
+def _dependents_in(other: Definition, definition: Definition) -> Iterator[Dependent]:
+    if isinstance(other, NamedQuery):
+        if definition.name in other.uses or _has_type(other, definition):
+            yield view_dependent(other)
+    elif isinstance(other, Table):
+        for key in other.foreign_keys:
+            if isinstance(definition, Table) and key.table == definition.name:
+                yield foreign_key_dependent(other, key.name)
+        for column in other.columns:
+            yield from _dependents_of_column(other, column, definition)
+
+
+def view_dependent(view: NamedQuery) -> Dependent:
+    return Dependent(described(view), lambda work: drop_definition(work, view.name), view.name)
+
+
+def foreign_key_dependent(table: Table, name: str) -> Dependent:
+    return Dependent(
+        f"constraint {name} on table {table.name}",
+        lambda work: _drop_foreign_key(work, table.name, name),
+    )
+
+
+def _dependents_of_column(
+    table: Table, column: Column, definition: Definition
+) -> Iterator[Dependent]:
+    place = f"column {column.name} of table {table.name}"
+    if isinstance(definition, Sequence):
+        if column.sequence == definition.name and column.default is not None:
+            yield Dependent(
+                f"default value for {place}",
+                lambda work: _change_column(work, table.name, column.name, default=None),
+            )
+    elif isinstance(definition, Enumeration) and is_of(column.type, definition):
+        yield Dependent(place, _refuse_to_guess)
+
+
+def _has_type(other: NamedQuery, definition: Definition) -> bool:
+    return isinstance(definition, Enumeration) and any(
+        is_of(sql_type, definition) for _, sql_type in other.columns
+    )
+
+
+def is_of(sql_type: SqlType, enumeration: Enumeration) -> bool:
+    return sql_type.enum == enumeration or (
+        sql_type.element is not None and is_of(sql_type.element, enumeration)
+    )
+
+
+def _refuse_to_guess(work: Work) -> None:
+    """A column is rewritten out of its table, which DROP TYPE … CASCADE has done by now."""
+    raise AssertionError("a column of a dropped type is still there")
+
+
+# --- taking away ---------------------------------------------------------------------------------
+
+
+def drop_definition(
+    work: Work, name: str, going: Collection[str] = (), cascade: bool = True
+) -> None:
+    """Take a definition away with all that is its own: trees, owned sequences, dependents."""
+    definition = work.find(name)
+    if definition is None:
+        return  # a cascade has come here by another way already
+    require_no_dependents(
+        work, described(definition), dependents(work, definition, going), cascade, name
+    )
+    definition = work.find(name) or definition
+    work.transaction.define(name, None)
+    if isinstance(definition, Table):
+        trees = (definition.id, *(index.id for index in definition.indexes))
+        work.transaction.drop_trees(*trees)
+        for sequence in owned_sequences(work, name):
+            drop_definition(work, sequence.name)
+
+
+def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:
+    """The sequences that belong to a table, or to one of its columns."""
+    return [
+        each
+        for each in work.transaction.catalog.definitions()
+        if isinstance(each, Sequence)
+        and each.owner is not None
+        and each.owner[0] == table
+        and column in (None, each.owner[1])
+    ]
+
+
+def _drop_foreign_key(work: Work, table: str, name: str) -> None:
+    definition = work.find(table)
+    if isinstance(definition, Table):
+        kept = tuple(key for key in definition.foreign_keys if key.name != name)
+        work.transaction.define(table, replace(definition, foreign_keys=kept))
+
+
+def _change_column(work: Work, table: str, name: str, default: str | None) -> None:
+    definition = work.find(table)
+    if isinstance(definition, Table):
+        columns = tuple(
+            replace(column, default=default, sequence=None) if column.name == name else column
+            for column in definition.columns
+        )
+        work.transaction.define(table, replace(definition, columns=columns))

@@ -1,0 +1,170 @@
+"""DROP and TRUNCATE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qserver.errors import (
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    UndefinedSchema,
+    WrongObjectType,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.dependencies import drop_definition, is_of, owned_sequences
+from qserver.sql.definitions.names import find_table, known_name, missing, wrong_kind
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.removal import (
+    drop_column_of,
+    unused_hidden_columns,
+    without_columns,
+)
+from qserver.values.enumeration import Enumeration
+from qserver.values.relations import Definition, Sequence, kind_of
+from qserver.values.schema import Table
+
+
+def drop(work: Work, node: syntax.Drop) -> Steps:
+    if node.kind == "index":
+        for name in node.names:
+            yield from _drop_index(work, node, name)
+    elif node.kind == "schema":
+        _drop_schemas(node)
+    else:
+        yield from _drop_definitions(work, node)
+    return 0
+
+
+def _drop_definitions(work: Work, node: syntax.Drop) -> Steps:
+    """All of them at once: what needs only others that go as well is no obstacle."""
+    going: dict[str, None] = {}
+    for name in node.names:
+        definition = _find(work, node, name)
+        if definition is not None:
+            going[definition.name] = None
+    for last in going:
+        definition = work.find(last)
+        if definition is None:
+            continue
+        if isinstance(definition, Sequence):
+            _require_not_identity(work, definition)
+        if isinstance(definition, Enumeration) and node.cascade:
+            yield from _drop_columns_of(work, definition)
+        drop_definition(work, last, going, node.cascade)
+    return 0
+
+
+def _drop_columns_of(work: Work, enumeration: Enumeration) -> Steps:
+    for table in work.transaction.catalog.definitions():
+        if isinstance(table, Table):
+            for column in table.columns:
+                if is_of(column.type, enumeration):
+                    yield from drop_column_of(work, work.table_now(table.name), column.name)
+    return 0
+
+
+def _find(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Definition | None:
+    last = known_name(name)
+    definition = None if last is None else work.find(last)
+    if definition is None:
+        owner = None if last is None else work.transaction.catalog.index_owner(last)
+        if owner is not None and node.kind != "type":
+            raise WrongObjectType(
+                f'"{last}" is not a {node.kind}', hint="Use DROP INDEX to remove an index."
+            )
+        if not node.if_exists:
+            raise missing(node.kind, name)
+        return None
+    if kind_of(definition) != node.kind:
+        if node.kind == "type":
+            raise missing("type", name)
+        raise wrong_kind(node.kind, definition)
+    return definition
+
+
+def _require_not_identity(work: Work, sequence: Sequence) -> None:
+    """What feeds an identity column goes only with the column."""
+    table = None if sequence.owner is None else work.find(sequence.owner[0])
+    if isinstance(table, Table) and sequence.owner is not None:
+        column = table.column(sequence.owner[1])
+        if column.identity is not None:
+            place = f"column {column.name} of table {table.name}"
+            raise DependentObjectsStillExist(
+                f"cannot drop sequence {sequence.name} because {place} requires it",
+                hint=f"You can drop {place} instead.",
+            )
+
+
+def _drop_index(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Steps:
+    last = known_name(name)
+    table = None if last is None else work.transaction.catalog.index_owner(last)
+    if table is None or last is None:
+        definition = None if last is None else work.find(last)
+        if definition is not None and kind_of(definition) != "type":
+            raise wrong_kind("index", definition)
+        if not node.if_exists:
+            raise missing("index", name)
+        return 0
+    if last == table.primary_key_name or table.index(last).constraint:
+        raise DependentObjectsStillExist(
+            f"cannot drop index {last} because constraint {last} on table {table.name} requires it",
+            hint=f"You can drop constraint {last} on table {table.name} instead.",
+        )
+    work.transaction.drop_trees(table.index(last).id)
+    bare = table.without_index(last)
+    work.transaction.define(table.name, bare)
+    unused = unused_hidden_columns(bare)
+    if unused:
+        yield from without_columns(work, bare, unused)
+    return 0
+
+
+def _drop_schemas(node: syntax.Drop) -> None:
+    for name in node.names:
+        if name[-1] == "public":
+            raise FeatureNotSupported("the schema public is the only one and cannot be dropped")
+        if not node.if_exists:
+            raise UndefinedSchema(f'schema "{name[-1]}" does not exist')
+
+
+# --- TRUNCATE ------------------------------------------------------------------------------------
+
+
+def truncate(work: Work, node: syntax.Truncate) -> Steps:
+    """Each table goes on with new, empty trees: that costs the same for one row and a million."""
+    tables = {table.name: table for table in (find_table(work, name) for name in node.names)}
+    _add_referencing(work, tables, node.cascade)
+    for table in tables.values():
+        work.transaction.drop_trees(table.id, *(index.id for index in table.indexes))
+        work.transaction.define(table.name, emptied(work, table))
+        if node.restart_identity:
+            for sequence in owned_sequences(work, table.name):
+                work.statements.set_sequence(sequence, sequence.start)
+    return 0
+    yield
+
+
+def emptied(work: Work, table: Table) -> Table:
+    """The same table with trees of its own that hold nothing."""
+    indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
+    return replace(table, id=work.transaction.next_tree(), indexes=indexes)
+
+
+def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> None:
+    """Tables that refer to those must be emptied as well, which needs CASCADE."""
+    waiting: list[Table] = list(tables.values())
+    while waiting:
+        table = waiting.pop()
+        for other in work.transaction.catalog.definitions():
+            if not isinstance(other, Table) or other.name in tables:
+                continue
+            if any(key.table == table.name for key in other.foreign_keys):
+                if not cascade:
+                    raise FeatureNotSupported(
+                        "cannot truncate a table referenced in a foreign key constraint",
+                        detail=f'Table "{other.name}" references "{table.name}".',
+                        hint=f'Truncate table "{other.name}" at the same time,'
+                        " or use TRUNCATE ... CASCADE.",
+                    )
+                tables[other.name] = other
+                waiting.append(other)

@@ -1,0 +1,154 @@
+"""CREATE INDEX, also over expressions and over some rows only.
+
+The index is filled inside the transaction that defines it, so nobody ever sees one that lacks rows.
+NULLS FIRST or LAST is accepted and changes nothing: the order inside an index is seen by nobody,
+and the planner sorts where it does not suit.
+
+An index is over columns. For an expression the table gets a hidden generated column, and for WHERE
+one that is true where the condition is and NULL elsewhere: since NULLs are never duplicates, a
+unique index that has it at its end guards just the rows that satisfy the condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from qserver.errors import DuplicateTable, UndefinedColumn, UndefinedObject
+from qserver.sql import syntax
+from qserver.sql.definitions.constraints import require_order
+from qserver.sql.definitions.names import (
+    choose_relation_name,
+    find_table,
+    is_taken,
+    require_free,
+)
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.rewrite import (
+    build_index,
+    name_of,
+    reshaped,
+    rewrite,
+    with_new_trees,
+)
+from qserver.values.schema import Column, Index, Table, predicate_of
+from qserver.values.types import BOOLEAN, SqlType
+
+METHODS = ("btree", "hash", "gist", "gin", "spgist", "brin")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One element of an index: a column, or the text of what a hidden column generates."""
+
+    label: str
+    column: str = ""
+    generated: str = ""
+    type: SqlType = BOOLEAN
+
+
+def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
+    table = find_table(work, node.table)
+    if node.method not in METHODS:
+        raise UndefinedObject(f'access method "{node.method}" does not exist')
+    if node.name is not None and is_taken(work, node.name):
+        if node.if_not_exists:
+            return 0
+        require_free(work, node.name)
+        raise DuplicateTable(f'relation "{node.name}" already exists', table=node.name)
+    items = _items(work, table, node)
+    labels = [item.label for item in items if item.label]
+    name = node.name or choose_relation_name(work, (table.name, *labels), "idx")
+    table = yield from _with_hidden_columns(work, table, items)
+    descending = [item.descending for item in node.items]
+    index = Index(
+        work.transaction.next_tree(),
+        name,
+        tuple(_position(table, item) for item in items),
+        node.unique,
+        (*descending, *[False] * (len(items) - len(descending))),
+        nulls_distinct=not node.nulls_not_distinct or node.where is not None,
+    )
+    indexed = table.with_index(index)
+    yield from build_index(work, indexed, index)
+    work.transaction.define(table.name, indexed)
+    return 0
+
+
+def _items(work: Work, table: Table, node: syntax.CreateIndex) -> list[Item]:
+    items = [_item(work, table, item) for item in node.items]
+    for name in node.including:
+        if name not in table.positions:
+            raise UndefinedColumn(f'column "{name}" does not exist', column=name)
+    if node.where is not None:
+        _type_of(work, table, syntax.Constant(True), node.where)
+        items.append(Item("", generated=predicate_of(node.where_text)))
+    return items
+
+
+def _item(work: Work, table: Table, item: syntax.IndexItem) -> Item:
+    expression = item.expression
+    if not isinstance(expression, syntax.Name):
+        sql_type = _type_of(work, table, expression)
+        require_order(Column("expression", sql_type))
+        label = expression.name[-1] if isinstance(expression, syntax.Call) else "expr"
+        return Item(label, generated=item.text, type=sql_type)
+    name = expression.parts[-1]
+    if name not in table.positions:
+        raise UndefinedColumn(
+            f'column "{name}" does not exist',
+            table=table.name,
+            column=name,
+            position=expression.position + 1,
+        )
+    require_order(table.column(name))
+    return Item(name, column=name)
+
+
+def _type_of(
+    work: Work,
+    table: Table,
+    expression: syntax.Expression,
+    where: syntax.Expression | None = None,
+) -> SqlType:
+    """The type of an expression over the table's rows, and whether it is one."""
+    source = syntax.TableRef((table.name,))
+    select = syntax.Select((syntax.Target(expression),), (source,), where)
+    columns, _ = work.statements.describe(syntax.Query(select), work.literals)
+    return columns[0].type
+
+
+def _with_hidden_columns(
+    work: Work, table: Table, items: list[Item]
+) -> Generator[None, None, Table]:
+    """The table with a hidden column for each expression that has none yet."""
+    there = {column.generated for column in table.columns if column.hidden}
+    missing = {item.generated: item for item in items if item.generated}
+    wanted = [item for text, item in missing.items() if text not in there]
+    if not wanted:
+        return table
+    at = len(table.columns) - table.has_row_id
+    number = len(there)
+    added = [
+        Column(f"expression {number + n}", item.type, hidden=True, generated=item.generated)
+        for n, item in enumerate(wanted)
+    ]
+    columns = (*table.columns[:at], *added, *table.columns[at:])
+    new = reshaped(table, columns, lambda was: was + len(added) * (was >= at))
+    new = with_new_trees(work, new)
+    kept = [
+        (column.name, name_of(column.name))
+        for column in table.columns
+        if not column.hidden and column.generated is None
+    ]
+    yield from rewrite(work, table, new, kept)
+    return new
+
+
+def _position(table: Table, item: Item) -> int:
+    if item.column:
+        return table.position(item.column)
+    for at, column in enumerate(table.columns):
+        if column.hidden and column.generated == item.generated:
+            return at
+    raise AssertionError("an expression without its hidden column")

@@ -1,0 +1,177 @@
+"""Names of what is defined: in which schema, whether they are free, and which to choose.
+
+There is one schema, `public`. A name that is not given is put together as PostgreSQL does it:
+`table_column_suffix`, shortened to 63 bytes where it is too long, with a number where it is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+
+from qserver.errors import (
+    DuplicateObject,
+    DuplicateTable,
+    FeatureNotSupported,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
+from qserver.limits import IDENTIFIER_BYTES_MAX
+from qserver.sql.definitions.port import Work
+from qserver.values.enumeration import Enumeration
+from qserver.values.relations import Definition, NamedQuery, Sequence, kind_of
+from qserver.values.schema import Table
+
+PUBLIC = "public"
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+TEMPORARY = ("pg_temp", "pg_catalog")
+
+
+def new_name(name: tuple[str, ...], temporary: bool = False) -> str:
+    """The name that something new is to have."""
+    if len(name) == 1:
+        return name[0]
+    schema = name[-2]
+    if len(name) == 2 and (schema == PUBLIC or (temporary and schema == "pg_temp")):
+        return name[-1]
+    raise _no_such_schema(name)
+
+
+def known_name(name: tuple[str, ...]) -> str | None:
+    """The name of something that may be there; None in a schema that cannot hold it."""
+    if len(name) == 1 or (len(name) == 2 and name[0] == PUBLIC):
+        return name[-1]
+    if len(name) > 2:
+        raise _no_such_schema(name)
+    return None
+
+
+def _no_such_schema(name: tuple[str, ...]) -> FeatureNotSupported | UndefinedSchema:
+    if len(name) > 2:
+        return FeatureNotSupported(
+            f"cross-database references are not implemented: {'.'.join(name)}"
+        )
+    return UndefinedSchema(f'schema "{name[0]}" does not exist')
+
+
+def is_taken(work: Work, name: str) -> bool:
+    """Is there a relation, a type or an index of that name?"""
+    catalog = work.transaction.catalog
+    return catalog.find(name) is not None or catalog.index_owner(name) is not None
+
+
+def require_free(work: Work, name: str) -> None:
+    """Refuse a name for a relation or an index that something else has."""
+    definition = work.find(name)
+    if isinstance(definition, Enumeration):
+        raise DuplicateObject(
+            f'type "{name}" already exists',
+            hint="A relation has an associated type of the same name, so you must use a name"
+            " that doesn't conflict with any existing type.",
+        )
+    if definition is not None or work.transaction.catalog.index_owner(name) is not None:
+        raise DuplicateTable(f'relation "{name}" already exists', table=name)
+
+
+def find_table(work: Work, name: tuple[str, ...]) -> Table:
+    """The table of that name, for a statement that wants nothing else."""
+    definition = find_relation(work, name)
+    if isinstance(definition, Table):
+        return definition
+    raise WrongObjectType(f'"{name[-1]}" is not a table', table=name[-1])
+
+
+def find_relation(work: Work, name: tuple[str, ...]) -> Definition:
+    """A table, view or sequence."""
+    last = known_name(name)
+    definition = None if last is None else work.find(last)
+    if definition is None or isinstance(definition, Enumeration):
+        raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
+    return definition
+
+
+def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObject:
+    """What DROP says of something that is not there."""
+    message = f'{kind} "{".".join(name)}" does not exist'
+    if kind in ("table", "view", "sequence"):
+        return UndefinedTable(message, table=name[-1])
+    return UndefinedObject(message)
+
+
+def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> WrongObjectType:
+    """What DROP says of something of another kind."""
+    found = "index" if is_index else kind_of(definition)
+    article = "an" if kind == "index" else "a"
+    hints = {
+        "table": "Use DROP TABLE to remove a table.",
+        "view": "Use DROP VIEW to remove a view.",
+        "sequence": "Use DROP SEQUENCE to remove a sequence.",
+        "index": "Use DROP INDEX to remove an index.",
+        "type": "Use DROP TYPE to remove a type.",
+    }
+    name = definition.name
+    return WrongObjectType(f'"{name}" is not {article} {kind}', hint=hints[found])
+
+
+def described(definition: Definition) -> str:
+    """How a detail calls it: `table t`, `view v`."""
+    return f"{kind_of(definition)} {as_written(definition.name)}"
+
+
+def as_written(name: str) -> str:
+    """The name as a statement would have it: in quotes where it needs them."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+# --- choosing ------------------------------------------------------------------------------------
+
+
+def choose(parts: Iterable[str], suffix: str, is_taken: Callable[[str], bool]) -> str:
+    """`table_column_suffix` that nobody has: suffix1, suffix2 … until one is free."""
+    first, *others = parts
+    second = "_".join(others)
+    for ending in _endings(suffix):
+        name = _shortened(first, second, ending)
+        if not is_taken(name):
+            return name
+    raise AssertionError("numbers do not end")
+
+
+def _endings(suffix: str) -> Iterator[str]:
+    yield suffix
+    for number in count(1):
+        yield f"{suffix}{number}"
+
+
+def _shortened(first: str, second: str, ending: str) -> str:
+    """Both parts cut alike, the longer one first, until the whole fits."""
+    one, two = first.encode(), second.encode()
+    room = IDENTIFIER_BYTES_MAX - len(ending.encode()) - 1 - (1 if two else 0)
+    while len(one) + len(two) > room:
+        if len(one) > len(two):
+            one = one[:-1]
+        else:
+            two = two[:-1]
+    texts = [part.decode(errors="ignore") for part in (one, two) if part]
+    return "_".join([*texts, ending])
+
+
+def choose_relation_name(work: Work, parts: Iterable[str], suffix: str) -> str:
+    """A free name for an index or a sequence."""
+    return choose(parts, suffix, lambda name: is_taken(work, name))
+
+
+def constraint_names(table: Table) -> set[str]:
+    """The names of a table's constraints, which are its own affair."""
+    names = {check.name for check in table.checks}
+    names |= {key.name for key in table.foreign_keys}
+    names |= {index.name for index in table.indexes if index.constraint}
+    return names | ({table.primary_key_name} if table.primary_key_name else set())
+
+
+RELATIONS = (Table, NamedQuery, Sequence)

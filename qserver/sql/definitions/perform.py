@@ -1,0 +1,37 @@
+"""Which function performs which statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from qserver.sql import syntax
+from qserver.sql.definitions.alter_table import alter_table
+from qserver.sql.definitions.create_table import create_table
+from qserver.sql.definitions.drop import drop, truncate
+from qserver.sql.definitions.indexes import create_index
+from qserver.sql.definitions.others import comment_on, create_enum, create_schema
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.references import refresh_references
+from qserver.sql.definitions.sequences import create_sequence
+from qserver.sql.definitions.views import create_view
+
+DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
+    syntax.CreateTable: create_table,
+    syntax.CreateIndex: create_index,
+    syntax.CreateView: create_view,
+    syntax.CreateSequence: create_sequence,
+    syntax.CreateEnum: create_enum,
+    syntax.CreateSchema: create_schema,
+    syntax.Drop: drop,
+    syntax.Truncate: truncate,
+    syntax.AlterTable: alter_table,
+    syntax.CommentOn: comment_on,
+}
+
+
+def perform(work: Work, statement: syntax.Statement) -> Steps:
+    """Make the changes that a definition asks for."""
+    made = yield from DEFINITIONS[type(statement)](work, statement)
+    refresh_references(work)
+    return made

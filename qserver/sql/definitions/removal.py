@@ -1,0 +1,117 @@
+"""Taking a column out of a table, with the constraints and indexes that mention it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from qserver.sql.definitions.dependencies import (
+    Dependent,
+    drop_definition,
+    foreign_key_dependent,
+    owned_sequences,
+    require_no_dependents,
+    view_dependent,
+    with_hanging,
+)
+from qserver.sql.definitions.names import choose
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.rewrite import name_of, reshaped, rewrite, with_new_trees
+from qserver.sql.definitions.texts import mentions
+from qserver.sql.definitions.views import is_unharmed
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+
+
+def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) -> Steps:
+    """What the table has of the column goes with it; what others have stands in the way."""
+    dependent = [
+        at
+        for at, column in enumerate(table.columns)
+        if column.generated is not None and column.name != name and mentions(column.generated, name)
+    ]
+    shown = [table.columns[at].name for at in dependent if not table.columns[at].hidden]
+    what = f"column {name} of table {table.name}"
+    own = [Dependent(f"column {each} of table {table.name}", _nothing) for each in shown]
+    outside = with_hanging(work, _outside(work, table, name))
+    require_no_dependents(work, what, own + outside, cascade, table.name)
+    now = work.table_now(table.name)
+    yield from without_columns(work, now, {table.position(name), *dependent})
+    for each in (*shown, name):
+        for sequence in owned_sequences(work, table.name, each):
+            drop_definition(work, sequence.name)
+    return 0
+
+
+def _nothing(work: Work) -> None:
+    """It is taken away with the column itself."""
+
+
+def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
+    """Views that use the column, foreign keys that refer to it."""
+    found = []
+    for other in work.transaction.catalog.definitions():
+        if isinstance(other, NamedQuery):
+            if table.name in other.uses and _needs(work, other, table, name):
+                found.append(view_dependent(other))
+        elif isinstance(other, Table):
+            found += [
+                foreign_key_dependent(other, key.name)
+                for key in other.foreign_keys
+                if key.table == table.name and name in key.referenced and name not in key.columns
+            ]
+    return found
+
+
+def _needs(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
+    """Would the view have other columns, or none, without the column? It is tried."""
+    gone = table.position(name)
+    hidden = replace(
+        table.columns[gone], name=choose((name,), "gone", table.positions.__contains__)
+    )
+    columns = (*table.columns[:gone], hidden, *table.columns[gone + 1 :])
+    work.transaction.define(table.name, replace(table, columns=columns, checks=()))
+    needed = not is_unharmed(work, view)
+    work.transaction.define(table.name, table)
+    return needed
+
+
+def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
+    """The table without some columns, and without the constraints that mention them."""
+    names = {table.columns[at].name for at in gone if not table.columns[at].hidden}
+    columns = [column for at, column in enumerate(table.columns) if at not in gone]
+
+    def moved(at: int) -> int | None:
+        return None if at in gone else at - sum(other < at for other in gone)
+
+    bare = replace(
+        table,
+        checks=tuple(check for check in table.checks if names.isdisjoint(check.columns)),
+        foreign_keys=tuple(
+            key
+            for key in table.foreign_keys
+            if names.isdisjoint(key.columns)
+            and not (key.table == table.name and not names.isdisjoint(key.referenced))
+        ),
+        comments=tuple(
+            pair for pair in table.comments if pair[0].removeprefix("column ") not in names
+        ),
+    )
+    new = reshaped(bare, columns, moved)
+    kept = [
+        (column.name, name_of(column.name))
+        for column in columns
+        if not column.hidden and column.generated is None
+    ]
+    yield from rewrite(work, table, with_new_trees(work, new), kept)
+    return 0
+
+
+def unused_hidden_columns(table: Table) -> set[int]:
+    """Hidden columns that no index is about any more."""
+    used = {at for index in table.indexes for at in index.columns}
+    return {
+        at
+        for at, column in enumerate(table.columns)
+        if column.hidden and column.generated is not None and at not in used
+    }

@@ -1,0 +1,206 @@
+"""Rows that follow a definition: moved to a table of another shape, checked, or indexed.
+
+A tree holds rows of one shape, so a table whose columns change gets new trees. Its rows are moved
+by the statement that a user would write, with the old table under a name of its own:
+
+    INSERT INTO t (a, b) SELECT a, b::text FROM "t of old" ORDER BY its row id
+
+So defaults, generated columns, NOT NULL, CHECK and UNIQUE need no second implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from qserver.errors import (
+    CheckViolation,
+    NotNullViolation,
+    UniqueViolation,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.names import choose, is_taken
+from qserver.sql.definitions.port import Steps, Work
+from qserver.values.keys import Key
+from qserver.values.schema import ROW_ID, Column, Index, Table
+from qserver.values.types import BIGINT
+
+Moved = tuple[str, syntax.Expression]
+"""A column of the new table, and what it is computed from."""
+
+
+def name_of(column: str) -> syntax.Name:
+    return syntax.Name((column,))
+
+
+def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps:
+    """Let `new` take the place of `old`, its rows computed from the old ones."""
+    transaction = work.transaction
+    temporary = choose((old.name,), "old", lambda name: is_taken(work, name))
+    source, row_id = _all_visible(old, temporary)
+    transaction.define(temporary, source)
+    transaction.define(new.name, new)
+    select = syntax.Select(
+        tuple(syntax.Target(expression) for _, expression in moved),
+        (syntax.TableRef((temporary,), old.name),),
+    )
+    order = () if row_id is None else (syntax.OrderItem(name_of(row_id)),)
+    insert = syntax.Insert(
+        syntax.TableRef((new.name,)),
+        tuple(column for column, _ in moved),
+        syntax.Query(select, order) if moved else _empty_rows(temporary, old.name),
+        overriding="system",
+    )
+    count: int
+    try:
+        running = work.statements.run(insert, work.literals)
+        while True:
+            next(running)
+            yield
+    except StopIteration as end:
+        count = end.value
+    except NotNullViolation as error:
+        raise contains_null(new, error.column or "") from None
+    except CheckViolation as error:
+        raise violated_by_a_row(new, error.constraint or "") from None
+    transaction.define(temporary, None)
+    transaction.drop_trees(old.id, *(index.id for index in old.indexes))
+    return count
+
+
+def _empty_rows(temporary: str, name: str) -> syntax.Query:
+    """As many rows as the old table has, without a column."""
+    return syntax.Query(syntax.Select((), (syntax.TableRef((temporary,), name),)))
+
+
+def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
+    """The table under another name with all columns in sight, and what its row id is called."""
+    taken = set(table.positions)
+    columns = []
+    for column in table.columns:
+        if column.hidden:
+            shown_as = choose(("hidden",), column.name[:20], taken.__contains__)
+            taken.add(shown_as)
+            column = replace(column, name=shown_as, hidden=False)
+        columns.append(column)
+    row_id = columns[table.primary_key[0]].name if table.has_row_id else None
+    return replace(table, name=name, columns=tuple(columns)), row_id
+
+
+def reshaped(
+    table: Table,
+    columns: Sequence[Column],
+    moved: Callable[[int], int | None],
+    *,
+    keyless: bool = False,
+) -> Table:
+    """The definition with other columns; `moved` tells where each of the old ones is now, if any.
+
+    Indexes over a column that is gone go with it. So does the primary key; then, or when the table
+    is to be `keyless`, rows get a number that nobody sees.
+    """
+    indexes = []
+    for index in table.indexes:
+        positions = [moved(at) for at in index.columns]
+        if None not in positions:
+            indexes.append(replace(index, columns=tuple(positions)))  # type: ignore[arg-type]
+    key = tuple(moved(at) for at in table.primary_key)
+    if keyless or None in key:
+        columns, key = (*columns, row_id_column()), (len(columns),)
+    first = key[0]
+    assert first is not None
+    key_name = "" if columns[first].hidden else table.primary_key_name
+    return replace(
+        table,
+        columns=tuple(columns),
+        primary_key=key,  # type: ignore[arg-type]
+        primary_key_name=key_name,
+        indexes=tuple(indexes),
+    )
+
+
+def row_id_column() -> Column:
+    return Column(ROW_ID, BIGINT, nullable=False, hidden=True)
+
+
+def with_new_trees(work: Work, table: Table) -> Table:
+    """The same definition, to be filled anew."""
+    indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
+    return replace(table, id=work.transaction.next_tree(), indexes=indexes)
+
+
+# --- rows that stay where they are ---------------------------------------------------------------
+
+
+def build_index(work: Work, table: Table, index: Index) -> Steps:
+    """Fill the tree of a new index of the table, and see that it is unique if it must be."""
+    entry_of = table.entry_function(index)
+    put_entry, hashed = work.transaction.put_entry, index.hashed
+    seen: set[Key] = set()
+    for _, rows in work.transaction.scan(table.id):
+        for row in rows:
+            key, primary_key = entry_of(row)
+            if index.unique:
+                if key in seen:
+                    raise _duplicated(table, index, row)
+                seen.add(key)
+            put_entry(index.id, key, primary_key, hashed)
+        yield
+    return 0
+
+
+def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueViolation:
+    return UniqueViolation(
+        f'could not create unique index "{index.name}"',
+        detail=f"Key {table.describe_key(index.columns, row)} is duplicated.",
+        table=table.name,
+        constraint=index.name,
+    )
+
+
+def require_no_null(work: Work, table: Table, name: str) -> Steps:
+    """Every row has a value in the column."""
+    at = table.position(name)
+    for rows in work.transaction.scan_in_any_order(table.id):
+        if any(row[at] is None for row in rows):
+            raise contains_null(table, name)
+        yield
+    return 0
+
+
+def contains_null(table: Table, column: str) -> NotNullViolation:
+    return NotNullViolation(
+        f'column "{column}" of relation "{table.name}" contains null values',
+        table=table.name,
+        column=column,
+    )
+
+
+def require_check(
+    work: Work,
+    table: Table,
+    name: str,
+    condition: syntax.Expression,
+    literals: Sequence[Any] | None = None,
+) -> Steps:
+    """No row makes the condition false; `literals` are those of its own text, if it has one."""
+    select = syntax.Select(
+        (syntax.Target(syntax.Constant(True)),),
+        (syntax.TableRef((table.name,)),),
+        syntax.Is(condition, "false", negated=False),
+    )
+    known = work.literals if literals is None else literals
+    for page in work.statements.run(syntax.Query(select), known):
+        if page:
+            raise violated_by_a_row(table, name)
+        yield
+    return 0
+
+
+def violated_by_a_row(table: Table, name: str) -> CheckViolation:
+    return CheckViolation(
+        f'check constraint "{name}" of relation "{table.name}" is violated by some row',
+        table=table.name,
+        constraint=name,
+    )

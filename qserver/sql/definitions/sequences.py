@@ -1,0 +1,182 @@
+"""CREATE and ALTER SEQUENCE, with PostgreSQL's defaults and complaints.
+
+What a sequence is and where it has come to are two things: the first is a definition and changes
+with its transaction, the second (RESTART) is changed at once, whatever becomes of the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import replace
+from typing import Any, Final
+
+from qserver.errors import InvalidParameterValue, SqlSyntaxError
+from qserver.sql import syntax
+from qserver.sql.definitions.names import find_table, is_taken, new_name, require_free
+from qserver.sql.definitions.port import Steps, Work
+from qserver.values.relations import Sequence
+from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
+
+Options = Many[tuple[str, Any]]
+
+WORDS: Final = {
+    "start": "START value",
+    "restart": "RESTART value",
+    "minvalue": "MINVALUE",
+    "maxvalue": "MAXVALUE",
+}
+
+
+def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
+    name = new_name(node.name)
+    if node.if_not_exists and is_taken(work, name):
+        return 0
+    require_free(work, name)
+    sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
+    work.transaction.define(name, make_sequence(work, name, sql_type, node.options))
+    return 0
+    yield
+
+
+def sequence_type(work: Work, node: syntax.TypeName) -> SqlType:
+    sql_type = work.type(node)
+    if sql_type.kind not in INTEGER_BITS:
+        raise InvalidParameterValue("sequence type must be smallint, integer, or bigint")
+    return sql_type
+
+
+def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) -> Sequence:
+    """A new sequence, as its options say."""
+    number = work.transaction.next_tree()
+    given = _given(work, options)
+    increment = given.get("increment", 1)
+    blank = Sequence(number, name, increment=increment or 1, minimum=0, start=0, type=sql_type)
+    made = _counting(blank, given, _bounds(sql_type, increment))
+    made = replace(made, start=_start(made, given))
+    return _owned(work, made, options)
+
+
+def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
+    """The sequence counts on from where it is, by its new rules."""
+    given = _given(work, options)
+    sql_type = old.type
+    for word, value in options:
+        if word == "as":
+            sql_type = sequence_type(work, value)
+    low, high = _bounds(sql_type, given.get("increment", old.increment))
+    was_low, was_high = _bounds(old.type, old.increment)
+    kept = (
+        low if old.minimum == was_low and sql_type != old.type else old.minimum,
+        high if old.maximum == was_high and sql_type != old.type else old.maximum,
+    )
+    if "no minvalue" in dict(options):
+        kept = low, kept[1]
+    if "no maxvalue" in dict(options):
+        kept = kept[0], high
+    made = _counting(replace(old, type=sql_type), given, kept)
+    start = given.get("start", old.start)
+    _refuse_outside(made, "start", start)
+    made = replace(made, start=start)
+    if "restart" in dict(options):
+        value = given.get("restart", made.start)
+        _refuse_outside(made, "restart", value)
+        work.statements.set_sequence(made, value)
+    work.transaction.define(made.name, _owned(work, made, options))
+
+
+def _given(work: Work, options: Options) -> dict[str, int]:
+    """Numbers by word; CYCLE as a truth value."""
+    given: dict[str, int] = {}
+    seen: set[str] = set()
+    for word, value in options:
+        kind = word.removeprefix("no ")
+        if kind in seen:
+            raise SqlSyntaxError("conflicting or redundant options")
+        seen.add(kind)
+        if kind == "cycle":
+            given[kind] = word == "cycle"
+        elif value is not None and kind not in ("owned by", "as"):
+            given[kind] = _number(work, value)
+    return given
+
+
+def _bounds(sql_type: SqlType, increment: int) -> tuple[int, int]:
+    """The lowest and highest value of a sequence that names none."""
+    half: int = 2 ** (INTEGER_BITS[sql_type.kind] - 1)
+    return (1, half - 1) if increment > 0 else (-half, -1)
+
+
+def _counting(sequence: Sequence, given: dict[str, int], bounds: tuple[int, int]) -> Sequence:
+    """The sequence with increment, bounds, cycle and cache as given; its start is not yet right."""
+    increment = given.get("increment", sequence.increment)
+    if increment == 0:
+        raise InvalidParameterValue("INCREMENT must not be zero")
+    low, high = given.get("minvalue", bounds[0]), given.get("maxvalue", bounds[1])
+    half: int = 2 ** (INTEGER_BITS[sequence.type.kind] - 1)
+    for word, value in (("MAXVALUE", high), ("MINVALUE", low)):
+        if not -half <= value < half:
+            raise InvalidParameterValue(
+                f"{word} ({value}) is out of range for sequence data type {sequence.type}"
+            )
+    if low >= high:
+        raise InvalidParameterValue(f"MINVALUE ({low}) must be less than MAXVALUE ({high})")
+    cache = given.get("cache", sequence.cache)
+    if cache <= 0:
+        raise InvalidParameterValue(f"CACHE ({cache}) must be greater than zero")
+    return replace(
+        sequence,
+        increment=increment,
+        minimum=low,
+        maximum=high,
+        start=min(max(sequence.start, low), high),
+        cycle=bool(given.get("cycle", sequence.cycle)),
+        cache=cache,
+    )
+
+
+def _start(sequence: Sequence, given: dict[str, int]) -> int:
+    default = sequence.minimum if sequence.increment > 0 else sequence.maximum
+    start = given.get("start", default)
+    _refuse_outside(sequence, "start", start)
+    return start
+
+
+def _refuse_outside(sequence: Sequence, word: str, value: int) -> None:
+    if value < sequence.minimum:
+        raise InvalidParameterValue(
+            f"{WORDS[word]} ({value}) cannot be less than MINVALUE ({sequence.minimum})"
+        )
+    if value > sequence.maximum:
+        raise InvalidParameterValue(
+            f"{WORDS[word]} ({value}) cannot be greater than MAXVALUE ({sequence.maximum})"
+        )
+
+
+def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
+    """OWNED BY table.column, or NONE."""
+    for word, value in options:
+        if word != "owned by":
+            continue
+        if not value.parts or value.parts == ("none",):
+            return replace(sequence, owner=None)
+        if len(value.parts) < 2:
+            raise SqlSyntaxError(
+                "invalid OWNED BY option",
+                hint="Specify OWNED BY table.column or OWNED BY NONE.",
+            )
+        table = find_table(work, value.parts[:-1])
+        return replace(sequence, owner=(table.name, table.column(value.parts[-1]).name))
+    return sequence
+
+
+def _number(work: Work, expression: syntax.Expression) -> int:
+    """An integer with its sign."""
+    match expression:
+        case syntax.Operator(symbol="-", left=None, right=right):
+            return -_number(work, right)
+        case syntax.Operator(symbol="+", left=None, right=right):
+            return _number(work, right)
+        case syntax.Literal():
+            return int(work.value(expression)) * (-1 if expression.negative else 1)
+        case _:
+            raise SqlSyntaxError("a number is wanted here", position=expression.position + 1)

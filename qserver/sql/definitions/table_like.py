@@ -1,0 +1,99 @@
+"""CREATE TABLE … (LIKE other INCLUDING …): the columns of another table, and more if asked for.
+
+Columns come with their types and NOT NULL. Defaults, generated expressions, checks, indexes,
+identity and comments come only where INCLUDING names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qserver.sql import syntax
+from qserver.sql.definitions.columns import sequence_for
+from qserver.sql.definitions.constraints import with_index_like
+from qserver.sql.definitions.names import find_relation
+from qserver.sql.definitions.port import Work
+from qserver.values.constraints import Check
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Column, Index, Table
+
+PARTS = ("defaults", "constraints", "identity", "generated", "indexes", "comments")
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What was taken from another table."""
+
+    columns: tuple[Column, ...]
+    checks: tuple[Check, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    indexes: tuple[tuple[Index, tuple[str, ...]], ...] = ()
+    comments: tuple[tuple[str, str], ...] = ()
+
+
+def likeness(work: Work, table: str, node: syntax.TableLike) -> Likeness:
+    other = find_relation(work, node.name)
+    if isinstance(other, NamedQuery):
+        return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))
+    assert isinstance(other, Table)
+    wanted = _wanted(node.options)
+    columns = tuple(
+        _column(work, table, column, wanted) for column in other.columns if not column.hidden
+    )
+    with_indexes = "indexes" in wanted
+    return Likeness(
+        columns,
+        other.checks if "constraints" in wanted else (),
+        _names(other, other.primary_key) if with_indexes and not other.has_row_id else (),
+        tuple(
+            (index, _names(other, index.columns))
+            for index in other.indexes
+            if not any(other.columns[at].hidden for at in index.columns)
+        )
+        if with_indexes
+        else (),
+        tuple(pair for pair in other.comments if pair[0].startswith("column "))
+        if "comments" in wanted
+        else (),
+    )
+
+
+def _wanted(options: Sequence[str]) -> set[str]:
+    wanted: set[str] = set()
+    for option in options:
+        what, part = option.split(" ", 1)
+        parts = PARTS if part == "all" else (part,)
+        if what == "including":
+            wanted.update(parts)
+        else:
+            wanted.difference_update(parts)
+    return wanted
+
+
+def _column(work: Work, table: str, column: Column, wanted: set[str]) -> Column:
+    taken = Column(column.name, column.type, column.nullable)
+    if "defaults" in wanted and column.default is not None:
+        taken = replace(taken, default=column.default, sequence=column.sequence)
+    if "generated" in wanted and column.generated is not None:
+        taken = replace(taken, generated=column.generated)
+    if "identity" in wanted and column.identity is not None:
+        sequence = sequence_for(work, table, taken.name, taken.type)
+        taken = replace(taken, identity=column.identity, sequence=sequence.name)
+    return taken
+
+
+def _names(table: Table, positions: Sequence[int]) -> tuple[str, ...]:
+    return tuple(table.columns[at].name for at in positions)
+
+
+def with_likeness(work: Work, table: Table, taken: Likeness) -> Table:
+    """The table, which has the columns already, with the rest of what was taken."""
+    table = replace(
+        table,
+        checks=(*table.checks, *taken.checks),
+        comments=(*table.comments, *taken.comments),
+    )
+    for index, columns in taken.indexes:
+        table = with_index_like(work, table, index, columns)
+    return table

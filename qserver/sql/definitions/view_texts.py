@@ -1,0 +1,102 @@
+"""Views whose tables or columns get other names: their texts follow.
+
+A view is kept as text, so a new name has to be written into it. What is replaced is the place
+where the view names the table; all other names in the text stay as they are, because there the
+table still looks as it did:
+
+    ALTER TABLE t RENAME TO u       … FROM t …    becomes    … FROM "u" AS "t" …
+    ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
+                                                                 AS "t" …
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Final
+
+from qserver.errors import FeatureNotSupported
+from qserver.sql import syntax
+from qserver.sql.definitions.port import Work
+from qserver.sql.definitions.views import is_unharmed
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+
+_PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
+_NAME: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
+
+
+def views_using(work: Work, name: str) -> list[NamedQuery]:
+    return [
+        each
+        for each in work.transaction.catalog.definitions()
+        if isinstance(each, NamedQuery) and name in each.uses
+    ]
+
+
+def follow_table(work: Work, views: Sequence[NamedQuery], old: str, new: str) -> None:
+    """Let views name a relation that has another name now."""
+    changed = []
+    for view in views:
+        uses = tuple(new if each == old else each for each in view.uses)
+        text = _with_source(work, view, old, quoted(new))
+        changed.append(replace(view, text=text, uses=uses))
+    _redefine(work, changed, f'relation "{old}"')
+
+
+def follow_column(
+    work: Work, views: Sequence[NamedQuery], table: Table, old: str, new: str
+) -> None:
+    """Let views see a column under the name that it had; `table` has it under the new one."""
+    columns = ", ".join(
+        f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name)
+        for name in table.positions
+    )
+    source = f"(SELECT {columns} FROM {quoted(table.name)})"
+    changed = [replace(view, text=_with_source(work, view, table.name, source)) for view in views]
+    _redefine(work, changed, f'column "{old}" of table "{table.name}"')
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> None:
+    for view in views:
+        work.transaction.define(view.name, view)
+    for view in views:
+        if not is_unharmed(work, view):
+            raise FeatureNotSupported(
+                f'cannot rename {what} because view "{view.name}" uses it',
+                hint="Drop the view and create it anew.",
+            )
+
+
+def _with_source(work: Work, view: NamedQuery, name: str, source: str) -> str:
+    """The view's text with another source wherever it names a relation."""
+    text = view.text
+    places = sorted(_places(work.statements.parse_query(text), name), reverse=True)
+    for position, has_alias in places:
+        found = _NAME.match(text, position)
+        assert found is not None, "a relation's place is where its name is"
+        alias = "" if has_alias else f" AS {quoted(name)}"
+        text = f"{text[:position]}{source}{alias}{text[found.end() :]}"
+    return text
+
+
+def _places(node: object, name: str) -> list[tuple[int, bool]]:
+    """Where a relation is named in FROM, and whether an alias follows."""
+    if isinstance(node, syntax.TableRef):
+        here = node.name[-1] == name and node.name[:-1] in ((), ("public",))
+        return [(node.position, node.alias is not None)] if here else []
+    if isinstance(node, syntax.Query) and any(each.name == name for each in node.common_tables):
+        return []  # inside, the name means something else
+    places: list[tuple[int, bool]] = []
+    if isinstance(node, tuple):
+        for part in node:
+            places += _places(part, name)
+    elif is_dataclass(node):
+        for field in fields(node):
+            places += _places(getattr(node, field.name), name)
+    return places

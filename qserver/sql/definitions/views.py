@@ -1,0 +1,134 @@
+"""CREATE VIEW."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+
+from qserver.errors import (
+    DuplicateColumn,
+    InvalidObjectDefinition,
+    InvalidTableDefinition,
+    SqlSyntaxError,
+    StatementError,
+    UndefinedColumn,
+    WrongObjectType,
+)
+from qserver.sql import syntax
+from qserver.sql.definitions.names import new_name, require_free
+from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.plan import OutputColumn
+from qserver.values.relations import NamedQuery
+from qserver.values.types import TEXT, Kind, SqlType
+
+
+def create_view(work: Work, node: syntax.CreateView) -> Steps:
+    name = new_name(node.name, node.temporary)
+    old = work.find(name)
+    if not (node.replace and old is not None):
+        require_free(work, name)
+    elif not isinstance(old, NamedQuery):
+        raise WrongObjectType(f'"{name}" is not a view')
+    found, names = work.statements.describe(node.query, work.literals)
+    written = _names_in(node.query)
+    uses = tuple(each for each in names if each in written)
+    columns = _columns(node, found)
+    if isinstance(old, NamedQuery):
+        _require_compatible(old, columns)
+        _require_no_circle(work, name, uses)
+    view = NamedQuery(
+        name,
+        columns,
+        tuple(column.name for column in found),
+        node.text,
+        uses,
+        old.comments if isinstance(old, NamedQuery) else (),
+    )
+    work.transaction.define(name, view)
+    return 0
+    yield
+
+
+def _names_in(node: object) -> set[str]:
+    """Names of relations and types that the query itself mentions, not the views that it uses."""
+    if isinstance(node, syntax.TableRef):
+        return {node.name[-1]}
+    if isinstance(node, syntax.TypeName):
+        return {node.name}
+    names: set[str] = set()
+    if isinstance(node, tuple):
+        names.update(*map(_names_in, node))
+    elif is_dataclass(node):
+        names.update(*(_names_in(getattr(node, field.name)) for field in fields(node)))
+    return names
+
+
+def _columns(
+    node: syntax.CreateView, found: tuple[OutputColumn, ...]
+) -> tuple[tuple[str, SqlType], ...]:
+    if len(node.column_aliases) > len(found):
+        raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
+    names = [*node.column_aliases, *(each.name for each in found[len(node.column_aliases) :])]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise DuplicateColumn(f'column "{name}" specified more than once', column=name)
+    return tuple(
+        (name, TEXT if column.type.kind is Kind.UNKNOWN else column.type)
+        for name, column in zip(names, found, strict=True)
+    )
+
+
+def is_unharmed(work: Work, view: NamedQuery) -> bool:
+    """Does a view still have the columns that it had when it was made?"""
+    target = syntax.Target(syntax.Star())
+    query = syntax.Query(syntax.Select((target,), (syntax.TableRef((view.name,)),)))
+    try:
+        found, _ = work.statements.describe(query, ())
+    except (StatementError, AssertionError):  # a name, a function, or a column of the view is gone
+        return False
+    return tuple((column.name, column.type) for column in found) == view.columns
+
+
+def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction) -> None:
+    names = [name for name, _ in view.columns]
+    if action.name not in names:
+        raise UndefinedColumn(f'column "{action.name}" does not exist', column=action.name)
+    if action.new_name in names:
+        raise DuplicateColumn(
+            f'column "{action.new_name}" of relation "{view.name}" already exists'
+        )
+    columns = tuple(
+        (action.new_name if name == action.name else name, sql_type)
+        for name, sql_type in view.columns
+    )
+    work.transaction.define(view.name, replace(view, columns=columns))
+
+
+def _require_compatible(old: NamedQuery, columns: tuple[tuple[str, SqlType], ...]) -> None:
+    """A view that is replaced keeps its columns; it may get more."""
+    if len(columns) < len(old.columns):
+        raise InvalidTableDefinition("cannot drop columns from view")
+    for (name, sql_type), (now, new_type) in zip(old.columns, columns, strict=False):
+        if name != now:
+            raise InvalidTableDefinition(
+                f'cannot change name of view column "{name}" to "{now}"',
+                hint="Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
+            )
+        if sql_type != new_type:
+            raise InvalidTableDefinition(
+                f'cannot change data type of view column "{name}" from {sql_type} to {new_type}'
+            )
+
+
+def _require_no_circle(work: Work, name: str, uses: tuple[str, ...]) -> None:
+    seen: set[str] = set()
+    waiting = list(uses)
+    while waiting:
+        each = waiting.pop()
+        if each == name:
+            raise InvalidObjectDefinition(
+                f'infinite recursion detected in rules for relation "{name}"'
+            )
+        definition = work.find(each)
+        if each not in seen and isinstance(definition, NamedQuery):
+            waiting += definition.uses
+        seen.add(each)

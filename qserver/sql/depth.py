@@ -1,0 +1,27 @@
+"""How deep a tree is. Whoever follows it down by recursion must not be led too far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.errors import StatementTooComplex
+from qserver.limits import SYNTAX_DEPTH_MAX
+from qserver.sql.syntax import Node
+
+
+def check_depth(tree: Node) -> None:
+    """Refuse a tree with a leaf that is too far from the root. Looks at each node once."""
+    pending: list[tuple[Any, int]] = [(tree, 1)]
+    while pending:
+        value, depth = pending.pop()
+        if isinstance(value, tuple):
+            pending.extend([(each, depth) for each in value])
+        elif isinstance(value, Node):
+            if depth > SYNTAX_DEPTH_MAX:
+                raise StatementTooComplex(
+                    "the statement is nested too deeply",
+                    detail=f"The limit is {SYNTAX_DEPTH_MAX} levels.",
+                    position=value.position + 1,
+                )
+            fields = type(value).__dataclass_fields__
+            pending.extend([(getattr(value, name), depth + 1) for name in fields])

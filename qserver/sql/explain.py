@@ -1,0 +1,192 @@
+"""EXPLAIN: a plan as lines of text, each node with what it does and how many rows it expects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.sql import bound, plan
+from qserver.sql.bound import Expression, SortKey
+from qserver.sql.plan import Change, Plan, Select
+from qserver.sql.walk import everything, is_plan, parts
+
+
+def explain(statement: Select | Change) -> list[str]:
+    """The lines of a statement's plan."""
+    lines: list[str] = []
+    if isinstance(statement, Select):
+        _print(statement.plan, 0, lines)
+        return lines
+    what = type(statement).__name__
+    lines.append(f"{what} on {statement.table.name}")
+    _print(statement.plan, 1, lines)
+    return lines
+
+
+def _print(node: Plan, depth: int, lines: list[str]) -> None:
+    title, details = _describe(node)
+    arrow = "  " * (depth - 1) + "->  " if depth else ""
+    lines.append(f"{arrow}{title}  (rows={node.rows:.0f})")
+    indent = "  " * (depth + 1) + "  "
+    lines += [f"{indent}{detail}" for detail in details if detail]
+    for below in _inputs(node):
+        _print(below, depth + 1, lines)
+    for number, query in enumerate(_subplans(node), 1):
+        lines.append(f"{indent}SubPlan {number}")
+        _print(query, depth + 2, lines)
+
+
+def _inputs(node: Plan) -> list[Plan]:
+    inputs: list[Any] = []
+    if isinstance(node, plan.WithTables):
+        inputs += [table.plan for table in node.tables if is_plan(table.plan)]
+    for name in ("input", "left", "right"):
+        below = getattr(node, name, None)
+        if below is not None:
+            inputs.append(below)
+    return inputs
+
+
+def _subplans(node: Plan) -> list[Plan]:
+    """Plans inside the expressions of the node itself."""
+    found: list[Plan] = []
+    below = {id(each) for each in _inputs(node)}
+    waiting: list[Any] = [node]
+    while waiting:
+        current = waiting.pop()
+        for part in parts(current):
+            if is_plan(part):
+                if id(part) not in below:
+                    found.append(part)
+            else:
+                waiting.append(part)
+    return found
+
+
+def _describe(node: Plan) -> tuple[str, list[str]]:
+    match node:
+        case plan.Scan():
+            return _describe_scan(node)
+        case plan.Join():
+            return _describe_join(node)
+        case plan.Filter():
+            return "Filter", [f"Condition: {text_of(node.condition)}"]
+        case plan.Aggregate():
+            keys = ", ".join(map(text_of, node.keys))
+            return ("GroupAggregate" if node.keys else "Aggregate"), [keys and f"Group Key: {keys}"]
+        case plan.Sort():
+            return "Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
+        case plan.TopN():
+            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
+        case plan.SetOperation():
+            return f"{node.kind.capitalize()}{' All' if node.every else ''}", []
+        case plan.FunctionScan():
+            return f"Function Scan on {node.function.name}", []
+        case plan.CommonTableScan():
+            return f"CTE Scan on {node.number}", []
+        case plan.WithTables():
+            return "With", []
+        case plan.OneRow():
+            return "Result", []
+        case _:
+            return type(node).__name__, []
+
+
+def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
+    access, keys = node.access, node.access.range
+    details = []
+    columns = node.table.primary_key if access.index is None else access.index.columns
+    names = [node.table.columns[at].name if at >= 0 else "expression" for at in columns]
+    terms = [f"{names[at]} = {text_of(each)}" for at, each in enumerate(keys.equal)]
+    following = names[len(keys.equal)] if len(keys.equal) < len(names) else ""
+    if keys.choices:
+        terms.append(f"{following} IN ({', '.join(map(text_of, keys.choices))})")
+    for bounded, symbol in ((keys.low, ">"), (keys.high, "<")):
+        if bounded is not None:
+            terms.append(f"{following} {symbol}{'=' if bounded[1] else ''} {text_of(bounded[0])}")
+    if terms:
+        details.append(f"Key: {' AND '.join(terms)}")
+    if node.condition is not None:
+        details.append(f"Filter: {text_of(node.condition)}")
+    name = (
+        node.table.name
+        if node.alias in ("", node.table.name)
+        else f"{node.table.name} {node.alias}"
+    )
+    if access.index is not None:
+        kind = f"Index Scan using {access.index.name}"
+    elif len(keys.equal) + bool(keys.choices) == len(columns):
+        kind = "Key Lookup"
+    elif terms:
+        kind = "Key Range Scan"
+    else:
+        kind = "Scan"
+    order = (" Backward" if access.backward else " In Order") if access.ordered else ""
+    return f"{kind}{order} on {name}", details
+
+
+def _describe_join(node: plan.Join) -> tuple[str, list[str]]:
+    method = {"hash": "Hash Join", "index": "Lookup Join", "loop": "Nested Loop"}[node.method]
+    kind = "" if node.kind in ("inner", "cross") else f"{node.kind.capitalize()} "
+    details = []
+    if node.hash_keys:
+        pairs = [f"{text_of(left)} = {text_of(right)}" for left, right in node.hash_keys]
+        details.append(f"Hash Key: {' AND '.join(pairs)}")
+    if node.condition is not None:
+        details.append(f"Condition: {text_of(node.condition)}")
+    return f"{kind}{method}", details
+
+
+def _sort_keys(keys: tuple[SortKey, ...]) -> str:
+    texts = []
+    for key in keys:
+        text = text_of(key.expression) + (" DESC" if key.descending else "")
+        if key.nulls_first != key.descending:
+            text += " NULLS FIRST" if key.nulls_first else " NULLS LAST"
+        texts.append(text)
+    return ", ".join(texts)
+
+
+def text_of(expression: Expression) -> str:
+    """An expression as people write it."""
+    match expression:
+        case bound.Constant():
+            return "NULL" if expression.value is None else repr(expression.value)
+        case bound.Slot():
+            return (
+                f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
+            )
+        case bound.Column():
+            return expression.name or f"#{expression.source}.{expression.position}"
+        case bound.Apply():
+            return _text_of_call(expression)
+        case bound.Cast():
+            return f"{text_of(expression.operand)}::{expression.type}"
+        case bound.And():
+            return f"({' AND '.join(map(text_of, expression.operands))})"
+        case bound.Or():
+            return f"({' OR '.join(map(text_of, expression.operands))})"
+        case bound.Not():
+            return f"NOT {text_of(expression.operand)}"
+        case bound.IsNull():
+            return f"{text_of(expression.operand)} IS {'NOT ' if expression.negated else ''}NULL"
+        case bound.InList():
+            negated = "NOT " if expression.negated else ""
+            items = ", ".join(map(text_of, expression.items))
+            return f"{text_of(expression.operand)} {negated}IN ({items})"
+        case bound.Case():
+            return "CASE … END"
+        case bound.Coalesce():
+            return f"COALESCE({', '.join(map(text_of, expression.operands))})"
+        case _ if any(is_plan(each) for each in everything(expression)):
+            return "(SubPlan)"
+        case _:
+            return type(expression).__name__
+
+
+def _text_of_call(expression: bound.Apply) -> str:
+    function, arguments = expression.function, [text_of(each) for each in expression.arguments]
+    if function.symbol is None:
+        return f"{function.name}({', '.join(arguments)})"
+    if len(arguments) == 1:
+        return f"{function.symbol}{arguments[0]}"
+    return f"({arguments[0]} {function.symbol} {arguments[1]})"

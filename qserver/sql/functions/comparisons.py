@@ -1,0 +1,188 @@
+"""= <> < <= > >= for each type, and between types that PostgreSQL compares directly.
+
+Values of one type compare natively, NaN excepted: for Python it differs from itself, for SQL it
+equals itself and is above everything else. A float's template therefore asks again only where
+Python says no. A Decimal NaN does not even let itself be ordered, so a NUMERIC's asks first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from qserver.sql.functions.registry import Function
+from qserver.values.types import (
+    ANYENUM,
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID_TYPE,
+    Kind,
+    SqlType,
+)
+
+_NATIVE: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+# Where Python's answer is no (or, for <>, yes) NaN may have been the reason.
+FLOAT_TEMPLATES: Final = {
+    "=": "({0} == {1} or {0} != {0} and {1} != {1})",
+    "<>": "({0} != {1} and ({0} == {0} or {1} == {1}))",
+    "<": "({0} < {1} or {1} != {1} and {0} == {0})",
+    "<=": "({0} <= {1} or {1} != {1})",
+    ">": "({0} > {1} or {0} != {0} and {1} == {1})",
+    ">=": "({0} >= {1} or {0} != {0})",
+}
+NUMERIC_TEMPLATES: Final = {
+    "=": FLOAT_TEMPLATES["="],
+    "<>": FLOAT_TEMPLATES["<>"],
+    "<": "({0} < {1} if {0} == {0} and {1} == {1} else {0} == {0})",
+    "<=": "({0} <= {1} if {0} == {0} and {1} == {1} else {1} != {1})",
+    ">": "({0} > {1} if {0} == {0} and {1} == {1} else {1} == {1})",
+    ">=": "({0} >= {1} if {0} == {0} and {1} == {1} else {0} != {0})",
+}
+
+
+def comparisons(sql_type: SqlType) -> tuple[Function, ...]:
+    """All six for a type whose values compare natively."""
+    return tuple(_native(symbol, sql_type, sql_type) for symbol in _NATIVE)
+
+
+def _native(symbol: str, left: SqlType, right: SqlType) -> Function:
+    return Function(
+        symbol,
+        (left, right),
+        BOOLEAN,
+        _NATIVE[symbol],
+        inline=f"({{0}} {_PYTHON[symbol]} {{1}})",
+        symbol=symbol,
+        comparison=symbol,
+    )
+
+
+def _with_nan(symbol: str, left: SqlType, right: SqlType, templates: dict[str, str]) -> Function:
+    return Function(
+        symbol,
+        (left, right),
+        BOOLEAN,
+        _careful(_NATIVE[symbol]),
+        inline=templates[symbol],
+        symbol=symbol,
+        comparison=symbol,
+    )
+
+
+def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """A comparison of floats or Decimals that knows NaN."""
+
+    def call(left: float | Decimal, right: float | Decimal) -> bool:
+        if left != left or right != right:
+            return compare(left != left, right != right)
+        return compare(left, right)
+
+    return call
+
+
+# --- a date and a timestamp meet as the later type ------------------------------------------------
+
+
+def midnight(value: date) -> datetime:
+    """The timestamp of a date."""
+    return datetime(value.year, value.month, value.day)
+
+
+def midnight_utc(value: date) -> datetime:
+    """The timestamptz of a date: our only session zone is UTC."""
+    return datetime(value.year, value.month, value.day, tzinfo=UTC)
+
+
+def in_utc(value: datetime) -> datetime:
+    """The timestamptz of a timestamp."""
+    return value.replace(tzinfo=UTC)
+
+
+_MEETING: Final = (
+    (DATE, TIMESTAMP, midnight),
+    (DATE, TIMESTAMPTZ, midnight_utc),
+    (TIMESTAMP, TIMESTAMPTZ, in_utc),
+)
+
+
+def _meeting(symbol: str) -> Iterator[Function]:
+    compare, sign = _NATIVE[symbol], _PYTHON[symbol]
+    for narrow, wide, widen in _MEETING:
+        yield Function(
+            symbol,
+            (narrow, wide),
+            BOOLEAN,
+            _widening_left(compare, widen),
+            inline=f"({widen.__name__}({{0}}) {sign} {{1}})",
+            names={widen.__name__: widen},
+            symbol=symbol,
+        )
+        yield Function(
+            symbol,
+            (wide, narrow),
+            BOOLEAN,
+            _widening_right(compare, widen),
+            inline=f"({{0}} {sign} {widen.__name__}({{1}}))",
+            names={widen.__name__: widen},
+            symbol=symbol,
+        )
+
+
+def _widening_left(compare: Callable[[Any, Any], bool], widen: Callable[[Any], Any]) -> Any:
+    return lambda left, right: compare(widen(left), right)
+
+
+def _widening_right(compare: Callable[[Any, Any], bool], widen: Callable[[Any], Any]) -> Any:
+    return lambda left, right: compare(left, widen(right))
+
+
+_NATIVE_TYPES: Final = (
+    *(BOOLEAN, TEXT, SqlType(Kind.CHAR), UUID_TYPE, BYTEA, ANYENUM),
+    *(DATE, TIMESTAMP, TIMESTAMPTZ, TIME, INTERVAL),
+)
+
+
+def _announced() -> Iterator[Function]:
+    for sql_type in _NATIVE_TYPES:
+        yield from comparisons(sql_type)
+    for symbol in _NATIVE:
+        for left in (SMALLINT, INTEGER, BIGINT):
+            for right in (SMALLINT, INTEGER, BIGINT):
+                yield _native(symbol, left, right)
+        for left in (REAL, DOUBLE):
+            for right in (REAL, DOUBLE):
+                yield _with_nan(symbol, left, right, FLOAT_TEMPLATES)
+        yield _with_nan(symbol, NUMERIC, NUMERIC, NUMERIC_TEMPLATES)
+        yield from _meeting(symbol)
+
+
+OPERATORS: Final = tuple(_announced())
+
+FUNCTIONS: Final = (
+    Function("booleq", (BOOLEAN, BOOLEAN), BOOLEAN, operator.eq, inline="({0} == {1})"),
+    Function("boolne", (BOOLEAN, BOOLEAN), BOOLEAN, operator.ne, inline="({0} != {1})"),
+)

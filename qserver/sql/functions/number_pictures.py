@@ -1,0 +1,201 @@
+"""Pictures of numbers for to_char and to_number: '999,999.99', 'FM0000', 'S9.99EEEE'.
+
+A picture is read once into its items and what they add up to: how many digits stand before and
+behind the point, where zeros begin, what becomes of the sign. The words, their contradictions and
+the texts of errors are PostgreSQL's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
+
+_WORDS: Final = re.compile(
+    r"""(?P<word>EEEE|eeee|FM|fm|MI|mi|PL|pl|PR|pr|RN|rn|SG|sg|SP|sp|TH|th|[,.09BCDGLSVbcdglsv])
+    |"(?P<quoted>(?:\\.|[^"\\]|\\$)*)(?:"|$) | \\(?P<quote>") | (?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_KEEP_CASE: Final = ("RN", "rn", "TH", "th")
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A word such as 9 or MI, or a text to be copied."""
+
+    word: str
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Picture:
+    """A picture and what was found in it. Read-only once it is complete."""
+
+    items: list[Item] = field(default_factory=list)
+    before: int = 0
+    after: int = 0
+    shifted: int = 0
+    """Digits behind V: the number is multiplied by ten for each."""
+    zero_start: int | None = None
+    """At which digit leading zeros begin, from 0 on."""
+    zero_end: int = 0
+    point: bool = False
+    fill: bool = False
+    bracket: bool = False
+    minus: bool = False
+    plus: bool = False
+    roman: bool = False
+    shift: bool = False
+    exponent: bool = False
+    blank: bool = False
+    sign: str | None = None
+    """Where S puts the sign: "before" or "after"."""
+    digits_before_sign: int = 0
+
+    def add(self, item: Item) -> None:
+        self.items.append(item)
+        word = item.word
+        if not word:
+            return
+        if self.exponent and word != "EEEE":
+            raise _problem('"EEEE" must be the last pattern used')
+        add = _ADDERS.get(word)
+        if add is not None:
+            add(self)
+
+    def add_nine(self) -> None:
+        if self.bracket:
+            raise _problem('"9" must be ahead of "PR"')
+        if self.shift:
+            self.shifted += 1
+        elif self.point:
+            self.after += 1
+        else:
+            self.before += 1
+
+    def add_zero(self) -> None:
+        if self.bracket:
+            raise _problem('"0" must be ahead of "PR"')
+        if self.zero_start is None and not self.point:
+            self.zero_start = self.before
+        if self.point:
+            self.after += 1
+        else:
+            self.before += 1
+        self.zero_end = self.before + self.after
+
+    def add_blank(self) -> None:
+        if self.before == 0 and self.after == 0 and self.zero_start is None:
+            self.blank = True
+
+    def add_point(self) -> None:
+        if self.point:
+            raise _problem("multiple decimal points")
+        if self.shift:
+            raise _problem('cannot use "V" and decimal point together')
+        self.point = True
+
+    def add_fill(self) -> None:
+        self.fill = True
+
+    def add_sign(self) -> None:
+        if self.sign is not None:
+            raise _problem('cannot use "S" twice')
+        if self.plus or self.minus or self.bracket:
+            raise _problem('cannot use "S" and "PL"/"MI"/"SG"/"PR" together')
+        self.sign = "after" if self.point else "before"
+        self.digits_before_sign = self.before
+
+    def add_minus(self) -> None:
+        self._not_with_sign("MI")
+        self.minus = True
+
+    def add_plus(self) -> None:
+        self._not_with_sign("PL")
+        self.plus = True
+
+    def add_either(self) -> None:
+        self._not_with_sign("SG")
+        self.minus = self.plus = True
+
+    def _not_with_sign(self, word: str) -> None:
+        if self.sign is not None:
+            raise _problem(f'cannot use "S" and "{word}" together')
+
+    def add_bracket(self) -> None:
+        if self.sign is not None or self.plus or self.minus:
+            raise _problem('cannot use "PR" and "S"/"PL"/"MI"/"SG" together')
+        self.bracket = True
+
+    def add_roman(self) -> None:
+        self.roman = True
+
+    def add_shift(self) -> None:
+        if self.point:
+            raise _problem('cannot use "V" and decimal point together')
+        self.shift = True
+
+    def add_exponent(self) -> None:
+        if self.exponent:
+            raise _problem('cannot use "EEEE" twice')
+        others = (
+            self.blank,
+            self.fill,
+            self.bracket,
+            self.minus,
+            self.plus,
+            self.roman,
+            self.shift,
+        )
+        if any(others) or self.sign is not None:
+            raise SqlSyntaxError(
+                '"EEEE" is incompatible with other formats',
+                detail='"EEEE" may only be used together with digit and decimal point patterns.',
+            )
+        self.exponent = True
+
+
+_ADDERS: Final = {
+    "9": Picture.add_nine,
+    "0": Picture.add_zero,
+    "B": Picture.add_blank,
+    ".": Picture.add_point,
+    "D": Picture.add_point,
+    "FM": Picture.add_fill,
+    "S": Picture.add_sign,
+    "MI": Picture.add_minus,
+    "PL": Picture.add_plus,
+    "SG": Picture.add_either,
+    "PR": Picture.add_bracket,
+    "RN": Picture.add_roman,
+    "rn": Picture.add_roman,
+    "V": Picture.add_shift,
+    "EEEE": Picture.add_exponent,
+}
+
+
+@lru_cache(maxsize=512)
+def picture_of(text: str) -> Picture:
+    """The picture that a text describes."""
+    picture = Picture()
+    for match in _WORDS.finditer(text):
+        word = match["word"]
+        if word is not None:
+            picture.add(Item(word if word in _KEEP_CASE else word.upper()))
+        elif match["quoted"] is not None:
+            for character in re.sub(r"\\(.)", r"\1", match["quoted"], flags=re.DOTALL):
+                picture.add(Item("", character))
+        else:
+            picture.add(Item("", match["quote"] or match["other"]))
+    return picture
+
+
+def not_for_input(word: str) -> QserverError:
+    return FeatureNotSupported(f'"{word}" not supported for input')
+
+
+def _problem(message: str) -> QserverError:
+    return SqlSyntaxError(message)

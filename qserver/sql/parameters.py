@@ -1,0 +1,182 @@
+"""Parameters: from what JSON can say to a value of the type that the binder found.
+
+    type                 given as
+    boolean, numbers     themselves; or a text, which is read as a literal would be
+    text                 a text; a number or boolean becomes the text that it is written as
+    numeric              a number, taken as it is written; or a text
+    dates, uuid, bytea   a text
+    json, jsonb          an object, a list, a number, a boolean; or a text, which is JSON itself
+    array                a list, nested for more dimensions; or a text such as {1,2}
+
+NULL is None for all of them. What does not fit is the same error that the text would have caused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from json import dumps
+from typing import Any, Final
+
+from qserver.errors import ProtocolViolation
+from qserver.values.admission import admitter
+from qserver.values.casts import cast_function
+from qserver.values.types import INTEGER_BITS, TEXT, TEXT_KINDS, Kind, SqlType
+
+Converter = Callable[[Any], Any]
+Given = Sequence[Any] | Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterList:
+    """The parameters of a statement: how each is called in slots, and how it is converted.
+
+    Positional ones are `$1` … `$n` without a gap in what must be given; named ones `:name`.
+    """
+
+    positional: tuple[Converter, ...] = ()
+    named: tuple[tuple[str, Converter], ...] = ()
+
+    def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
+        """Literals and parameters of one execution, as generated code looks them up."""
+        slots: dict[int | str, Any] = dict(enumerate(literals))
+        if self.named:
+            self._add_named(slots, given)
+        else:
+            self._add_positional(slots, given)
+        return slots
+
+    def _add_positional(self, slots: dict[int | str, Any], given: Given) -> None:
+        values = () if given is None else given
+        if isinstance(values, Mapping | str):
+            if values:
+                raise ProtocolViolation(
+                    "the statement's parameters have numbers, but names were given"
+                )
+            values = ()
+        if len(values) != len(self.positional):
+            raise ProtocolViolation(
+                f"the statement has {_counted(len(self.positional))},"
+                f" but {len(values)} {'was' if len(values) == 1 else 'were'} given"
+            )
+        for number, (convert, value) in enumerate(zip(self.positional, values, strict=True), 1):
+            slots[f"${number}"] = None if value is None else convert(value)
+
+    def _add_named(self, slots: dict[int | str, Any], given: Given) -> None:
+        if not isinstance(given, Mapping):
+            raise ProtocolViolation(
+                "the statement's parameters have names: give an object with a value for each",
+                detail="They are " + ", ".join(f":{name}" for name, _ in self.named) + ".",
+            )
+        for name, convert in self.named:
+            if name not in given:
+                raise ProtocolViolation(f"parameter :{name} was not given")
+            value = given[name]
+            slots[f":{name}"] = None if value is None else convert(value)
+        unknown = [name for name in given if name not in dict(self.named)]
+        if unknown:
+            raise ProtocolViolation(f"the statement has no parameter :{unknown[0]}")
+
+
+def _counted(count: int) -> str:
+    return f"{count} parameter" if count == 1 else f"{count} parameters"
+
+
+def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
+    """What a statement's parameters are, from the types that the binder found."""
+    numbers = sorted(name for name in types if isinstance(name, int))
+    names = [name for name in types if isinstance(name, str)]
+    if numbers and names:
+        raise ProtocolViolation("a statement has parameters with numbers or with names, not both")
+    count = numbers[-1] if numbers else 0
+    return ParameterList(
+        tuple(converter(types.get(number, TEXT)) for number in range(1, count + 1)),
+        tuple((name, converter(types[name])) for name in names),
+    )
+
+
+@lru_cache(maxsize=1024)
+def converter(sql_type: SqlType) -> Converter:
+    """The function from what was given, NULL excepted, to a value of the type."""
+    read = _text_reader(sql_type)
+    kind = sql_type.kind
+    if kind is Kind.ARRAY and sql_type.element is not None:
+        return _array_converter(sql_type, sql_type.element, read)
+    if kind in (Kind.JSON, Kind.JSONB):
+        return lambda value: read(value if type(value) is str else _json(value))
+    if kind in INTEGER_BITS:
+        return _integer_converter(sql_type, read)
+    if kind in TEXT_KINDS or kind is Kind.UNKNOWN:
+        return lambda value: read(value if type(value) is str else _as_text(value))
+    admit = admitter(sql_type)
+    plain = _PLAIN.get(kind)
+    if plain is None:
+        return lambda value: read(value) if isinstance(value, str) else _other(value, admit, read)
+
+    def convert(value: Any) -> Any:
+        if type(value) in plain:
+            return admit(Decimal(str(value)) if kind is Kind.NUMERIC else value)
+        return read(value if type(value) is str else _as_text(value))
+
+    return convert
+
+
+_PLAIN: Final[Mapping[Kind, tuple[type, ...]]] = {
+    Kind.BOOLEAN: (bool,),
+    Kind.REAL: (int, float, Decimal),
+    Kind.DOUBLE: (int, float, Decimal),
+    Kind.NUMERIC: (int, float, Decimal),
+}
+_JSON_TYPES: Final = (bool, int, float, str, list, dict)
+
+
+def _text_reader(sql_type: SqlType) -> Converter:
+    """How a text that is given for the type is read; surplus is refused, not cut."""
+    if sql_type.kind in TEXT_KINDS:
+        return admitter(sql_type)
+    return admitter(TEXT) if sql_type.kind is Kind.UNKNOWN else cast_function(TEXT, sql_type)
+
+
+def _integer_converter(sql_type: SqlType, read: Converter) -> Converter:
+    half = 2 ** (INTEGER_BITS[sql_type.kind] - 1)
+
+    def convert(value: Any) -> Any:
+        if type(value) is int and -half <= value < half:
+            return value
+        return read(value if type(value) is str else _as_text(value))
+
+    return convert
+
+
+def _array_converter(sql_type: SqlType, element: SqlType, read: Converter) -> Converter:
+    convert, admit = converter(element), admitter(sql_type)
+
+    def inside(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return tuple([inside(each) for each in value])
+        return None if value is None else convert(value)
+
+    return lambda value: read(value) if isinstance(value, str) else admit(inside(_listed(value)))
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _other(value: Any, admit: Converter, read: Converter) -> Any:
+    """A Python value of the type itself, from a caller that is no JSON."""
+    return read(_as_text(value)) if isinstance(value, _JSON_TYPES) else admit(value)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | dict):
+        return _json(value)
+    return str(value)
+
+
+def _json(value: Any) -> str:
+    return dumps(value, ensure_ascii=False, default=str)

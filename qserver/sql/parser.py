@@ -1,0 +1,190 @@
+"""The parser: from text to syntax.
+
+    text ──lexer──► tokens ──terminals──► terminals ──Lark, grammar.lark──► rules ──builder──► nodes
+
+Lark's LALR(1) machine reads the terminals one by one and calls the builder for each rule that is
+complete; no tree lies in between and nothing recurses. It is slow beside `lift` (a hundred times),
+which is why it should see a shape only once.
+
+Making Lark's tables takes about a second, so it is done when the first statement comes, once in a
+process. All statements share them, and the builder: neither remembers anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
+from qserver.limits import SYNTAX_DEPTH_MAX
+from qserver.sql.builder import Builder
+from qserver.sql.builder.places import unexpected_next
+from qserver.sql.builder.select_into import without_into
+from qserver.sql.depth import check_depth
+from qserver.sql.syntax import Expression, Statement
+from qserver.sql.terminals import Source, Terminal
+
+# A terminal makes at most four nodes: SELECT in parentheses is ScalarQuery, Query, Select, Target.
+_SAFE_LENGTH = SYNTAX_DEPTH_MAX // 4
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A statement, and the literals and kinds as `lift` gives them for the same text.
+
+    `parameters` are named in order of their first appearance; numbers stand for `$1` and `?`.
+    """
+
+    statement: Statement
+    literals: list[Any]
+    kinds: str
+    parameters: tuple[int | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedExpression:
+    expression: Expression
+    literals: list[Any]
+    kinds: str
+    parameters: tuple[int | str, ...]
+
+
+def parse(sql: str, *, repeat: bool = True) -> Parsed:
+    """The one statement of a text; a semicolon may follow it. `repeat` is as in `lift`."""
+    source = Source(sql, repeat=repeat)
+    if not source.terminals:
+        raise SqlSyntaxError("there is no statement", position=1)
+    statement = without_into(_run(source, "start"), source)
+    if source.second is not None:
+        raise SqlSyntaxError("there is more than one statement", position=source.second + 1)
+    return Parsed(statement, source.literals, source.kinds, tuple(source.parameters))
+
+
+def parse_expression(sql: str) -> ParsedExpression:
+    """An expression alone, as a definition keeps it in the text of a DEFAULT or CHECK."""
+    source = Source(sql, repeat=False)
+    expression = _run(source, "expression_alone")
+    if source.semicolon is not None:
+        raise SqlSyntaxError('syntax error at or near ";"', position=source.semicolon + 1)
+    return ParsedExpression(expression, source.literals, source.kinds, tuple(source.parameters))
+
+
+def _run(source: Source, start: str) -> Any:
+    try:
+        tree: Any = _lark().parse(source, start)
+    except UnexpectedToken:
+        raise (_refusal(source) if start == "start" else unexpected_next(source)) from None
+    if len(source.terminals) > _SAFE_LENGTH:
+        check_depth(tree)
+    return tree
+
+
+# --- Lark ----------------------------------------------------------------------------------------
+
+
+class _Feed(Lexer):
+    """Lark's way to ask for terminals: what is parsed is a `Source`, which has them already."""
+
+    __future_interface__ = 2
+
+    def __init__(self, lexer_conf: object) -> None:
+        pass
+
+    def lex(self, lexer_state: Any, parser_state: Any) -> Iterator[Any]:
+        source: Source = lexer_state.text
+        return source.feed()
+
+
+@cache
+def _lark() -> Lark:
+    return Lark(
+        grammar_text(),
+        parser="lalr",
+        lexer=_Feed,
+        start=["start", "expression_alone"],
+        transformer=Builder(),
+    )
+
+
+def grammar_text() -> str:
+    """The grammar as Lark wants it. A word in capitals is a terminal, spelled as it is called."""
+    text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
+    rules = re.sub(r"//.*", "", text)
+    words = sorted(set(re.findall(r"\b[A-Z][A-Z_]+\b", rules)) - {"EQUAL", "STAR"})
+    signs = ['EQUAL: "="', 'STAR: "*"']
+    return "\n".join([text, *signs, *(f'{word}: "{word}"' for word in words), ""])
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+_UNSUPPORTED = frozenset(
+    {
+        *("analyze", "call", "checkpoint", "close", "cluster", "copy", "deallocate", "declare"),
+        *("discard", "do", "execute", "fetch", "grant", "import", "listen", "load", "lock", "move"),
+        *("notify", "prepare", "reassign", "refresh", "reindex", "revoke", "security", "unlisten"),
+        "vacuum",
+    }
+)
+_UNSUPPORTED_THINGS = frozenset(
+    {
+        *("access", "aggregate", "cast", "collation", "conversion", "database", "default"),
+        *("domain", "event", "extension", "foreign", "function", "group", "language", "large"),
+        *("materialized", "operator", "policy", "procedure", "publication", "role", "routine"),
+        *("rule", "server", "statistics", "subscription", "system", "tablespace", "text"),
+        *("transform", "trigger", "user"),
+    }
+)
+
+_UNSUPPORTED_CLAUSES = frozenset(
+    {
+        *("attach", "cluster", "detach", "disable", "enable", "exclude", "force", "inherit"),
+        *("inherits", "of", "partition", "replica", "tablespace"),
+    }
+)
+_IN_FRONT = frozenset({"or", "replace", "temp", "temporary", "unique", "on", "constraint"})
+
+
+def _refusal(source: Source) -> QserverError:
+    """What to say about a text that the grammar does not take."""
+    words = [str(terminal.value) for terminal in source.terminals[:5]]
+    if words and words[0] in _UNSUPPORTED:
+        place = source.terminals[0].start + 1
+        return FeatureNotSupported(f"{words[0].upper()} is not supported", position=place)
+    if words and words[0] in ("create", "alter", "drop", "comment"):
+        for at, word in enumerate(words[1:], 1):
+            if word in _UNSUPPORTED_THINGS:
+                name = f"{words[0]} {word}".replace("materialized", "materialized view").upper()
+                place = source.terminals[at].start + 1
+                return FeatureNotSupported(f"{name} is not supported", position=place)
+            if word not in _IN_FRONT:
+                break
+    if words and words[0] in ("create", "alter"):
+        clause = _unsupported_clause(source)
+        if clause is not None:
+            word = str(clause.value).upper()
+            return FeatureNotSupported(f"{word} is not supported here", position=clause.start + 1)
+    return unexpected_next(source)
+
+
+def _unsupported_clause(source: Source) -> Terminal | None:
+    """The word of a clause that is known but not to be had, where the grammar stopped."""
+    stopped = source.lookahead
+    at = 0 if stopped is None else source.terminals.index(stopped)
+    if at < 2:
+        return None
+    words = [str(terminal.value) for terminal in source.terminals[: at + 2]]
+    if words[at - 1] == "exclude":
+        return source.terminals[at - 1]
+    if words[1] == "schema" and words[at] in ("create", "authorization"):
+        return stopped
+    if words[at:] == ["using", "index"] or words[at] in _UNSUPPORTED_CLAUSES:
+        return stopped
+    return None

@@ -1,0 +1,159 @@
+"""How a scan finds its rows: by the whole key, by part of it, by an index, or by looking at all.
+
+Equalities of leading key columns with something that does not depend on the row, then perhaps
+IN or bounds on the next column. A condition that the key guarantees is not checked again.
+
+A secondary index is used for equalities and IN, and for a range only if both ends are bounded:
+a row found by an index costs as much as twenty rows of a scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from qserver.sql import plan
+from qserver.sql.bound import Apply, Column, Expression, InList
+from qserver.sql.plan import Access, KeyRange, Plan
+from qserver.sql.rules.estimate import RowCount
+from qserver.sql.walk import conjunction, conjuncts, is_volatile, rebuilt, sources_named
+from qserver.values.schema import Index
+
+_MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+def choose_access(node: Plan, row_count: RowCount) -> Plan:
+    def chosen(each: Any) -> Any:
+        if not isinstance(each, plan.Scan) or each.access != Access():
+            return each
+        access, rest = best_access(each, conjuncts(each.condition))
+        if access is None:
+            return each
+        return replace(each, access=access, condition=conjunction(rest))
+
+    result: Plan = rebuilt(node, chosen)
+    return result
+
+
+def best_access(
+    scan: plan.Scan, conditions: Iterable[Expression]
+) -> tuple[Access | None, list[Expression]]:
+    """The best way in for these conditions, and those that it does not guarantee."""
+    every = list(conditions)
+    terms = _terms(scan, every)
+    candidates = [_fit(scan, None, scan.table.primary_key, terms)]
+    candidates += [
+        _fit(scan, index, index.columns, terms) for index in scan.table.indexes if _usable(index)
+    ]
+    best = max(candidates, key=lambda candidate: candidate[0])
+    score, access, used = best
+    if score <= 0:
+        return None, every
+    return access, [condition for condition in every if id(condition) not in used]
+
+
+def _usable(index: Index) -> bool:
+    """Indexes on expressions or part of the rows are for those who know them."""
+    return all(position >= 0 for position in index.columns) and not getattr(index, "where", None)
+
+
+class _Terms:
+    """Conditions on one column: what it equals, is in, or is bounded by, and by which condition."""
+
+    def __init__(self) -> None:
+        self.equal: tuple[Expression, Expression] | None = None
+        self.choices: tuple[tuple[Expression, ...], Expression] | None = None
+        self.low: tuple[Expression, bool, Expression] | None = None
+        self.high: tuple[Expression, bool, Expression] | None = None
+
+
+def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
+    terms: dict[int, _Terms] = {}
+    for condition in conditions:
+        if isinstance(condition, InList):
+            _note_choices(scan, condition, terms)
+        elif isinstance(condition, Apply) and condition.function.comparison in _MIRRORED:
+            left, right = condition.arguments
+            symbol = condition.function.comparison
+            if not _note(scan, terms, left, symbol, right, condition):
+                _note(scan, terms, right, _MIRRORED[symbol], left, condition)
+    return terms
+
+
+def _note(
+    scan: plan.Scan,
+    terms: dict[int, _Terms],
+    column: Expression,
+    symbol: str,
+    other: Expression,
+    condition: Expression,
+) -> bool:
+    if not (isinstance(column, Column) and column.source == scan.source):
+        return False
+    if scan.source in sources_named(other) or is_volatile(other):
+        return False
+    of_column = terms.setdefault(column.position, _Terms())
+    if symbol == "=":
+        of_column.equal = of_column.equal or (other, condition)
+    elif symbol in (">", ">="):
+        of_column.low = of_column.low or (other, symbol == ">=", condition)
+    else:
+        of_column.high = of_column.high or (other, symbol == "<=", condition)
+    return True
+
+
+def _note_choices(scan: plan.Scan, condition: InList, terms: dict[int, _Terms]) -> None:
+    column = condition.operand
+    if condition.negated or not (isinstance(column, Column) and column.source == scan.source):
+        return
+    if condition.equal.comparison != "=":
+        return
+    if any(scan.source in sources_named(item) or is_volatile(item) for item in condition.items):
+        return
+    of_column = terms.setdefault(column.position, _Terms())
+    of_column.choices = of_column.choices or (condition.items, condition)
+
+
+def _fit(
+    scan: plan.Scan,
+    index: Index | None,
+    columns: tuple[int, ...],
+    terms: dict[int, _Terms],
+) -> tuple[float, Access, set[int]]:
+    """How good a key is for the terms, the access by it, and the conditions it guarantees."""
+    equal: list[Expression] = []
+    used: set[int] = set()
+    score = 0.0
+    choices: tuple[Expression, ...] = ()
+    for position in columns:
+        of_column = terms.get(position)
+        if of_column is None or of_column.equal is None:
+            break
+        equal.append(of_column.equal[0])
+        used.add(id(of_column.equal[1]))
+        score += 10
+    low = high = None
+    if len(equal) < len(columns):
+        of_next = terms.get(columns[len(equal)], _Terms())
+        descending = bool(index and index.descending and index.descending[len(equal)])
+        if of_next.choices is not None:
+            choices = of_next.choices[0]
+            used.add(id(of_next.choices[1]))
+            score += 8
+        elif not descending and (of_next.low or of_next.high):
+            both = of_next.low is not None and of_next.high is not None
+            if index is None or both or equal:
+                for bound in (of_next.low, of_next.high):
+                    if bound is not None:
+                        used.add(id(bound[2]))
+                        score += 2
+                low = None if of_next.low is None else of_next.low[:2]
+                high = None if of_next.high is None else of_next.high[:2]
+    whole = len(equal) + bool(choices) == len(columns)
+    unique = index is None or index.unique
+    if whole and unique:
+        score += 1000
+    elif index is not None and score:
+        score -= 1  # the table's own key finds rows without a second look-up
+    return score, Access(index, KeyRange(tuple(equal), low, high, choices)), used

@@ -1,0 +1,245 @@
+"""Inner joins are ordered by size, and each gets its method.
+
+A cluster of inner joins is taken apart into its relations and conditions. The smallest relation
+begins; then always the one comes next that is tied to what is there by a condition and gives the
+fewest rows. Relations that nothing ties together come last.
+
+Equalities between the two sides make a hash join, or, where the left side is small and the right
+side is a table with a fitting key, a look-up for each left row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from qserver.sql import plan
+from qserver.sql.bound import Apply, Column, Expression
+from qserver.sql.plan import Plan
+from qserver.sql.rules.choose_access import best_access
+from qserver.sql.rules.estimate import RowCount, estimate, selectivity
+from qserver.sql.walk import (
+    conjunction,
+    conjuncts,
+    free_sources,
+    has_subquery,
+    is_volatile,
+    output_sources,
+    sources_named,
+)
+
+LOOKUPS_WORTH_A_SCAN = 20.0
+"""Reading a row by key costs about as much as so many rows of a scan."""
+
+
+def order_joins(node: Plan, row_count: RowCount) -> Plan:
+    """From the top, so that a cluster is seen whole; its relations are ordered each by itself."""
+    if isinstance(node, plan.Join):
+        if node.kind == "inner" and not _has_lateral(node):
+            return _ordered_cluster(node, row_count)
+        left = order_joins(node.left, row_count)
+        right = order_joins(node.right, row_count)
+        return with_method(replace(node, left=left, right=right), row_count)
+    return _inputs_ordered(node, row_count)
+
+
+def _inputs_ordered(node: Plan, row_count: RowCount) -> Plan:
+    changes: dict[str, Any] = {}
+    for name in ("input", "left", "right"):
+        below = getattr(node, name, None)
+        if below is not None:
+            changes[name] = order_joins(below, row_count)
+    if isinstance(node, plan.WithTables):
+        changes["tables"] = tuple(
+            replace(
+                table,
+                plan=order_joins(table.plan, row_count),
+                recursive=None
+                if table.recursive is None
+                else order_joins(table.recursive, row_count),
+            )
+            if not isinstance(table.plan, plan.Insert | plan.Update | plan.Delete)
+            else table
+            for table in node.tables
+        )
+    return replace(node, **changes) if changes else node
+
+
+def _has_lateral(node: Plan) -> bool:
+    if not isinstance(node, plan.Join):
+        return False
+    if node.kind != "inner":
+        return False
+    return node.lateral or _has_lateral(node.left) or _has_lateral(node.right)
+
+
+def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
+    """The relations of a cluster of inner joins, and its conditions."""
+    if isinstance(node, plan.Join) and node.kind == "inner":
+        left, left_conditions = _cluster(node.left)
+        right, right_conditions = _cluster(node.right)
+        return left + right, left_conditions + right_conditions + list(conjuncts(node.condition))
+    return [node], []
+
+
+def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
+    relations, conditions = _cluster(node)
+    relations = [order_joins(relation, row_count) for relation in relations]
+    sizes = [estimate(relation, row_count) for relation in relations]
+    waiting = list(range(len(relations)))
+    named = [sources_named(condition) for condition in conditions]
+    made = frozenset(each for relation in relations for each in output_sources(relation))
+
+    def is_alone(at: int) -> bool:
+        own = frozenset(output_sources(relations[at]))
+        return not any(names & own and names & made - own for names in named)
+
+    first = min(waiting, key=lambda at: (is_alone(at), sizes[at]))
+    waiting.remove(first)
+    joined, size = relations[first], sizes[first]
+    there = frozenset(output_sources(joined))
+    left_over = list(range(len(conditions)))
+    while waiting:
+        best, best_size = _next_relation(
+            waiting, relations, sizes, there, size, conditions, named, left_over, row_count
+        )
+        waiting.remove(best)
+        there |= frozenset(output_sources(relations[best]))
+        usable = [at for at in left_over if named[at] & made <= there]
+        left_over = [at for at in left_over if at not in usable]
+        condition = conjunction(conditions[at] for at in usable)
+        joined = with_method(
+            plan.Join("inner", joined, relations[best], condition), row_count, size
+        )
+        size = best_size
+    rest = conjunction(conditions[at] for at in left_over)
+    return joined if rest is None else plan.Filter(joined, rest)
+
+
+def _next_relation(
+    waiting: list[int],
+    relations: list[Plan],
+    sizes: list[float],
+    there: frozenset[int],
+    size: float,
+    conditions: list[Expression],
+    named: list[frozenset[int]],
+    left_over: list[int],
+    row_count: RowCount,
+) -> tuple[int, float]:
+    """The relation to join next, and how many rows there will be."""
+    best: tuple[bool, float, int] | None = None
+    for at in waiting:
+        own = frozenset(output_sources(relations[at]))
+        ties = [
+            conditions[each]
+            for each in left_over
+            if named[each] & own and named[each] & there and named[each] <= own | there
+        ]
+        equal = any(_equality(tie) for tie in ties)
+        rows = size * sizes[at] * selectivity(conjunction(ties))
+        if equal:
+            unique = any(_finds_one(relations[at], tie, own) for tie in ties)
+            rows = size if unique else max(1.0, size * sizes[at] / max(size, sizes[at], 10.0))
+            rows *= selectivity(conjunction(tie for tie in ties if not _equality(tie)))
+        candidate = (not ties, rows, at)
+        if best is None or candidate < best:
+            best = candidate
+    assert best is not None
+    return best[2], max(1.0, best[1])
+
+
+def _equality(condition: Expression) -> bool:
+    return isinstance(condition, Apply) and condition.function.comparison == "="
+
+
+def _finds_one(relation: Plan, tie: Expression, own: frozenset[int]) -> bool:
+    """Whether an equality ties the whole key of a table."""
+    if not (isinstance(relation, plan.Scan) and isinstance(tie, Apply)):
+        return False
+    for side in tie.arguments:
+        if isinstance(side, Column) and side.source in own:
+            keys = [relation.table.primary_key]
+            keys += [index.columns for index in relation.table.indexes if index.unique]
+            if (side.position,) in keys:
+                return True
+    return False
+
+
+def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = None) -> plan.Join:
+    """The join with its method: by look-ups, by hash, or by a loop."""
+    if node.lateral or (free_sources(node.right) & frozenset(output_sources(node.left))):
+        return replace(node, lateral=True, method="index")
+    keys, rest = _hash_keys(node)
+    if node.kind in ("inner", "left") and keys and isinstance(node.right, plan.Scan):
+        rows = estimate(node.left, row_count) if left_rows is None else left_rows
+        lookup = _lookup(node, node.right, row_count)
+        table_rows = row_count(node.right.table)
+        if lookup is not None and rows * LOOKUPS_WORTH_A_SCAN < max(table_rows, 1):
+            return lookup
+    if not keys:
+        return replace(node, method="loop")
+    hashed = replace(node, method="hash", hash_keys=keys, condition=conjunction(rest))
+    return _smaller_side_hashed(hashed, row_count) if node.kind == "inner" else hashed
+
+
+def _smaller_side_hashed(node: plan.Join, row_count: RowCount) -> plan.Join:
+    """The hash table is made of the right side, so that should be the smaller one."""
+    if estimate(node.left, row_count) >= estimate(node.right, row_count):
+        return node
+    keys = tuple((right, left) for left, right in node.hash_keys)
+    return replace(node, left=node.right, right=node.left, hash_keys=keys)
+
+
+def _hash_keys(
+    node: plan.Join,
+) -> tuple[tuple[tuple[Expression, Expression], ...], list[Expression]]:
+    """Pairs of left and right expressions that must be equal, and the other conditions."""
+    left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
+    keys, rest = [], []
+    for condition in conjuncts(node.condition):
+        pair = _pair(condition, left, right)
+        if pair is None:
+            rest.append(condition)
+        else:
+            keys.append(pair)
+    return tuple(keys), rest
+
+
+def _pair(
+    condition: Expression, left: frozenset[int], right: frozenset[int]
+) -> tuple[Expression, Expression] | None:
+    if not _equality(condition) or has_subquery(condition) or is_volatile(condition):
+        return None
+    assert isinstance(condition, Apply)
+    one, other = condition.arguments
+    one_named, other_named = sources_named(one), sources_named(other)
+    if one_named & left and other_named & right and not (one_named & right or other_named & left):
+        return one, other
+    if one_named & right and other_named & left and not (one_named & left or other_named & right):
+        return other, one
+    return None
+
+
+def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join | None:
+    """The join as a look-up of the right side's rows by key, where a key fits."""
+    conditions = conjuncts(scan.condition) + conjuncts(node.condition)
+    access, rest = best_access(scan, conditions)
+    if access is None or not access.range.equal:
+        return None
+    if not _uses_left(access, frozenset(output_sources(node.left))):
+        return None
+    right = frozenset(output_sources(node.right))
+    own = [each for each in rest if not sources_named(each) - right]
+    both = [each for each in rest if sources_named(each) - right]
+    return replace(
+        node,
+        right=replace(scan, access=access, condition=conjunction(own)),
+        condition=conjunction(both),
+        lateral=True,
+        method="index",
+    )
+
+
+def _uses_left(access: plan.Access, left: frozenset[int]) -> bool:
+    return any(sources_named(each) & left for each in access.range.equal)

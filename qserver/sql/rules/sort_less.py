@@ -1,0 +1,107 @@
+"""Sorting less: below projections, only as many rows as are wanted, or not at all.
+
+Limit(Sort(x))                      keeps only the rows that can be among the first
+Limit(Sort by the key (Scan))       reads the tree in its order and stops
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from qserver.sql import plan
+from qserver.sql.bound import Column, SortKey
+from qserver.sql.plan import Plan
+from qserver.sql.rules.estimate import RowCount
+from qserver.sql.walk import has_subquery, is_volatile, rebuilt, substituted
+from qserver.values.schema import Index
+
+
+def sort_less(node: Plan, row_count: RowCount) -> Plan:
+    def less(each: Any) -> Any:
+        if isinstance(each, plan.Sort):
+            return _below_projection(each)
+        if isinstance(each, plan.Limit):
+            return _limit(each)
+        return each
+
+    result: Plan = rebuilt(node, less)
+    return result
+
+
+def _below_projection(node: plan.Sort) -> Plan:
+    """Sort rows before they are projected: the same order, and fewer tuples to make."""
+    below = node.input
+    if not isinstance(below, plan.Project):
+        return node
+    replacements = {
+        (below.source, position): expression
+        for position, expression in enumerate(below.expressions)
+    }
+    keys = tuple(
+        replace(key, expression=substituted(key.expression, replacements)) for key in node.keys
+    )
+    if any(has_subquery(key.expression) or is_volatile(key.expression) for key in keys):
+        return node
+    if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
+        return node
+    return replace(below, input=plan.Sort(below.input, keys))
+
+
+def _limit(node: plan.Limit) -> Plan:
+    below = node.input
+    if node.limit is None or node.with_ties:
+        return node
+    if isinstance(below, plan.Project) and isinstance(below.input, plan.Sort):
+        sort = below.input
+        if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
+            return node
+        return replace(below, input=_limit(replace(node, input=sort)))
+    if not isinstance(below, plan.Sort):
+        return node
+    scan = _scan_in_order(below)
+    if scan is not None:
+        if scan.condition is None and node.offset is None and not node.limit.nullable:
+            scan = replace(scan, access=replace(scan.access, wanted=node.limit))
+        return replace(node, input=scan)
+    return plan.TopN(below.input, below.keys, node.limit, node.offset)
+
+
+def _scan_in_order(node: plan.Sort) -> plan.Scan | None:
+    """The input read in the order that the sort asks for, where a tree has it."""
+    scan = node.input
+    if not isinstance(scan, plan.Scan) or scan.access.range.choices:
+        return None
+    orders: list[tuple[Index | None, tuple[int, ...], tuple[bool, ...]]] = []
+    if scan.access.index is None:
+        orders.append((None, scan.table.primary_key, ()))
+    for index in scan.table.indexes:
+        same = scan.access.index is index
+        free = scan.access == plan.Access() and scan.condition is None
+        if (same or free) and all(position >= 0 for position in index.columns):
+            orders.append((index, index.columns, index.descending))
+    for by, columns, descending in orders:
+        if any(descending):
+            continue
+        equal = len(scan.access.range.equal) if scan.access.index is by else 0
+        backward = _direction(scan, node.keys, columns[equal:])
+        if backward is not None:
+            access = replace(scan.access, index=by, ordered=True, backward=backward)
+            return replace(scan, access=access)
+    return None
+
+
+def _direction(scan: plan.Scan, keys: tuple[SortKey, ...], columns: tuple[int, ...]) -> bool | None:
+    """False to read forward, True backward, None if the keys are not the columns' order."""
+    if not keys or len(keys) > len(columns):
+        return None
+    backward = keys[0].descending
+    for key, position in zip(keys, columns, strict=False):
+        column = key.expression
+        if not (isinstance(column, Column) and column.source == scan.source):
+            return None
+        if column.position != position or key.descending != backward:
+            return None
+        if column.nullable and key.nulls_first != backward:
+            return None
+    return backward

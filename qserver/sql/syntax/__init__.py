@@ -1,0 +1,199 @@
+"""Syntax: what a statement says, before anybody knows what its names mean.
+
+Frozen nodes, each with `position`, the offset of its first character in the statement, for errors.
+The parser makes them, the binder reads them, nobody else does.
+
+A literal is a slot, not a value: `Literal.index` counts the literals of the statement in order of
+appearance, and the value comes with each execution. So one tree serves every statement of the same
+shape. Where the meaning depends on the value itself (ORDER BY 1, VARCHAR(20)) the binder *pins*
+the slot, and the value becomes part of the plan's key.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from qserver.sql.syntax.changes import (
+    Assignment,
+    Delete,
+    Insert,
+    Merge,
+    MergeWhen,
+    OnConflict,
+    Update,
+)
+from qserver.sql.syntax.definitions import (
+    AlterAction,
+    AlterTable,
+    ColumnDefinition,
+    CommentOn,
+    Constraint,
+    CreateEnum,
+    CreateIndex,
+    CreateSchema,
+    CreateSequence,
+    CreateTable,
+    CreateView,
+    Drop,
+    Explain,
+    ForeignKey,
+    IndexItem,
+    SetVariable,
+    Show,
+    TableLike,
+    TransactionControl,
+    Truncate,
+)
+from qserver.sql.syntax.expressions import (
+    ArrayItems,
+    ArrayQuery,
+    Between,
+    Call,
+    Case,
+    Cast,
+    Collate,
+    Constant,
+    Default,
+    Exists,
+    Expression,
+    Field,
+    Frame,
+    InList,
+    InQuery,
+    Is,
+    Like,
+    Literal,
+    Name,
+    NamedArgument,
+    Node,
+    Operator,
+    OrderItem,
+    Parameter,
+    Quantified,
+    Row,
+    ScalarQuery,
+    Star,
+    Subscript,
+    TypeName,
+    Window,
+    Word,
+)
+from qserver.sql.syntax.queries import (
+    CommonTable,
+    Cycle,
+    FromItem,
+    FunctionRef,
+    GroupingSets,
+    Join,
+    Query,
+    QueryBody,
+    Search,
+    Select,
+    SetOperation,
+    SubqueryRef,
+    TableRef,
+    TableSample,
+    Target,
+    Values,
+)
+
+Statement: TypeAlias = (
+    Query
+    | Insert
+    | Update
+    | Delete
+    | Merge
+    | CreateTable
+    | CreateIndex
+    | CreateView
+    | CreateSequence
+    | CreateEnum
+    | CreateSchema
+    | Drop
+    | Truncate
+    | AlterTable
+    | CommentOn
+    | Explain
+    | Show
+    | SetVariable
+    | TransactionControl
+)
+
+__all__ = [
+    "AlterAction",
+    "AlterTable",
+    "ArrayItems",
+    "ArrayQuery",
+    "Assignment",
+    "Between",
+    "Call",
+    "Case",
+    "Cast",
+    "Collate",
+    "ColumnDefinition",
+    "CommentOn",
+    "CommonTable",
+    "Constant",
+    "Constraint",
+    "CreateEnum",
+    "CreateIndex",
+    "CreateSchema",
+    "CreateSequence",
+    "CreateTable",
+    "CreateView",
+    "Cycle",
+    "Default",
+    "Delete",
+    "Drop",
+    "Exists",
+    "Explain",
+    "Expression",
+    "Field",
+    "ForeignKey",
+    "Frame",
+    "FromItem",
+    "FunctionRef",
+    "GroupingSets",
+    "InList",
+    "InQuery",
+    "IndexItem",
+    "Insert",
+    "Is",
+    "Join",
+    "Like",
+    "Literal",
+    "Merge",
+    "MergeWhen",
+    "Name",
+    "NamedArgument",
+    "Node",
+    "OnConflict",
+    "Operator",
+    "OrderItem",
+    "Parameter",
+    "Quantified",
+    "Query",
+    "QueryBody",
+    "Row",
+    "ScalarQuery",
+    "Search",
+    "Select",
+    "SetOperation",
+    "SetVariable",
+    "Show",
+    "Star",
+    "Statement",
+    "SubqueryRef",
+    "Subscript",
+    "TableLike",
+    "TableRef",
+    "TableSample",
+    "Target",
+    "TransactionControl",
+    "Truncate",
+    "TypeName",
+    "Update",
+    "Values",
+    "Window",
+    "Word",
+]

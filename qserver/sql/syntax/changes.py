@@ -1,0 +1,89 @@
+"""Statements that change data: INSERT, UPDATE, DELETE, MERGE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from qserver.sql.syntax.expressions import Node
+
+if TYPE_CHECKING:
+    from qserver.sql.syntax.expressions import Expression, Field, Subscript
+    from qserver.sql.syntax.queries import CommonTable, FromItem, Query, TableRef, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment(Node):
+    """`column = expression`, or `(a, b) = (…)` with several columns and a Row or ScalarQuery."""
+
+    columns: tuple[str, ...]
+    expression: Expression
+    target: Subscript | Field | None = None  # of `a[1] = …`, where it is more than the column
+
+
+@dataclass(frozen=True, slots=True)
+class OnConflict(Node):
+    columns: tuple[Expression, ...] = ()
+    constraint: str | None = None
+    where: Expression | None = None
+    assignments: tuple[Assignment, ...] = ()  # none: DO NOTHING
+    assignments_where: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert(Node):
+    table: TableRef
+    columns: tuple[str, ...]
+    source: Query | None  # None: DEFAULT VALUES
+    overriding: str | None = None  # "system", "user"
+    on_conflict: OnConflict | None = None
+    returning: tuple[Target, ...] = ()
+    common_tables: tuple[CommonTable, ...] = ()
+    recursive: bool = False
+    targets: tuple[Subscript | Field | None, ...] = ()
+    """For each column what is assigned, where it is a part of it: `INSERT INTO t (a[1])`. None for
+    a whole column; nothing at all where every column is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update(Node):
+    table: TableRef
+    assignments: tuple[Assignment, ...]
+    sources: tuple[FromItem, ...] = ()
+    where: Expression | None = None
+    returning: tuple[Target, ...] = ()
+    common_tables: tuple[CommonTable, ...] = ()
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Node):
+    table: TableRef
+    sources: tuple[FromItem, ...] = ()
+    where: Expression | None = None
+    returning: tuple[Target, ...] = ()
+    common_tables: tuple[CommonTable, ...] = ()
+    recursive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeWhen(Node):
+    """action: "update", "insert", "delete", "nothing"."""
+
+    matched: bool
+    condition: Expression | None
+    action: str
+    assignments: tuple[Assignment, ...] = ()
+    columns: tuple[str, ...] = ()
+    values: tuple[Expression, ...] = ()  # of "insert"; none: DEFAULT VALUES
+    overriding: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Merge(Node):
+    table: TableRef
+    source: FromItem
+    condition: Expression
+    whens: tuple[MergeWhen, ...]
+    common_tables: tuple[CommonTable, ...] = ()
+    recursive: bool = False

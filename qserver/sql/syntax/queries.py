@@ -1,0 +1,167 @@
+"""Queries: SELECT, VALUES, set operations, and what may stand in FROM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from qserver.sql.syntax.expressions import Node
+
+if TYPE_CHECKING:
+    from qserver.sql.syntax import Statement
+    from qserver.sql.syntax.expressions import Call, Expression, OrderItem, TypeName, Window
+
+
+@dataclass(frozen=True, slots=True)
+class TableSample(Node):
+    """`TABLESAMPLE method (arguments) REPEATABLE (seed)`"""
+
+    method: tuple[str, ...]
+    arguments: tuple[Expression, ...]
+    seed: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef(Node):
+    """A table, view or CTE in FROM."""
+
+    name: tuple[str, ...]
+    alias: str | None = None
+    column_aliases: tuple[str, ...] = ()
+    sample: TableSample | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SubqueryRef(Node):
+    query: Query
+    alias: str | None
+    column_aliases: tuple[str, ...] = ()
+    lateral: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionRef(Node):
+    """`generate_series(1, 3) [WITH ORDINALITY] AS t(a)`"""
+
+    call: Call
+    alias: str | None
+    column_aliases: tuple[str, ...] = ()
+    ordinality: bool = False
+    lateral: bool = False
+    column_types: tuple[TypeName, ...] = ()  # AS t(a int, b text), one for each alias
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Node):
+    """kind: "inner", "left", "right", "full", "cross"."""
+
+    kind: str
+    left: FromItem
+    right: FromItem
+    condition: Expression | None = None
+    using: tuple[str, ...] = ()
+    natural: bool = False
+    alias: str | None = None
+    column_aliases: tuple[str, ...] = ()
+    using_alias: str | None = None  # USING (a) AS alias
+
+
+FromItem: TypeAlias = TableRef | SubqueryRef | FunctionRef | Join
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Node):
+    """One item of a SELECT list or RETURNING."""
+
+    expression: Expression
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupingSets(Node):
+    """kind: "rollup", "cube", "sets"; each set is a tuple of expressions, or nested sets."""
+
+    kind: str
+    sets: tuple[tuple[Expression, ...] | GroupingSets, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Node):
+    targets: tuple[Target, ...]
+    sources: tuple[FromItem, ...] = ()
+    where: Expression | None = None
+    group_by: tuple[Expression | GroupingSets, ...] = ()
+    having: Expression | None = None
+    windows: tuple[tuple[str, Window], ...] = ()
+    distinct: bool = False
+    distinct_on: tuple[Expression, ...] = ()
+    group_by_distinct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Values(Node):
+    """VALUES lists. `repeated` says that the one row given stands for all rows of the statement,
+
+    whose literals come as a list of tuples; see `lift`. It is the literal with the index `slot`.
+    """
+
+    rows: tuple[tuple[Expression, ...], ...]
+    repeated: bool = False
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation(Node):
+    """kind: "union", "intersect", "except"."""
+
+    kind: str
+    every: bool
+    left: QueryBody
+    right: QueryBody
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Node):
+    """`SEARCH DEPTH|BREADTH FIRST BY columns SET name`"""
+
+    breadth: bool
+    columns: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle(Node):
+    """`CYCLE columns SET mark [TO value DEFAULT otherwise] USING path`"""
+
+    columns: tuple[str, ...]
+    mark: str
+    path: str
+    value: Expression | None = None
+    otherwise: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable(Node):
+    name: str
+    column_aliases: tuple[str, ...]
+    statement: Statement
+    materialized: bool | None = None
+    search: Search | None = None
+    cycle: Cycle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Node):
+    """A body with what may stand around it. Also what stands in parentheses inside a body."""
+
+    body: QueryBody
+    order_by: tuple[OrderItem, ...] = ()
+    limit: Expression | None = None
+    offset: Expression | None = None
+    with_ties: bool = False
+    common_tables: tuple[CommonTable, ...] = ()
+    recursive: bool = False
+    locking: tuple[str, ...] = ()  # "update", "share" …: FOR UPDATE changes nothing here
+
+
+QueryBody: TypeAlias = Select | Values | SetOperation | Query

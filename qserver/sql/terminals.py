@@ -1,0 +1,341 @@
+"""From the lexer's tokens to the terminals of the grammar.
+
+    lexer      word "first"   operator "?"      string "'x'"       word "Name"
+    grammar    FIRST or NAME  PARAMETER or an   STRING, with its   NAME, folded to
+               (`keywords`)   operator          number as literal  lower case
+
+What a token is depends on its neighbours here, never on the state of the parser, so a text has one
+reading, and it can be looked at (see the tests). The literals are counted as `lift` counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
+
+from qserver.errors import QserverError, SqlSyntaxError
+from qserver.limits import IDENTIFIER_BYTES_MAX
+from qserver.sql import definition_words
+from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
+from qserver.sql.lexer import Token, check_text, tokenize
+from qserver.sql.literals import KIND_NAMES, read_literal
+from qserver.sql.string_escapes import unicode_text
+from qserver.sql.syntax import Literal, Parameter
+from qserver.sql.value_rows import Rows, find_rows
+
+_PUNCTUATION: Final = {
+    "(": "LPAR",
+    ")": "RPAR",
+    "[": "LSQB",
+    "]": "RSQB",
+    ",": "COMMA",
+    ".": "DOT",
+    ":": "COLON",
+    "::": "CAST_SIGN",
+    ":=": "NAMED",
+}
+_OPERATORS: Final = {
+    "*": "STAR",
+    "=": "EQUAL",
+    "=>": "NAMED",
+    **dict.fromkeys("+-", "SIGN"),
+    **dict.fromkeys(("/", "%", "^", "<", ">", "<=", ">=", "<>", "!="), "INFIX"),
+}
+_ROW_KINDS: Final = {**KIND_NAMES, "t": "boolean", "0": "null"}
+_TERMINALS: Final = {"i": "NUMBER", "l": "NUMBER", "n": "NUMBER", "s": "STRING", "b": "BITS"}
+# After one of these comes an operator, not an operand.
+_ENDS_OPERAND: Final = (NAMES_TOO - {"ESCAPE"}) | {
+    *("NAME", "NUMBER", "STRING", "BITS", "PARAMETER", "RPAR", "RSQB"),
+    *("NULL", "BOOLEAN", "SYSTEM_VALUE", "END", "UNKNOWN"),
+}
+_UPPER_TO_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+class Terminal:
+    """One symbol for the parser. `type` is the grammar's word for it; the value of a name is the
+    name, of a literal or parameter the node, of an operator its symbol."""
+
+    __slots__ = ("end", "source", "start", "type", "value")
+
+    # Lark asks for these to place its own errors; ours have `start`.
+    start_pos: ClassVar[int] = 0
+    line: ClassVar[int] = 0
+    column: ClassVar[int] = 0
+    end_line: ClassVar[int] = 0
+    end_column: ClassVar[int] = 0
+    end_pos: ClassVar[int] = 0
+
+    def __init__(self, type_: str, value: Any, start: int, end: int, source: Source) -> None:
+        self.type = type_
+        self.value = value
+        self.start = start
+        self.end = end
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"<{self.type} {self.value!r} at {self.start}>"
+
+
+class Source:
+    """A statement's text as terminals, and how far the parser has come in it."""
+
+    __slots__ = (
+        "consumed",
+        "kinds",
+        "literals",
+        "lookahead",
+        "parameters",
+        "second",
+        "selects_into",
+        "semicolon",
+        "terminals",
+        "text",
+    )
+
+    def __init__(self, text: str, *, repeat: bool = True) -> None:
+        check_text(text)
+        self.text = text
+        self.literals: list[Any] = []
+        self.kinds = ""
+        self.parameters: list[int | str] = []
+        self.terminals: list[Terminal] = []
+        self.lookahead: Terminal | None = None
+        """What comes after that which the parser builds right now."""
+        self.consumed = 0
+        """Where that ends."""
+        self.selects_into: list[Any] = []
+        """What INTO clauses the SELECTs had."""
+        rows = find_rows(text) if repeat else None
+        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows))
+        _Classifier(self, tokens, rows).run()
+
+    def feed(self) -> Iterator[Terminal]:
+        """The terminals for the parser, which builds a node when it has seen the one behind it."""
+        end = 0
+        for terminal in self.terminals:
+            self.lookahead = terminal
+            self.consumed = end
+            yield terminal
+            end = terminal.end
+        self.lookahead = None
+        self.consumed = end
+
+
+def _tokens(text: str, rows: Rows | None) -> list[Token]:
+    """All tokens; a list of rows is one of them, of the kind "rows"."""
+    tokens = list(tokenize(text, 0, None if rows is None else rows.start))
+    if rows is not None:
+        tokens.append(Token("rows", "(", rows.start))
+        tokens.extend(tokenize(text, rows.end))
+    return tokens
+
+
+def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int | None]:
+    """The tokens of the first statement, the offset of the semicolon behind it, and where a second
+    statement begins."""
+    first = 0
+    while first < len(tokens) and tokens[first].text == ";":
+        first += 1
+    for end in range(first, len(tokens)):
+        if tokens[end].text == ";":
+            following = [token.start for token in tokens[end:] if token.text != ";"]
+            second = following[0] if following else None
+            return tokens[first:end], tokens[end].start, second
+    return tokens[first:], None, None
+
+
+class _Classifier:
+    """One pass over the tokens of a statement, left to right."""
+
+    def __init__(self, source: Source, tokens: Sequence[Token], rows: Rows | None) -> None:
+        self._source = source
+        self._tokens = tokens
+        self._rows = rows
+        self._words = [_word(token) for token in tokens] + ["$", "$"]
+        self._marks: dict[int, str] = {}
+        if self._words[0] in definition_words.HEADS:
+            self._marks = definition_words.definition_words(self._words)
+        self._questions = 0
+        self._form = ""
+        self._skip = -1
+
+    def run(self) -> None:
+        for index, token in enumerate(self._tokens):
+            if index == self._skip:
+                continue
+            match token.kind:
+                case "word":
+                    self._add(self._word_terminal(index), _folded(token.text), token)
+                case "quoted":
+                    self._add("NAME", _quoted_name(token), token)
+                case "number" | "string":
+                    self._add_literal(token)
+                case "rows":
+                    self._add_rows(token)
+                case "parameter":
+                    self._add_parameter(index, token)
+                case "punctuation":
+                    self._add_punctuation(index, token)
+                case "operator":
+                    self._add_operator(token)
+                case _:
+                    self._add("STRAY", token.text, token)
+
+    def _add(self, type_: str, value: Any, token: Token, end: int | None = None) -> None:
+        start = token.start
+        stop = start + len(token.text) if end is None else end
+        self._source.terminals.append(Terminal(type_, value, start, stop, self._source))
+
+    # --- words ------------------------------------------------------------------------------------
+
+    def _word_terminal(self, index: int) -> str:
+        words = self._words
+        word = words[index]
+        if index and words[index - 1] == ".":
+            return "NAME"
+        if index == 0 and word in HEADS:
+            return HEADS[word]
+        if index in self._marks:
+            return self._marks[index]
+        for neighbour in NEIGHBOURS.get(word, ()):
+            if (neighbour.after is None or self._is_after(index, neighbour.after)) and (
+                neighbour.before is None or self._is_before(index, neighbour.before)
+            ):
+                return neighbour.terminal
+        return KEYWORDS.get(word, "NAME")
+
+    def _is_after(self, index: int, after: frozenset[str]) -> bool:
+        if index == 0:
+            return False
+        first, second = self._words[index - 2 : index] if index > 1 else ("", self._words[0])
+        if second in after or f"{first}_{second}" in after:
+            return True
+        return _is_name(second) and ("name" in after or f"{first}_name" in after)
+
+    def _is_before(self, index: int, before: frozenset[str]) -> bool:
+        first, second = self._words[index + 1 : index + 3]
+        if first in before or f"{first}_{second}" in before:
+            return True
+        return "name" in before and _is_name(first)
+
+    # --- literals and parameters ------------------------------------------------------------------
+
+    def _add_literal(self, token: Token) -> None:
+        kind, value = read_literal(token.text, token.start)
+        source = self._source
+        literal = Literal(len(source.literals), KIND_NAMES[kind], position=token.start)
+        source.literals.append(value)
+        source.kinds += kind
+        self._add(_TERMINALS[kind], literal, token)
+
+    def _add_rows(self, token: Token) -> None:
+        """One row, whose literals count from 0, and the mark that it stands for many."""
+        rows = self._rows
+        assert rows is not None
+        self._add("LPAR", "(", token)
+        for column, kind in enumerate(rows.kinds):
+            if column:
+                self._add("COMMA", ",", token)
+            literal = Literal(column, _ROW_KINDS[kind], position=rows.start, nullable=True)
+            self._add("NUMBER", literal, token)
+        self._add("RPAR", ")", token)
+        self._add("REPEATED", len(self._source.literals), token, rows.end)
+        self._source.literals.append(rows.values)
+        self._source.kinds += f"({rows.kinds})"
+
+    def _add_parameter(self, index: int, token: Token) -> None:
+        """`$1`, or `?`: an operator of JSON where an operand has just ended."""
+        if token.text != "?":
+            self._add_named(int(token.text[1:]), token)
+        elif self._wants_operand(index):
+            self._questions += 1
+            self._add_named(self._questions, token)
+        else:
+            self._add("OPERATOR", "?", token)
+
+    def _add_named(self, name: int | str, token: Token, end: int | None = None) -> None:
+        form = token.text[0]
+        self._form = self._form or form
+        if form != self._form:
+            raise SqlSyntaxError(
+                "parameters are written in one way only: $1, ? or :name", position=token.start + 1
+            )
+        if name not in self._source.parameters:
+            self._source.parameters.append(name)
+        self._add("PARAMETER", Parameter(name, position=token.start), token, end)
+
+    def _wants_operand(self, index: int) -> bool:
+        terminals = self._source.terminals
+        if not terminals or terminals[-1].type not in _ENDS_OPERAND:
+            return True
+        # ROWS ? PRECEDING: ROWS could be a name, but not here.
+        return self._words[index + 1] in ("preceding", "following")
+
+    # --- signs ------------------------------------------------------------------------------------
+
+    def _add_punctuation(self, index: int, token: Token) -> None:
+        """`:name` is a parameter, but in `a[1:name]` and `a[:name]` a slice is meant."""
+        following = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
+        if (
+            token.text == ":"
+            and following is not None
+            and following.kind == "word"
+            and following.start == token.start + 1
+            and self._wants_operand(index)
+            and not (index and self._words[index - 1] == "[")
+        ):
+            end = following.start + len(following.text)
+            self._add_named(_folded(following.text), token, end)
+            self._skip = index + 1
+        else:
+            self._add(_PUNCTUATION.get(token.text, "STRAY"), token.text, token)
+
+    def _add_operator(self, token: Token) -> None:
+        text = token.text
+        if text in ("?|", "?&") and self._wants_operand(-2):
+            self._add_parameter(-2, Token("parameter", "?", token.start))
+            token = Token("operator", text[1], token.start + 1)
+            text = token.text
+        self._add(_OPERATORS.get(text, "OPERATOR"), "<>" if text == "!=" else text, token)
+
+
+def _word(token: Token) -> str:
+    """A token as its neighbours see it."""
+    match token.kind:
+        case "word":
+            return token.text.lower()
+        case "string":
+            return "'"
+        case "number":
+            return "0"
+        case "quoted":
+            return '"'
+        case _:
+            return token.text
+
+
+def _is_name(word: str) -> bool:
+    return word == '"' or (word[0].isalpha() and word not in RESERVED)
+
+
+def _folded(text: str) -> str:
+    """An identifier in lower case, as PostgreSQL folds it: the letters of ASCII only."""
+    folded = text.lower() if text.isascii() else text.translate(_UPPER_TO_LOWER)
+    return _shortened(folded)
+
+
+def _quoted_name(token: Token) -> str:
+    if token.text[0] == '"':
+        return _shortened(token.text[1:-1].replace('""', '"'))
+    try:
+        return _shortened(unicode_text(token.text))
+    except QserverError as error:
+        error.position = token.start + 1
+        raise
+
+
+def _shortened(name: str) -> str:
+    """A name is cut to its limit, as in PostgreSQL, and never inside of a character."""
+    if len(name) * 4 <= IDENTIFIER_BYTES_MAX:
+        return name
+    return name.encode()[:IDENTIFIER_BYTES_MAX].decode("utf-8", "ignore")

@@ -1,0 +1,184 @@
+"""Rows of values: `VALUES (1, 'a'), (-2, NULL), …` read as data, not as syntax.
+
+A statement that inserts a thousand rows is a hundred times more data than language. Where all rows
+of a VALUES list have the same width and hold nothing but values (numbers, with or without a sign,
+strings, NULL, TRUE, FALSE), the list is found here and read at the speed of a JSON decoder, which
+is what does the work:
+
+    (1, 'it''s'), (-2, NULL)         the text, cut at its strings
+    [[1, "it's"], [-2, null]]        brackets for parentheses, JSON's quotes, lower case
+    [(1, "it's"), (-2, None)]        decoded, then looked at column by column
+
+JSON is stricter than SQL about numbers and knows no expressions, so what it accepts is a list of
+values and nothing else. What it refuses is not an error: the list is left to the parser.
+
+A column has one kind, as in `literals`: "i", "l", "n" for numbers, the widest of them, "s" for
+text, and here also "t" for booleans and "0" if there is nothing but NULL. A column of numbers and
+strings has none, and the list is left to the parser, too. NULL may stand in every column and
+changes no kind, so that a NULL does not make another shape.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from qserver.errors import QserverError
+from qserver.sql import lexer
+from qserver.sql.literals import BIGINT_MAX, BIGINT_MIN, INTEGER_MAX, INTEGER_MIN
+from qserver.values.numerics import plain_numeric
+
+Row = tuple[Any, ...]
+
+_ATTEMPTS_MAX = 8  # each may read the rest of the text, and a text may say VALUES very often
+
+_VALUES: Final = re.compile(rf"(?<![{lexer.PART}])values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
+_DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?![{lexer.PART}])")
+_TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
+# From a place outside of strings and comments to another such place.
+_OUTSIDE: Final = re.compile(
+    rf"(?:{lexer.OTHER}|{lexer.LINE_COMMENT}[\n\r]|{lexer.BLOCK_COMMENT}"
+    rf"|{lexer.NUMBER}|{lexer.STRING})*+",
+    re.DOTALL,
+)
+_STRING: Final = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
+_ROWS: Final = re.compile(rf"\([^()]*+\)(?:{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
+# A list that goes on, or a string that does on the next line.
+_MORE: Final = re.compile(rf"(?:{lexer.SPACE}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+,")
+
+_TO_JSON: Final = str.maketrans('()[]{}"\f', "[]!!!!! ")  # "!" is no JSON at all
+_CONTROL: Final = re.compile(r"[\x01-\x1f]")
+# Numbers as SQL may write them and JSON may not: +1, 007, .5, 5. and 5.e3
+_LOOSE: Final = (
+    (re.compile(r"(?<=[\[,\s])\+(?=[0-9.])"), ""),
+    (re.compile(r"(?<![0-9.e])(?<!e[+-])0++(?=[0-9])"), ""),
+    (re.compile(r"(?<![0-9])\.(?=[0-9])"), "0."),
+    (re.compile(r"(?<=[0-9])\.(?![0-9])e?+"), "e"),
+    (re.compile(r"(?<=[0-9])e(?![0-9+-])"), "e0"),
+)
+
+
+class Rows(NamedTuple):
+    """A list of rows at `start` to `end` of the text; `kinds` has a letter for each column."""
+
+    start: int
+    end: int
+    values: list[Row]
+    kinds: str
+
+
+def find_rows(sql: str) -> Rows | None:
+    """The longest list of two rows or more that holds values only; the first, of several such.
+
+    One list is enough for what this is for, and one is simple for those who run the statement. A
+    definition keeps its text and is not run again and again, so it is left alone.
+    """
+    lowered = sql.lower()
+    if "values" not in lowered or not _TWO_ROWS.search(sql) or _DEFINITION.match(lowered):
+        return None
+    found: Rows | None = None
+    outside = position = 0
+    for _ in range(_ATTEMPTS_MAX):
+        word = _VALUES.search(sql, position)
+        if word is None:
+            break
+        position = word.end()
+        if not _OUTSIDE.fullmatch(sql, outside, word.start()):
+            continue  # it is part of a string or a comment
+        rows = _read_rows(sql, position)
+        if rows is not None:
+            outside = position = rows.end
+            if found is None or len(rows.values) > len(found.values):
+                found = rows
+    return found
+
+
+def _read_rows(sql: str, start: int) -> Rows | None:
+    """The rows whose first parenthesis opens at `start`, if they are all values."""
+    pieces = _STRING.split(sql[start:])
+    rows_text = _ROWS.match("\0".join(pieces[0::2]))
+    if rows_text is None:
+        return None
+    text = rows_text.group()
+    strings = pieces[1::2][: text.count("\0")]
+    end = start + len(text) + len(strings) + sum(map(len, strings))
+    if _MORE.match(sql, end):
+        return None
+    values = _decode(text, strings)
+    if not values or not values[0] or len(set(map(len, values))) != 1:
+        return None
+    columns: list[Row] = list(zip(*values, strict=True))
+    kinds = "".join(map(_kind, columns))
+    if "?" in kinds:
+        return None
+    if "N" in kinds:  # some numbers are integers yet
+        for at, kind in enumerate(kinds):
+            if kind == "N":
+                columns[at] = tuple(
+                    [each if each is None else Decimal(each) for each in columns[at]]
+                )
+        values = list(zip(*columns, strict=True))
+    return Rows(start, end, values, kinds.lower())
+
+
+# --- from text to rows ---------------------------------------------------------------------------
+
+
+def _decode(text: str, strings: list[str]) -> list[Row] | None:
+    """Rows from their text, in which each string is a NUL; None if they are not rows of values."""
+    outside = text.translate(_TO_JSON).lower()
+    inside = "\0".join(strings).replace("\\", "\\\\").replace('"', '\\"')
+    rows = _decode_json(outside, inside)
+    if rows is None:
+        for pattern, replacement in _LOOSE:
+            outside = pattern.sub(replacement, outside)
+        for sign in sorted(set(_CONTROL.findall(inside))):
+            inside = inside.replace(sign, f"\\u{ord(sign):04x}")
+        rows = _decode_json(outside, inside)
+    return rows
+
+
+def _decode_json(outside: str, inside: str) -> list[Row] | None:
+    """Put together what stands outside of strings and what stands inside, cut at NULs."""
+    between = outside.split("\0")
+    pieces = [""] * (2 * len(between) - 1)
+    pieces[0::2] = between
+    pieces[1::2] = inside.split("\0")[: len(between) - 1]
+    decoder = _CAREFUL if "e" in outside or "-0" in outside else _DECODER
+    try:
+        return decoder.decode("[" + '"'.join(pieces).replace("''", "'") + "]")
+    except (msgspec.DecodeError, QserverError):  # the parser will say what is wrong, and where
+        return None
+
+
+def _exact(text: str) -> Decimal:
+    """For numbers with an exponent, and for a zero with a sign."""
+    return plain_numeric(Decimal(text))
+
+
+_DECODER: Final = msgspec.json.Decoder(list[tuple], float_hook=Decimal)  # type: ignore[type-arg]
+_CAREFUL: Final = msgspec.json.Decoder(list[tuple], float_hook=_exact)  # type: ignore[type-arg]
+
+
+def _kind(column: Row) -> str:
+    """The kind of a column; "?" if it has none, "N" if it is "n" but not yet all Decimals."""
+    types = set(map(type, column))
+    types.discard(type(None))
+    if len(types) != 1:
+        if not types:
+            return "0"
+        return "N" if types == {int, Decimal} else "?"
+    if str in types:
+        return "s"
+    if Decimal in types:
+        return "n"
+    if bool in types:
+        return "t"
+    numbers = column if None not in column else [each for each in column if each is not None]
+    low, high = min(numbers), max(numbers)
+    if low >= INTEGER_MIN and high <= INTEGER_MAX:
+        return "i"
+    return "l" if low >= BIGINT_MIN and high <= BIGINT_MAX else "N"

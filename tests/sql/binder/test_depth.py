@@ -1,0 +1,122 @@
+"""Statements may be long without end, and deep up to a limit; too deep is an error like others."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from qserver.errors import QserverError, StatementTooComplex
+from qserver.sql import syntax
+from qserver.sql.binder import Literals, bind
+from tests.sql.binder.catalogs import TestCatalog
+from tests.sql.binder.statements import define_text
+
+A = syntax.Name(("a",))
+T = syntax.TableRef(("t",))
+
+
+def catalog_with_t() -> TestCatalog:
+    catalog = TestCatalog()
+    define_text(catalog, "create table t (a integer primary key, b text)")
+    return catalog
+
+
+def select(
+    expression: syntax.Expression, grouped: bool = False, where: syntax.Expression | None = None
+) -> syntax.Query:
+    group_by: tuple[syntax.Expression, ...] = (A,) if grouped else ()
+    return syntax.Query(
+        syntax.Select((syntax.Target(expression),), (T,), where=where, group_by=group_by)
+    )
+
+
+def bind_query(query: syntax.Query) -> None:
+    bind(query, Literals([]), catalog_with_t())
+
+
+def chain(length: int, symbol: str, link: syntax.Expression) -> syntax.Expression:
+    expression = link
+    for _ in range(length):
+        expression = syntax.Operator(symbol, expression, link)
+    return expression
+
+
+def nested(depth: int) -> syntax.Expression:
+    expression: syntax.Expression = A
+    for _ in range(depth):
+        expression = syntax.Case(None, ((syntax.Constant(True), expression),), None)
+    return expression
+
+
+def queries_in_queries(depth: int) -> syntax.Query:
+    query = select(A)
+    for _ in range(depth):
+        query = select(syntax.ScalarQuery(query))
+    return query
+
+
+EQUAL = syntax.Operator("=", A, A)
+
+
+@pytest.mark.parametrize("symbol", ["and", "or"])
+def test_ten_thousand_conditions_are_one_flat_condition(symbol: str) -> None:
+    bind_query(select(A, where=chain(10_000, symbol, EQUAL)))
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_sum_of_ten_thousand_terms_is_bound(grouped: bool) -> None:
+    bind_query(select(chain(10_000, "+", A), grouped))
+
+
+def test_a_list_of_ten_thousand_items_is_bound() -> None:
+    items = tuple(syntax.Literal(at, "integer") for at in range(10_000))
+    bind_query(select(A, where=syntax.InList(A, items, False)))
+
+
+def test_a_thousand_queries_are_united() -> None:
+    body: syntax.QueryBody = select(A).body
+    for _ in range(1000):
+        body = syntax.SetOperation("union", True, body, select(A).body)
+    bind_query(syntax.Query(body))
+
+
+def test_five_hundred_tables_are_joined() -> None:
+    source: syntax.FromItem = T
+    for at in range(500):
+        source = syntax.Join("cross", source, syntax.TableRef(("t",), f"t{at}"))
+    target = syntax.Target(syntax.Name(("t", "a")))
+    bind_query(syntax.Query(syntax.Select((target,), (source,))))
+
+
+@pytest.mark.parametrize("depth", [250, 1000, 20_000])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_too_deep_an_expression_is_refused(depth: int, grouped: bool) -> None:
+    with pytest.raises(StatementTooComplex, match="stack depth limit exceeded") as caught:
+        bind_query(select(nested(depth), grouped))
+    assert caught.value.code == "54001"
+
+
+def test_a_hundred_levels_of_expressions_are_not_too_deep() -> None:
+    bind_query(select(nested(100)))
+    bind_query(select(nested(100), grouped=True))
+
+
+def test_thirty_levels_of_queries_are_not_too_deep_and_three_hundred_are() -> None:
+    bind_query(queries_in_queries(30))
+    with pytest.raises(StatementTooComplex):
+        bind_query(queries_in_queries(300))
+
+
+def test_a_small_stack_is_noticed_before_it_breaks() -> None:
+    """However deep the caller stands already, it is an error of the statement."""
+    limit = sys.getrecursionlimit()
+
+    def at_depth(levels: int) -> None:
+        if levels:
+            at_depth(levels - 1)
+        else:
+            bind_query(select(nested(240), grouped=True))
+
+    with pytest.raises(QserverError):
+        at_depth(limit // 2)

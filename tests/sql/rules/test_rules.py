@@ -1,0 +1,98 @@
+"""Every rule, by plans before and after it.
+
+    schema          definitions; `rows TABLE NUMBER` says how large a table is taken to be
+    query           one statement
+    before          the plan as the rule gets it: the earlier rules of `RULES` have been applied
+    after           the plan as it leaves it
+
+To write the plans of all files anew, run these tests with QSERVER_GOLDEN=write and read the diff.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from qserver.sql.explain import explain
+from qserver.sql.rules import RULES, Rule, improve
+from qserver.values.schema import Table
+from tests.sql.binder.catalogs import TestCatalog
+from tests.sql.binder.statements import bind_text, define_text
+
+HERE = Path(__file__).parent
+FILES = sorted(HERE.glob("*/*.txt"))
+NAMES = [str(path.relative_to(HERE)) for path in FILES]
+PARTS = ("schema", "query", "before", "after")
+
+
+@dataclass(slots=True)
+class RuleCase:
+    """One file."""
+
+    schema: str
+    query: str
+    before: str
+    after: str
+
+    @classmethod
+    def read(cls, path: Path) -> RuleCase:
+        found: dict[str, list[str]] = {}
+        lines: list[str] = []
+        for line in path.read_text().splitlines():
+            if line.startswith("--- "):
+                lines = found[line.removeprefix("--- ")] = []
+            else:
+                lines.append(line)
+        return cls(*("\n".join(found.get(part, ())).strip("\n") for part in PARTS))
+
+    def write(self, path: Path) -> None:
+        path.write_text("".join(f"--- {part}\n{getattr(self, part)}\n" for part in PARTS))
+
+    def plans(self, rule: Rule) -> tuple[str, str]:
+        """The plans before and after the rule, as they are found now."""
+        catalog, sizes = TestCatalog(), dict[str, int]()
+        for line in self.schema.splitlines():
+            words = line.split()
+            if words[0] == "rows":
+                sizes[words[1]] = int(words[2])
+            else:
+                assert define_text(catalog, line), line
+
+        def row_count(table: Table) -> int:
+            return sizes.get(table.name, 100)
+
+        at = RULES.index(rule)
+        bound = bind_text(catalog, self.query).statement
+        before = improve(bound, row_count, RULES[:at])
+        after = improve(before, row_count, (rule,))
+        return "\n".join(explain(before)), "\n".join(explain(after))
+
+
+def rule_named(name: str) -> Rule:
+    (rule,) = (each for each in RULES if each.__name__ == name)
+    return rule
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_a_rule_changes_the_plan_as_the_file_says(path: Path) -> None:
+    case = RuleCase.read(path)
+    before, after = case.plans(rule_named(path.parent.name))
+    if os.environ.get("QSERVER_GOLDEN") == "write":
+        RuleCase(case.schema, case.query, before, after).write(path)
+        return
+    assert before == case.before
+    assert after == case.after
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_every_rule_has_files(rule: Rule) -> None:
+    assert sum(path.parent.name == rule.__name__ for path in FILES) >= 2
+
+
+@pytest.mark.parametrize("path", FILES, ids=NAMES)
+def test_a_plan_is_left_alone_exactly_where_the_name_says_so(path: Path) -> None:
+    before, after = RuleCase.read(path).plans(rule_named(path.parent.name))
+    assert (before == after) == path.stem.startswith("leaves_")

@@ -1,0 +1,146 @@
+"""Rows of values that are read as data: which are, and that they are read right."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.sql.lift import ROWS_MARK, lift
+from qserver.sql.value_rows import find_rows
+
+
+def read(rows: str) -> tuple[list[tuple[Any, ...]], str]:
+    found = find_rows(f"INSERT INTO t VALUES {rows} RETURNING 1")
+    assert found is not None
+    return found.values, found.kinds
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "kinds"),
+    [
+        ("(1),(2)", [(1,), (2,)], "i"),
+        ("( 1 ,\n'a' ) , (-2, 'b')", [(1, "a"), (-2, "b")], "is"),
+        ("(1, NULL), (null, 'a')", [(1, None), (None, "a")], "is"),
+        ("(TRUE), (False), (null)", [(True,), (False,), (None,)], "t"),
+        ("(NULL),(NULL)", [(None,), (None,)], "0"),
+        ("(2147483647),(-2147483648)", [(2**31 - 1,), (-(2**31),)], "i"),
+        ("(1),(2147483648)", [(1,), (2**31,)], "l"),
+        ("(-9223372036854775808),(1)", [(-(2**63),), (1,)], "l"),
+        ("(1.50),(2)", [(Decimal("1.50"),), (Decimal(2),)], "n"),
+        ("(9223372036854775808),(2)", [(Decimal(2**63),), (Decimal(2),)], "n"),
+        ("(1e3),(-0.0)", [(Decimal(1000),), (Decimal("0.0"),)], "n"),
+        ("(+1),(007)", [(1,), (7,)], "i"),
+        ("(.5),(-.25)", [(Decimal("0.5"),), (Decimal("-0.25"),)], "n"),
+        ("(5.),(5.e2)", [(Decimal(5),), (Decimal(500),)], "n"),
+        ("('it''s'),('''')", [("it's",), ("'",)], "s"),
+        ("('(1),(2)'),('a\"b\\c\n\td')", [("(1),(2)",), ('a"b\\c\n\td',)], "s"),
+        ("('🔑'),('')", [("🔑",), ("",)], "s"),
+    ],
+)
+def test_rows_of_values_are_read(rows: str, values: list[tuple[Any, ...]], kinds: str) -> None:
+    assert read(rows) == (values, kinds)
+    assert [tuple(map(type, row)) for row in read(rows)[0]] == [
+        tuple(map(type, row)) for row in values
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "VALUES (1)",
+        "VALUES (1), (1, 2)",
+        "VALUES (), ()",
+        "VALUES (1 + 1), (2)",
+        "VALUES (1), (f(2))",
+        "VALUES (1), (2), (DEFAULT)",
+        "VALUES (1), (2), (f(3))",
+        "VALUES (1), (2) /* , */ -- x\n , (a)",
+        "VALUES (E'a'), ('b')",
+        "VALUES ('a' 'b'), ('c')",
+        "VALUES ('a'\n'b'), ('c')",
+        "VALUES (1), ('a')",
+        "VALUES (true), (1)",
+        "VALUES ([1]), ([2])",
+        "VALUES ({}), ({})",
+        "VALUES (1 /* x */), (2)",
+        "VALUES (1 -- x\n), (2)",
+        "VALUES (- 1), (2)",
+        "VALUES ($1), ($1)",
+        'VALUES ("a"), ("a")',
+        "VALUES (1e99999999), (2)",
+        "VALUES (0x1), (2)",
+        "SELECT 'VALUES (1), (2)'",
+        "SELECT 1 -- VALUES (1), (2)",
+        "SELECT 1 /* VALUES (1), (2) */",
+        'SELECT "VALUES (1), (2)"',
+        "SELECT $$ VALUES (1), (2) $$",
+        "SELECT myvalues (1), (2)",
+        "CREATE TABLE t AS VALUES (1), (2)",
+    ],
+)
+def test_what_is_more_or_less_than_values_is_left_to_the_parser(sql: str) -> None:
+    assert find_rows(sql) is None
+
+
+def test_rows_are_found_behind_comments_and_strings_that_look_alike() -> None:
+    sql = "/* VALUES (1), (2) */ SELECT 'VALUES (1), (2)', * FROM (VALUES (3), (4)) t"
+    found = find_rows(sql)
+    assert found is not None
+    assert sql[found.start : found.end] == "(3), (4)"
+
+
+def test_the_longest_list_is_taken() -> None:
+    found = find_rows("WITH a AS (VALUES (1), (2)), b AS (VALUES (3), (4), (5)) SELECT 1")
+    assert found is not None
+    assert found.values == [(3,), (4,), (5,)]
+
+
+def test_more_rows_and_nulls_do_not_change_the_shape() -> None:
+    two = lift("INSERT INTO t VALUES (1, 'a'), (2, 'b') RETURNING id + 1")
+    many = lift("INSERT INTO t VALUES (-1, NULL), (NULL, 'b'), (3, 'c') RETURNING id + 1")
+    assert two.shape == f"INSERT INTO t VALUES {ROWS_MARK} RETURNING id + \0"
+    assert (two.shape, two.kinds) == (many.shape, many.kinds) == (two.shape, "(is)i")
+    assert many.literals == [[(-1, None), (None, "b"), (3, "c")], 1]
+
+
+def test_the_words_in_front_of_rows_may_be_anything() -> None:
+    lifted = lift("""INSERT INTO "t (1), (2)" -- 'x
+    SELECT 'a' UNION VALUES('b'),('c');""")
+    assert lifted.literals == ["a", [("b",), ("c",)]]
+
+
+def as_sql(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+CELLS = st.one_of(
+    st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), min_size=2, max_size=5),
+    st.lists(
+        st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+        min_size=2,
+        max_size=5,
+    ),
+    st.lists(st.none() | st.booleans(), min_size=2, max_size=5),
+    st.lists(
+        st.none() | st.decimals(allow_nan=False, allow_infinity=False, places=3),
+        min_size=2,
+        max_size=5,
+    ),
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=4))
+def test_whatever_is_written_is_read_again(columns: list[list[Any]]) -> None:
+    rows = list(zip(*columns, strict=False))
+    text = ", ".join(f"({', '.join(map(as_sql, row))})" for row in rows)
+    values, kinds = read(text)
+    assert values == rows
+    assert len(kinds) == len(columns)
