@@ -13,7 +13,7 @@ from typing import Any
 
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.plan_cache import Plan, PlanCache
-from qserver.errors import ProtocolViolation
+from qserver.errors import ProtocolViolation, StatementTooComplex
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
@@ -104,9 +104,15 @@ def make_plan(
 ) -> Plan:
     """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
     names = CatalogNames(catalog, view)
-    bound = _bound(statement, literals, names, declared)
-    improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
-    compiled = compile_statement(improved, bound.tables)
+    try:
+        bound = _bound(statement, literals, names, declared)
+        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
+        compiled = compile_statement(improved, bound.tables)
+    except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
+        raise StatementTooComplex(
+            "the statement is nested too deeply",
+            hint="Split it into several, or use fewer terms, joins or set operations.",
+        ) from None
     changes = not only_reads(statement)
     return Plan(
         compiled,

@@ -37,38 +37,6 @@ _EXPRESSIONS = frozenset(
         bound.Array,
     }
 )
-_PARTS = _EXPRESSIONS | {
-    bound.SortKey,
-    bound.AggregateCall,
-    bound.WindowCall,
-    bound.WindowFrame,
-    plan.KeyRange,
-    plan.Access,
-    plan.CommonTable,
-    plan.Select,
-    plan.Insert,
-    plan.Update,
-    plan.Delete,
-    plan.ConflictAction,
-    plan.CheckedExpression,
-    plan.Returning,
-    plan.Scan,
-    plan.OneRow,
-    plan.Values,
-    plan.FunctionScan,
-    plan.Join,
-    plan.Filter,
-    plan.Project,
-    plan.Aggregate,
-    plan.Window,
-    plan.Sort,
-    plan.TopN,
-    plan.Limit,
-    plan.Distinct,
-    plan.SetOperation,
-    plan.CommonTableScan,
-    plan.WithTables,
-}
 _PLANS = frozenset(
     {
         plan.Scan,
@@ -87,6 +55,26 @@ _PLANS = frozenset(
         plan.SetOperation,
         plan.CommonTableScan,
         plan.WithTables,
+    }
+)
+_PARTS = (
+    _EXPRESSIONS
+    | _PLANS
+    | {
+        bound.SortKey,
+        bound.AggregateCall,
+        bound.WindowCall,
+        bound.WindowFrame,
+        plan.KeyRange,
+        plan.Access,
+        plan.CommonTable,
+        plan.Select,
+        plan.Insert,
+        plan.Update,
+        plan.Delete,
+        plan.ConflictAction,
+        plan.CheckedExpression,
+        plan.Returning,
     }
 )
 

@@ -88,6 +88,9 @@ DEEP_OR_LONG = {
     "nots": "SELECT " + "NOT " * 5000 + "true",
     "casts": "SELECT 1" + "::int" * 5000,
     "additions": "SELECT " + " + ".join(["1"] * 5000),
+    "additions_just_allowed": "SELECT " + " + ".join(["a"] * 380) + " FROM t",
+    "joins": "SELECT 1 FROM t t0" + "".join(f" JOIN t t{n} USING (a)" for n in range(1, 300)),
+    "unions": " UNION ".join(["SELECT 1"] * 190),
     "cases": "SELECT " + "CASE WHEN true THEN " * 500 + "1" + " END" * 500,
     "unfinished_string": "SELECT 'abc",
     "unfinished_name": 'SELECT "abc',
@@ -112,11 +115,11 @@ async def test_deep_and_broken_texts_end_in_a_result_or_an_error(name: str) -> N
 async def test_long_lists_and_chains_are_answered() -> None:
     async with opened_sql() as database:
         await with_table(database)
-        items = ", ".join(map(str, range(1000)))
+        items = ", ".join(map(str, range(10_000)))
         found = await database.execute(f"SELECT count(*) FROM t WHERE a IN ({items})")
         assert found.rows == [(3,)]
         for word, expected in (("OR", 1), ("AND", 0)):
-            chain = f" {word} ".join(f"a = {number}" for number in range(3, 500))
+            chain = f" {word} ".join(f"a = {number}" for number in range(3, 5000))
             found = await database.execute(f"SELECT count(*) FROM t WHERE {chain}")
             assert found.rows == [(expected,)]
         wide = await database.execute(f"SELECT {', '.join(['a'] * 500)} FROM t WHERE a = 1")
