@@ -1,7 +1,7 @@
 """What the binder asks about names, answered from a catalog.
 
-There is one schema that people define things in, `public`. `information_schema` and `pg_catalog`
-have tables that are made of the catalog itself, see `system_tables`.
+A name without a schema is one of `public`. The tables of `information_schema` and `pg_catalog` are
+made of the catalog itself, see `system_tables`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, NamedQuery
-from qserver.values.schema import Table
+from qserver.values.schema import PUBLIC, Table, catalog_key
 from qserver.values.types import BIGINT, TEXT, Kind, SqlType
 
-PUBLIC: Final = "public"
 STANDING_FOR_OTHERS: Final = {
     "regclass": TEXT,
     "regtype": TEXT,
@@ -42,11 +41,10 @@ class CatalogNames:
         """Was one of them found?"""
 
     def find(self, name: tuple[str, ...]) -> Definition | None:
-        if len(name) > 1 and name[-2] != PUBLIC:
-            return None
-        definition = self.catalog.find(name[-1])
+        key = catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
+        definition = self.catalog.find(key)
         if definition is not None:
-            self.found[name[-1]] = definition
+            self.found[key] = definition
         return definition
 
     def find_table(self, name: tuple[str, ...]) -> Table | None:

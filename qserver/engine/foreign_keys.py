@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol
 
-from qserver.errors import ForeignKeyViolation
+from qserver.errors import DataError, ForeignKeyViolation
 from qserver.sql import syntax
 from qserver.sql.definitions.constraints import referenced_index
 from qserver.sql.execution import Rows
@@ -146,8 +146,15 @@ def _is_there(
 ) -> bool:
     by_position: dict[int, Any] = {}
     for column, referenced, value in zip(key.columns, key.referenced, values, strict=True):
-        source, target = table.column(column).type, other.column(referenced).type
-        converted = value if source == target else cast_function(source.bare, target.bare)(value)
+        source, target = table.column(column).type.bare, other.column(referenced).type.bare
+        converted = value
+        if source != target:
+            try:
+                converted = cast_function(source, target)(value)
+            except DataError:
+                return False  # no key of that type can be equal to it
+            if cast_function(target, source)(converted) != value:
+                return False
         by_position[other.position(referenced)] = converted
     return _look_up(transaction, other, key.referenced, by_position)
 
@@ -178,11 +185,11 @@ def _act(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
             if action == "restrict":
                 yield from _refuse_if_referenced(runner, table, other, key, values)
             continue
-        name = ("foreign key", other.name, key.name, action, "delete" if new is None else "update")
+        name = ("foreign key", other.key, key.name, action, "delete" if new is None else "update")
         parameters = list(values)
         if action == "cascade" and new is None:
             statement: syntax.Statement = syntax.Delete(
-                syntax.TableRef((other.name,)), where=_refers(key)
+                syntax.TableRef(other.path), where=_refers(key)
             )
         else:
             if action == "cascade" and new is not None:
@@ -205,7 +212,7 @@ def _update(other: Table, key: ForeignKey, action: str) -> syntax.Update:
         syntax.Assignment((column,), value.get(action) or syntax.Parameter(count + number))
         for number, column in enumerate(key.columns, 1)
     )
-    return syntax.Update(syntax.TableRef((other.name,)), assignments, where=_refers(key))
+    return syntax.Update(syntax.TableRef(other.path), assignments, where=_refers(key))
 
 
 def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
@@ -226,7 +233,7 @@ def _broken(
     for name in table.referenced_by:
         other = transaction.table(name)
         for key in other.foreign_keys:
-            if key.table != table.name:
+            if key.table != table.key:
                 continue
             at = _positions(table, key.referenced)
             values = [old[n] for n in at]
@@ -243,9 +250,9 @@ def _refuse_if_referenced(
     values: list[tuple[SqlType, Any]],
 ) -> Steps:
     select = syntax.Select(
-        (syntax.Target(syntax.Constant(True)),), (syntax.TableRef((other.name,)),), _refers(key)
+        (syntax.Target(syntax.Constant(True)),), (syntax.TableRef(other.path),), _refers(key)
     )
-    name = ("foreign key", other.name, key.name, "look")
+    name = ("foreign key", other.key, key.name, "look")
     for page in runner.run_with(name, syntax.Query(select), values):
         if page:
             names = ", ".join(key.referenced)

@@ -19,7 +19,7 @@ from qserver.engine.system_rows import (
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import NamedQuery, Schema
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER, INTEGER_BITS, Kind, SqlType
 
@@ -27,29 +27,30 @@ Rows = Iterator[tuple[Any, ...]]
 
 
 def _schemata(catalog: Catalog, view: View) -> Rows:
-    for name in (PUBLIC, "information_schema", "pg_catalog"):
+    created = [each.name for each in catalog.definitions() if isinstance(each, Schema)]
+    for name in (PUBLIC, "information_schema", "pg_catalog", *created):
         yield DATABASE, name, OWNER
 
 
 def _tables(catalog: Catalog, view: View) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Table):
-            yield DATABASE, PUBLIC, each.name, "BASE TABLE", "YES"
+            yield DATABASE, each.schema, each.name, "BASE TABLE", "YES"
         elif isinstance(each, NamedQuery):
-            yield DATABASE, PUBLIC, each.name, "VIEW", "NO"
+            yield DATABASE, each.schema, each.name, "VIEW", "NO"
 
 
 def _columns(catalog: Catalog, view: View) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Table):
             for number, column in visible(each):
-                yield _column(each.name, number, column)
+                yield _column(each, number, column)
         elif isinstance(each, NamedQuery):
             for number, (name, sql_type) in enumerate(each.columns, 1):
-                yield _column(each.name, number, Column(name, sql_type))
+                yield _column(each, number, Column(name, sql_type))
 
 
-def _column(table: str, number: int, column: Column) -> tuple[Any, ...]:
+def _column(relation: Table | NamedQuery, number: int, column: Column) -> tuple[Any, ...]:
     sql_type = column.type
     bits = INTEGER_BITS.get(sql_type.kind)
     floats = {Kind.REAL: 24, Kind.DOUBLE: 53}
@@ -60,8 +61,8 @@ def _column(table: str, number: int, column: Column) -> tuple[Any, ...]:
     identity = {"always": "ALWAYS", "by default": "BY DEFAULT"}
     return (
         DATABASE,
-        PUBLIC,
-        table,
+        relation.schema,
+        relation.name,
         column.name,
         number,
         column.default,
@@ -114,14 +115,14 @@ def udt_name(sql_type: SqlType) -> str:
 
 def _views(catalog: Catalog, view: View) -> Rows:
     for each in views_of(catalog):
-        yield DATABASE, PUBLIC, each.name, each.text, "NONE", "NO"
+        yield DATABASE, each.schema, each.name, each.text, "NONE", "NO"
 
 
 def _sequences(catalog: Catalog, view: View) -> Rows:
     for each in sequences_of(catalog):
         yield (
             DATABASE,
-            PUBLIC,
+            each.schema,
             each.name,
             str(each.type),
             str(each.start),
@@ -149,15 +150,19 @@ def _constraints(table: Table) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         yield check.name, "CHECK", check.columns
 
 
+def _place(table: Table) -> tuple[str, str]:
+    return DATABASE, table.schema
+
+
 def _table_constraints(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
         for name, kind, _ in _constraints(table):
-            yield DATABASE, PUBLIC, name, DATABASE, PUBLIC, table.name, kind, "NO", "NO", "YES"
+            yield (*_place(table), name, *_place(table), table.name, kind, "NO", "NO", "YES")
         for number, column in visible(table):
             if not column.nullable:
                 name = f"{table.id}_{number}_not_null"
                 kind = "CHECK"
-                yield DATABASE, PUBLIC, name, DATABASE, PUBLIC, table.name, kind, "NO", "NO", "YES"
+                yield (*_place(table), name, *_place(table), table.name, kind, "NO", "NO", "YES")
 
 
 def _key_column_usage(catalog: Catalog, view: View) -> Rows:
@@ -167,18 +172,18 @@ def _key_column_usage(catalog: Catalog, view: View) -> Rows:
                 continue
             for number, column in enumerate(columns, 1):
                 place = number if kind == "FOREIGN KEY" else None
-                yield DATABASE, PUBLIC, name, DATABASE, PUBLIC, table.name, column, number, place
+                yield (*_place(table), name, *_place(table), table.name, column, number, place)
 
 
 def _constraint_column_usage(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
         keys = {key.name: key for key in table.foreign_keys}
         for name, kind, columns in _constraints(table):
-            of_table, of_columns = table.name, columns
+            of_table, of_columns = table, columns
             if kind == "FOREIGN KEY":
-                of_table, of_columns = keys[name].table, keys[name].referenced
+                of_table, of_columns = catalog.tables[keys[name].table], keys[name].referenced
             for column in of_columns:
-                yield DATABASE, PUBLIC, of_table, column, DATABASE, PUBLIC, name
+                yield (*_place(of_table), of_table.name, column, *_place(table), name)
 
 
 def _referential_constraints(catalog: Catalog, view: View) -> Rows:
@@ -187,11 +192,9 @@ def _referential_constraints(catalog: Catalog, view: View) -> Rows:
             other = catalog.tables.get(key.table)
             unique = None if other is None else _guard_name(other, key.referenced)
             yield (
-                DATABASE,
-                PUBLIC,
+                *_place(table),
                 key.name,
-                DATABASE,
-                PUBLIC,
+                *_place(other or table),
                 unique,
                 "FULL" if key.match == "full" else "NONE",
                 key.on_update.upper(),
@@ -209,11 +212,11 @@ def _guard_name(table: Table, columns: tuple[str, ...]) -> str | None:
 def _check_constraints(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
         for check in table.checks:
-            yield DATABASE, PUBLIC, check.name, f"({check.text})"
+            yield *_place(table), check.name, f"({check.text})"
         for number, column in visible(table):
             if not column.nullable:
                 name = f"{table.id}_{number}_not_null"
-                yield DATABASE, PUBLIC, name, f"{column.name} IS NOT NULL"
+                yield *_place(table), name, f"{column.name} IS NOT NULL"
 
 
 _CONSTRAINT: Final = ("constraint_catalog", "constraint_schema", "constraint_name")

@@ -24,7 +24,7 @@ from qserver.engine.system_rows import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import NamedQuery, Sequence
+from qserver.values.relations import NamedQuery, Schema, Sequence, key_of
 from qserver.values.schema import Table, is_predicate, predicate_text
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER
 
@@ -38,25 +38,35 @@ def number_of(definition: Table | NamedQuery | Sequence | Enumeration) -> int:
     """What has no tree of its own is known by its name."""
     if isinstance(definition, Table | Sequence):
         return definition.id
-    return 2**31 + crc32(definition.name.encode())
+    return 2**31 + crc32(key_of(definition).encode())
+
+
+def schema_number(name: str) -> int:
+    return SCHEMA_NUMBERS.get(name) or 2**31 + crc32(f"schema {name}".encode())
 
 
 def _pg_tables(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
-        yield PUBLIC, table.name, OWNER, bool(table.indexes or not table.has_row_id)
+        yield table.schema, table.name, OWNER, bool(table.indexes or not table.has_row_id)
 
 
 def _pg_views(catalog: Catalog, view: View) -> Rows:
     for each in views_of(catalog):
-        yield PUBLIC, each.name, OWNER, each.text
+        yield each.schema, each.name, OWNER, each.text
 
 
 def _pg_indexes(catalog: Catalog, view: View) -> Rows:
     for table in tables_of(catalog):
         for name, unique, columns, condition in _indexes(table):
             kind = "UNIQUE INDEX" if unique else "INDEX"
-            text = f"CREATE {kind} {name} ON public.{table.name} USING btree ({columns})"
-            yield PUBLIC, table.name, name, text + (f" WHERE {condition}" if condition else "")
+            place = f"{table.schema}.{table.name}"
+            text = f"CREATE {kind} {name} ON {place} USING btree ({columns})"
+            yield (
+                table.schema,
+                table.name,
+                name,
+                text + (f" WHERE {condition}" if condition else ""),
+            )
 
 
 def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
@@ -80,7 +90,7 @@ def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
 def _pg_sequences(catalog: Catalog, view: View) -> Rows:
     for each in sequences_of(catalog):
         yield (
-            PUBLIC,
+            each.schema,
             each.name,
             OWNER,
             str(each.type),
@@ -96,20 +106,23 @@ def _pg_sequences(catalog: Catalog, view: View) -> Rows:
 def _pg_namespace(catalog: Catalog, view: View) -> Rows:
     for name, number in SCHEMA_NUMBERS.items():
         yield number, name, 10
+    for each in catalog.definitions():
+        if isinstance(each, Schema):
+            yield schema_number(each.name), each.name, 10
 
 
 def _pg_class(catalog: Catalog, view: View) -> Rows:
     for each in catalog.definitions():
-        if isinstance(each, Enumeration):
+        if isinstance(each, Enumeration | Schema):
             continue
         kind = {Table: "r", NamedQuery: "v", Sequence: "S"}[type(each)]
         rows = float(view.count(each.id)) if isinstance(each, Table) else 0.0
         width = len(list(visible(each))) if isinstance(each, Table) else 0
-        yield number_of(each), each.name, PUBLIC_NUMBER, kind, rows, width, "p"
+        yield number_of(each), each.name, schema_number(each.schema), kind, rows, width, "p"
         if isinstance(each, Table):
             for index in each.indexes:
                 columns = len(index.columns)
-                yield index.id, index.name, PUBLIC_NUMBER, "i", rows, columns, "p"
+                yield index.id, index.name, schema_number(each.schema), "i", rows, columns, "p"
 
 
 def _pg_attribute(catalog: Catalog, view: View) -> Rows:
@@ -139,7 +152,7 @@ def _pg_enum(catalog: Catalog, view: View) -> Rows:
 
 def _pg_description(catalog: Catalog, view: View) -> Rows:
     for each in catalog.definitions():
-        if isinstance(each, Enumeration):
+        if isinstance(each, Enumeration | Schema):
             continue
         text = comment_of(each, "")
         if text is not None:

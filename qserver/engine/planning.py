@@ -13,7 +13,7 @@ from typing import Any
 
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.plan_cache import Plan, PlanCache
-from qserver.errors import ProtocolViolation, StatementTooComplex
+from qserver.errors import NotInPrerequisiteState, ProtocolViolation, StatementTooComplex
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
@@ -23,8 +23,9 @@ from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given, parameter_list
 from qserver.sql.parser import Parsed, parse
+from qserver.sql.plan import Delete, Insert, Update
 from qserver.sql.rules import improve
-from qserver.sql.walk import rebuilt
+from qserver.sql.walk import everything, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.types import BIGINT, SqlType
@@ -114,6 +115,8 @@ def make_plan(
             hint="Split it into several, or use fewer terms, joins or set operations.",
         ) from None
     changes = not only_reads(statement)
+    if changes and names.system_tables:
+        _refuse_system_tables(improved)
     return Plan(
         compiled,
         improved,
@@ -127,6 +130,14 @@ def make_plan(
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),
     )
+
+
+def _refuse_system_tables(statement: Any) -> None:
+    for node in everything(statement):
+        if isinstance(node, Insert | Update | Delete) and node.table.id < 0:
+            raise NotInPrerequisiteState(
+                f'cannot change "{node.table.name}": it shows what is defined'
+            )
 
 
 def _with_row_id(node: Any) -> Any:

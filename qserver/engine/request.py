@@ -22,6 +22,7 @@ from qserver.engine.sequences import Sequences
 from qserver.errors import (
     NotInPrerequisiteState,
     QueryCanceled,
+    UndefinedSchema,
     UndefinedTable,
     WrongObjectType,
 )
@@ -29,6 +30,7 @@ from qserver.limits import ROW_ID_BLOCK, STATEMENT_MEMORY_BYTES_MAX
 from qserver.sql.execution import Context
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
+from qserver.values.schema import PUBLIC, catalog_key
 
 if TYPE_CHECKING:
     from random import Random
@@ -211,8 +213,11 @@ def find_sequence(transaction: Transaction, name: str) -> Sequence:
     if isinstance(exactly, Sequence):
         return exactly
     parts = _identifier(name)
-    definition = transaction.find_definition(parts[-1])
-    if definition is None or (len(parts) > 1 and parts[0] != "public"):
+    key = catalog_key(parts[-2] if len(parts) > 1 else PUBLIC, parts[-1])
+    definition = transaction.find_definition(key)
+    if "\0" in key and transaction.find_definition(catalog_key(parts[-2], "")) is None:
+        raise UndefinedSchema(f'schema "{parts[-2]}" does not exist')
+    if definition is None:
         raise UndefinedTable(f'relation "{name}" does not exist', table=parts[-1])
     if not isinstance(definition, Sequence):
         raise WrongObjectType(f'"{parts[-1]}" is not a sequence')

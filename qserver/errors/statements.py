@@ -215,6 +215,13 @@ class DuplicateObject(StatementError):
     code = "42710"
 
 
+class ReservedName(StatementError):
+    """The caller's fault: the name is one that the system keeps for itself. Do not retry."""
+
+    code = "42939"
+    name = "reserved_name"
+
+
 class DuplicateSchema(StatementError):
     """The caller's fault: a schema of that name exists. Do not retry."""
 

@@ -18,7 +18,7 @@ from pyrsistent import PMap, pmap
 
 from qserver.storage.partition import SEQUENCES_TREE
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
-from qserver.values.schema import Table
+from qserver.values.schema import PUBLIC, Table
 
 
 class Catalog(msgspec.Struct, frozen=True, eq=False):
@@ -39,10 +39,13 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             assert definition is not None
             yield definition
 
-    def index_owner(self, name: str) -> Table | None:
-        """The table that has an index, or a primary key, of that name."""
+    def index_owner(self, key: str) -> Table | None:
+        """The table that has an index, or a primary key, of that name in its schema."""
+        schema, _, name = key.rpartition("\0")
         for table in self.tables.values():
-            if table.primary_key_name == name or any(each.name == name for each in table.indexes):
+            if table.schema == (schema or PUBLIC) and (
+                table.primary_key_name == name or any(each.name == name for each in table.indexes)
+            ):
                 return table
         return None
 

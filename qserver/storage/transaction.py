@@ -291,9 +291,9 @@ class Transaction:
         return self.catalog.trees_used
 
     def create_table(self, table: Table) -> None:
-        if self.find_definition(table.name) is not None:
+        if self.find_definition(table.key) is not None:
             raise DuplicateTable(f'relation "{table.name}" already exists', table=table.name)
-        self.define(table.name, table)
+        self.define(table.key, table)
 
     def drop_table(self, name: str) -> None:
         table = self.table(name)

@@ -4,6 +4,7 @@
     NamedQuery     CREATE VIEW: a query that stands for its rows ("view" is another word here)
     Sequence       numbers that are handed out once each
     Enumeration    a type with labels
+    Schema         a name in front of the names of others
 
 They share one name space, so a name means one thing wherever it is used; in PostgreSQL that is so
 because every table is also a type. All are frozen values with a plain form for the log.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from qserver.values.enumeration import Enumeration
-from qserver.values.schema import Table, check_name
+from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 from qserver.values.types import BIGINT, SqlType
 
 
@@ -36,9 +37,18 @@ class NamedQuery:
     text: str
     uses: tuple[str, ...] = ()
     comments: tuple[tuple[str, str], ...] = ()
+    schema: str = PUBLIC
 
     def __post_init__(self) -> None:
         check_name(self.name)
+
+    @property
+    def key(self) -> str:
+        return catalog_key(self.schema, self.name)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -48,6 +58,7 @@ class NamedQuery:
             "text": self.text,
             "uses": list(self.uses),
             "comments": [list(pair) for pair in self.comments],
+            "schema": self.schema,
         }
 
     @staticmethod
@@ -59,6 +70,7 @@ class NamedQuery:
             plain["text"],
             tuple(plain["uses"]),
             tuple((what, text) for what, text in plain["comments"]),
+            plain["schema"],
         )
 
 
@@ -81,10 +93,15 @@ class Sequence:
     type: SqlType = BIGINT
     owner: tuple[str, str] | None = None
     comments: tuple[tuple[str, str], ...] = ()
+    schema: str = PUBLIC
 
     def __post_init__(self) -> None:
         check_name(self.name)
         assert self.increment != 0 and self.minimum <= self.start <= self.maximum
+
+    @property
+    def key(self) -> str:
+        return catalog_key(self.schema, self.name)
 
     def to_plain(self) -> dict[str, Any]:
         return {
@@ -99,6 +116,7 @@ class Sequence:
             "type": self.type.to_plain(),
             "owner": None if self.owner is None else list(self.owner),
             "comments": [list(pair) for pair in self.comments],
+            "schema": self.schema,
         }
 
     @staticmethod
@@ -116,25 +134,53 @@ class Sequence:
             SqlType.from_plain(plain["type"]),
             None if owner is None else (owner[0], owner[1]),
             tuple((what, text) for what, text in plain["comments"]),
+            plain["schema"],
         )
 
 
-Definition: TypeAlias = Table | NamedQuery | Sequence | Enumeration
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A name in front of other names. `public` is always there and has none of these."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    @property
+    def key(self) -> str:
+        return catalog_key(self.name, "")
+
+    def to_plain(self) -> str:
+        return self.name
+
+    @staticmethod
+    def from_plain(plain: Any) -> Schema:
+        return Schema(plain)
+
+
+Definition: TypeAlias = Table | NamedQuery | Sequence | Enumeration | Schema
 
 _KINDS: dict[str, type[Definition]] = {
     "table": Table,
     "view": NamedQuery,
     "sequence": Sequence,
     "type": Enumeration,
+    "schema": Schema,
 }
 
 
 def kind_of(definition: Definition) -> str:
-    """What people call it, and how DROP does: "table", "view", "sequence" or "type"."""
+    """What people call it, and how DROP does: "table", "view", "sequence", "type", "schema"."""
     for kind, of_kind in _KINDS.items():
         if type(definition) is of_kind:
             return kind
     raise AssertionError("a definition of no kind")
+
+
+def key_of(definition: Definition) -> str:
+    """What a catalog knows a definition by. An enum's name has its schema in it already."""
+    return definition.name if isinstance(definition, Enumeration) else definition.key
 
 
 def definition_to_plain(definition: Definition) -> list[Any]:

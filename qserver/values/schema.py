@@ -46,6 +46,7 @@ from qserver.values.text_output import shown
 from qserver.values.types import BIGINT, CAREFUL_KINDS, SqlType, type_of_value
 
 ROW_ID = "row_id"
+PUBLIC = "public"
 
 EntryFunction = Callable[[Row], tuple[Key, Row]]
 
@@ -169,6 +170,7 @@ class Table:
     primary_key_name: str = ""
     comments: tuple[tuple[str, str], ...] = ()
     referenced_by: tuple[str, ...] = ()
+    schema: str = PUBLIC
 
     key_of: KeyFunction = field(init=False, compare=False, repr=False)
     """The key of a row."""
@@ -194,6 +196,16 @@ class Table:
             object.__setattr__(self, name, value)
         entries = {index.id: _entry_function(self, index) for index in self.indexes}
         object.__setattr__(self, "_entries", entries)
+
+    @property
+    def key(self) -> str:
+        """What the catalog knows the table by."""
+        return catalog_key(self.schema, self.name)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """What a statement may call it."""
+        return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
 
     @property
     def hashed(self) -> int:
@@ -321,6 +333,7 @@ class Table:
             "primary_key_name": self.primary_key_name,
             "comments": [list(pair) for pair in self.comments],
             "referenced_by": list(self.referenced_by),
+            "schema": self.schema,
         }
 
     @staticmethod
@@ -336,6 +349,7 @@ class Table:
             plain["primary_key_name"],
             tuple((what, text) for what, text in plain["comments"]),
             tuple(plain["referenced_by"]),
+            plain["schema"],
         )
 
 
@@ -365,6 +379,14 @@ def define_index(
     """An index from names of the table's columns."""
     positions = tuple(_find(table.columns, column, of_table=table.name) for column in columns)
     return Index(id, name, positions, unique, tuple(descending))
+
+
+def catalog_key(schema: str, name: str) -> str:
+    """What a catalog knows a thing by: its name, after its schema where that is not public.
+
+    No name holds a NUL, so no key can be mistaken for another's.
+    """
+    return name if schema == PUBLIC else f"{schema}\0{name}"
 
 
 def predicate_of(text: str) -> str:

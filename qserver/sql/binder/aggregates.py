@@ -183,7 +183,7 @@ def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:
                 ),
                 scope.binding.position_of(each),
             )
-        if each.source == level.call_source:
+        if each.source in (level.call_source, level.grouping_source):
             raise located(
                 GroupingError("aggregate function calls cannot be nested"),
                 scope.binding.position_of(each),

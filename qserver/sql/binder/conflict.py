@@ -9,24 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.errors import InvalidColumnReference, SqlSyntaxError, UndefinedObject
+from qserver.errors import (
+    InvalidColumnReference,
+    SqlSyntaxError,
+    UndefinedColumn,
+    UndefinedObject,
+)
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition
-from qserver.sql.binder.relations import Relation, relation_of_table, renamed
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.table_expressions import checks_of, generated_values, has_generated
-from qserver.sql.binder.targets import position_of
+from qserver.sql.binder.targets import Target
 from qserver.sql.binder.update import bind_assignments, whole_row
 from qserver.sql.plan import ConflictAction
 from qserver.values.schema import Index, Table
 
 
 def bind_conflict(
-    scope: Scope, table: Table, new: Relation, node: syntax.OnConflict
+    scope: Scope, target: Target, new: int, node: syntax.OnConflict
 ) -> ConflictAction:
-    binding = scope.binding
-    arbiters = _arbiters(table, node)
+    binding, table = scope.binding, target.table
+    arbiters = _arbiters(target, node)
     old = binding.new_source()
     if not node.assignments:
         return ConflictAction(arbiters, old)
@@ -36,9 +40,9 @@ def bind_conflict(
             hint="For example, ON CONFLICT (column_name).",
             position=node.position + 1,
         )
-    in_the_way = relation_of_table(new.name, old, table)
-    inner = scope.inside().with_relations((in_the_way, renamed(new, "excluded", ())))
-    assigned_values = bind_assignments(inner, table, node.assignments)
+    relations = (target.relation(old), target.relation(new, "excluded"))
+    inner = scope.inside().with_relations(relations)
+    assigned_values = bind_assignments(inner, target, node.assignments)
     where = None
     if node.assignments_where is not None:
         operand = inner.bind_in(Clause.WHERE, node.assignments_where)
@@ -46,17 +50,18 @@ def bind_conflict(
     values = whole_row(table, old, assigned_values)
     if has_generated(table):
         values = generated_values(binding, table, values)
-    checks = checks_of(binding, table, new.source)
-    return ConflictAction(arbiters, old, values, where, new.source, checks)
+    checks = checks_of(binding, table, new)
+    return ConflictAction(arbiters, old, values, where, new, checks)
 
 
-def _arbiters(table: Table, node: syntax.OnConflict) -> tuple[Index | None, ...]:
+def _arbiters(target: Target, node: syntax.OnConflict) -> tuple[Index | None, ...]:
     """The unique indexes that count; None is the primary key."""
+    table = target.table
     if node.constraint is not None:
         return (_named(table, node.constraint, node.position),)
     if not node.columns:
         return ()
-    wanted = {_column(table, each) for each in node.columns}
+    wanted = {_column(target, each) for each in node.columns}
     found: list[Index | None] = []
     if set(table.primary_key) == wanted:
         found.append(None)
@@ -90,14 +95,16 @@ def _named(table: Table, name: str, position: int) -> Index | None:
     )
 
 
-def _column(table: Table, node: syntax.Expression) -> int:
+def _column(target: Target, node: syntax.Expression) -> int:
     if isinstance(node, syntax.Collate):
         node = node.operand
     if isinstance(node, syntax.Name) and len(node.parts) == 1:
-        at = table.positions.get(node.parts[0])
-        if at is None:
-            return position_of(table, node.parts[0], node.position)
-        return at
+        name = node.parts[0]
+        if name not in target.relation(0).positions:
+            raise UndefinedColumn(
+                f'column "{name}" does not exist', position=node.position + 1, column=name
+            )
+        return target.position(name, node.position)
     raise InvalidColumnReference(
         "there is no unique or exclusion constraint matching the ON CONFLICT specification",
         position=node.position + 1,

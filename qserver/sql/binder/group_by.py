@@ -103,9 +103,19 @@ class GroupBy:
     def _refuse_later_things(self, expression: Expression) -> None:
         """An item that is named by number or name may hold what comes after grouping."""
         level, binding = self.scope.level, self.scope.binding
-        for each in everything(expression):
+        arguments = {function.source: function.arguments for function in level.row_functions}
+        waiting = list(everything(expression))
+        while waiting:
+            each = waiting.pop()
             if type(each) is not Column:
                 continue
+            for argument in arguments.get(each.source, ()):
+                waiting.extend(everything(argument))
+            if each.source and each.source == level.grouping_source:
+                raise located(
+                    GroupingError("grouping operations are not allowed in GROUP BY"),
+                    binding.position_of(each),
+                )
             if each.source == level.call_source:
                 raise located(
                     GroupingError("aggregate functions are not allowed in GROUP BY"),

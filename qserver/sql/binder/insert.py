@@ -28,7 +28,7 @@ from qserver.sql.binder.table_expressions import (
     generated_values,
     has_generated,
 )
-from qserver.sql.binder.targets import bind_returning, find_target, position_of, refuse_value
+from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
 from qserver.sql.binder.value_lists import check_lengths, for_rows
 from qserver.sql.bound import Column, Expression
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
@@ -39,8 +39,9 @@ from qserver.values.types import UNKNOWN
 def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     scope = with_common_tables(around, node.common_tables, node.recursive)
     binding = scope.binding
-    table = find_target(scope, node.table, "insert into")
-    positions = _target_positions(table, node)
+    target = find_target(scope, node.table, "insert into")
+    table = target.table
+    positions = _target_positions(target, node)
     plan, given = _source(scope, table, node, positions)
     values = [
         given[at] if at in given else default_of(binding, column)
@@ -49,11 +50,10 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     if has_generated(table):
         plan, values = _with_generated(scope, table, plan, values)
     new = binding.new_source()
-    relation = relation_of_table(node.table.alias or table.name, new, table)
     on_conflict = None
     if node.on_conflict is not None:
-        on_conflict = bind_conflict(scope, table, relation, node.on_conflict)
-    returning = bind_returning(scope, node.returning, (relation,))
+        on_conflict = bind_conflict(scope, target, new, node.on_conflict)
+    returning = bind_returning(scope, node.returning, (target.relation(new),))
     if scope is not around:  # last: only now it is known which common tables are named
         plan = with_tables(scope, plan)
     return Insert(
@@ -67,12 +67,12 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     )
 
 
-def _target_positions(table: Table, node: syntax.Insert) -> list[int]:
+def _target_positions(target: Target, node: syntax.Insert) -> list[int]:
     """The columns that the statement has values for, in its order."""
     if not node.columns:
-        return list(table.positions.values())
+        return target.positions()
     place = node.table.position
-    positions = [position_of(table, name, place) for name in node.columns]
+    positions = [target.position(name, place, "insert into") for name in node.columns]
     for name in node.columns:
         if node.columns.count(name) > 1:
             raise DuplicateColumn(

@@ -101,11 +101,15 @@ def find_relation(scope: Scope | None, name: tuple[str, ...]) -> AnyRelation | N
             if (
                 relation.by_name
                 and relation.name == name[-1]
-                and (len(name) == 1 or (relation.schema_named and name[0] == "public"))
+                and (len(name) == 1 or (relation.schema_named and name[0] == _schema_of(relation)))
             ):
                 return relation
         scope = scope.parent
     return None
+
+
+def _schema_of(relation: AnyRelation) -> str:
+    return "public" if relation.table is None else relation.table.schema
 
 
 def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:

@@ -3,26 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qserver.errors import (
+    FeatureNotSupported,
     GeneratedAlways,
-    NotInPrerequisiteState,
     UndefinedColumn,
     WrongObjectType,
 )
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
+from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import bind_targets
-from qserver.sql.binder.relations import AnyRelation
+from qserver.sql.binder.relations import AnyRelation, relation_of_table
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.sources import missing_table
+from qserver.sql.binder.updatable_views import UpdatableView, bind_updatable
 from qserver.sql.plan import OutputColumn, Returning
 from qserver.values.schema import Column, Table
 
 
-def find_target(scope: Scope, node: syntax.TableRef, verb: str) -> Table:
-    """The table to be changed; `verb` is "insert into", "update" or "delete from"."""
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table to be changed, perhaps by way of a view; `name` is what the statement calls it."""
+
+    table: Table
+    name: str
+    view: UpdatableView | None = None
+
+    @property
+    def relation_name(self) -> str:
+        return self.table.name if self.view is None else self.view.name
+
+    def relation(self, source: int, name: str | None = None) -> AnyRelation:
+        """What the statement may name of the table's row that is `source`."""
+        if self.view is not None:
+            return self.view.relation(name or self.name, source)
+        return relation_of_table(name or self.name, source, self.table)
+
+    def positions(self) -> list[int]:
+        """The columns that an INSERT without a list of them means."""
+        if self.view is None:
+            return list(self.table.positions.values())
+        return [self.position(name, -1, "insert into") for name in self.view.names]
+
+    def position(self, name: str, place: int, verb: str = "update") -> int:
+        """Where the column of that name is in the table's row."""
+        known = self.table.positions if self.view is None else self.view.names
+        if name not in known:
+            raise UndefinedColumn(
+                f'column "{name}" of relation "{self.relation_name}" does not exist',
+                position=place + 1,
+                table=self.relation_name,
+                column=name,
+            )
+        if self.view is None:
+            return self.table.positions[name]
+        at = self.view.table_position(name)
+        if at is None:
+            error = FeatureNotSupported(
+                f'cannot {verb} column "{name}" of view "{self.view.name}"',
+                detail="View columns that are not columns of their base relation "
+                "are not updatable.",
+            )
+            raise located(error, place)
+        return at
+
+
+def find_target(scope: Scope, node: syntax.TableRef, verb: str) -> Target:
+    """What is to be changed; `verb` is "insert into", "update" or "delete from"."""
     catalog = scope.binding.catalog
     tables = scope.common_tables
     if len(node.name) == 1 and tables is not None and tables.find(node.name[0]) is not None:
@@ -31,27 +81,14 @@ def find_target(scope: Scope, node: syntax.TableRef, verb: str) -> Table:
             position=node.position + 1,
         )
     table = catalog.find_table(node.name)
-    if table is None:
-        if catalog.find_view(node.name) is not None:
-            raise NotInPrerequisiteState(
-                f'cannot {verb} view "{node.name[-1]}"', position=node.position + 1
-            )
+    if table is not None:
+        scope.binding.use_table(table)
+        return Target(table, node.alias or table.name)
+    view = catalog.find_view(node.name)
+    if view is None:
         raise missing_table(node.name, node.position)
-    scope.binding.use_table(table)
-    return table
-
-
-def position_of(table: Table, name: str, position: int) -> int:
-    """Where the column of that name is."""
-    at = table.positions.get(name)
-    if at is None:
-        raise UndefinedColumn(
-            f'column "{name}" of relation "{table.name}" does not exist',
-            position=position + 1,
-            table=table.name,
-            column=name,
-        )
-    return at
+    updatable = bind_updatable(scope, view, verb, node.position)
+    return Target(updatable.table, node.alias or view.name, updatable)
 
 
 def refuse_value(column: Column, position: int, inserting: bool) -> None:

@@ -20,7 +20,7 @@ from qserver.sql.binder.coercion import assigned, condition
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
 from qserver.sql.binder.joins import bind_from
 from qserver.sql.binder.operands import Operand, RowValue
-from qserver.sql.binder.relations import AnyRelation, Relation, relation_of_table
+from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
 from qserver.sql.binder.subqueries import row_query
@@ -31,7 +31,7 @@ from qserver.sql.binder.table_expressions import (
     has_generated,
     old_values,
 )
-from qserver.sql.binder.targets import bind_returning, find_target, position_of, refuse_value
+from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
 from qserver.sql.bound import Expression
 from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
@@ -40,24 +40,25 @@ from qserver.values.schema import Column, Table
 def bind_update(around: Scope, node: syntax.Update) -> Update:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     binding = outer.binding
-    table = find_target(outer, node.table, "update")
-    plan, scope, target = _found_rows(outer, table, node.table, node.sources)
-    assigned_values = bind_assignments(scope, table, node.assignments)
+    target = find_target(outer, node.table, "update")
+    table = target.table
+    plan, scope, old = _found_rows(outer, target, node.table, node.sources)
+    assigned_values = bind_assignments(scope, target, node.assignments)
     plan = _filtered(scope, plan, node.where)
-    values = whole_row(table, target.source, assigned_values)
+    values = whole_row(table, old, assigned_values)
     changed = frozenset(assigned_values)
     if has_generated(table):
         values = generated_values(binding, table, values)
         changed |= {at for at, column in enumerate(table.columns) if column.generated is not None}
     new = binding.new_source()
-    relation = relation_of_table(target.name, new, table)
-    returning = bind_returning(outer, node.returning, (relation, *scope.relations[1:]))
+    relations = (target.relation(new), *scope.relations[1:])
+    returning = bind_returning(outer, node.returning, relations)
     if outer is not around:  # last: only now it is known which common tables are named
         plan = with_tables(outer, plan)
     return Update(
         table,
         plan,
-        target.source,
+        old,
         values,
         new,
         changed,
@@ -68,31 +69,36 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
 
 def bind_delete(around: Scope, node: syntax.Delete) -> Delete:
     outer = with_common_tables(around, node.common_tables, node.recursive)
-    table = find_target(outer, node.table, "delete from")
-    plan, scope, target = _found_rows(outer, table, node.table, node.sources)
+    target = find_target(outer, node.table, "delete from")
+    plan, scope, old = _found_rows(outer, target, node.table, node.sources)
     plan = _filtered(scope, plan, node.where)
     returning = bind_returning(outer, node.returning, scope.relations)
     if outer is not around:
         plan = with_tables(outer, plan)
-    return Delete(table, plan, target.source, returning)
+    return Delete(target.table, plan, old, returning)
 
 
 def _found_rows(
-    outer: Scope, table: Table, node: syntax.TableRef, sources: Sequence[syntax.FromItem]
-) -> tuple[Plan, Scope, Relation]:
+    outer: Scope, target: Target, node: syntax.TableRef, sources: Sequence[syntax.FromItem]
+) -> tuple[Plan, Scope, int]:
     """The table's rows, joined to those of FROM or USING; the first relation is the table's."""
     inner = outer.inside()
-    scan, target = scan_table(inner, table, node)
-    inner.level.sources.add(target.source)
-    relations: tuple[AnyRelation, ...] = (target,)
+    scan, plain = scan_table(inner, target.table, node)
+    old = plain.source
+    inner.level.sources.add(old)
+    relation = plain if target.view is None else target.relation(old)
+    relations: tuple[AnyRelation, ...] = (relation,)
     plan: Plan = scan
+    chosen = None if target.view is None else target.view.condition_over(old)
+    if chosen is not None:
+        plan = Filter(plan, chosen)
     if sources:
         others, scope = bind_from(inner, sources)
         check_names(relations, scope.relations, sources[0].position)
-        plan = Join("inner", scan, others)
-        relations = (target, *scope.relations)
-    inner.level.entries.append(target)
-    return plan, inner.with_relations(relations), target
+        plan = Join("inner", plan, others)
+        relations = (relation, *scope.relations)
+    inner.level.entries.append(relation)
+    return plan, inner.with_relations(relations), old
 
 
 def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan:
@@ -106,12 +112,13 @@ def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan
 
 
 def bind_assignments(
-    scope: Scope, table: Table, assignments: Sequence[syntax.Assignment]
+    scope: Scope, target: Target, assignments: Sequence[syntax.Assignment]
 ) -> dict[int, Expression]:
     """The new value of each assigned column, by position."""
+    table = target.table
     values: dict[int, Expression] = {}
     for assignment in assignments:
-        targets = [position_of(table, name, assignment.position) for name in assignment.columns]
+        targets = [target.position(name, assignment.position) for name in assignment.columns]
         if assignment.target is not None:
             raise _part_of_column(table.columns[targets[0]], assignment.target)
         operands = _operands(scope, assignment)

@@ -14,10 +14,10 @@ from qserver.values.relations import NamedQuery
 def bind_view(scope: Scope, view: NamedQuery) -> Finished:
     """The view's query, with the columns that the view has, whatever else it gives by now."""
     binding = scope.binding
-    if view.name in binding.views_open:
+    if view.key in binding.views_open:
         raise InvalidRecursion(f'infinite recursion detected in rules for relation "{view.name}"')
-    binding.views[view.name] = view
-    binding.views_open.append(view.name)
+    binding.views[view.key] = view
+    binding.views_open.append(view.key)
     query, literals = parsed_query(view.text)
     try:
         finished = binding.prepare_query(outermost(binding, literals), query).finish()

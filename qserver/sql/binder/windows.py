@@ -1,23 +1,18 @@
 """Window functions, and aggregates over a window.
 
-A window is written in place, or named in the WINDOW clause and extended: OVER (w ORDER BY a).
-Window functions are computed after grouping, so their arguments may contain aggregates; their
-values are columns of the query's provisional window source.
+They are computed after grouping, so their arguments may contain aggregates; their values are
+columns of the query's provisional window source. The windows themselves are in `window_frames`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from qserver.errors import (
-    DatatypeMismatch,
     FeatureNotSupported,
-    InvalidColumnReference,
     QserverError,
     UndefinedFunction,
-    UndefinedObject,
     WindowingError,
 )
 from qserver.sql import syntax
@@ -29,24 +24,19 @@ from qserver.sql.binder.aggregates import (
     sort_key,
 )
 from qserver.sql.binder.clauses import Clause, refuse_window
-from qserver.sql.binder.coercion import assigned, implicit, settled
+from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
 from qserver.sql.binder.same import same
-from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Column, Expression, SortKey, WindowCall, WindowFrame
+from qserver.sql.binder.scope import Scope
+from qserver.sql.binder.window_frames import bind_frame, whole_window
+from qserver.sql.bound import Column, Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
 from qserver.sql.functions.resolve import common_type, is_window_function
 from qserver.sql.walk import everything
 from qserver.values.types import (
     BIGINT,
-    DATETIME_KINDS,
     DOUBLE,
-    FLOAT_KINDS,
     INTEGER,
-    INTEGER_KINDS,
-    INTERVAL,
-    NUMERIC,
-    TIME_KINDS,
     Kind,
     SqlType,
 )
@@ -110,7 +100,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
         aggregate, returns = resolved.aggregate, resolved.returns
         nullable = aggregate.gives_null
     assert node.over is not None
-    window = _whole(scope, node.over)
+    window = whole_window(scope, node.over)
     partition_by = tuple(
         [settled(scope.binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
     )
@@ -120,7 +110,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
             for item in window.order_by
         ]
     )
-    frame = _frame(scope, window, order_by)
+    frame = bind_frame(scope, window, order_by)
     return WindowCall(
         name,
         aggregate,
@@ -198,121 +188,3 @@ def _undefined(node: syntax.Call, name: str, operands: Sequence[Operand]) -> Und
         "You might need to add explicit type casts.",
         position=node.position + 1,
     )
-
-
-# --- the window ----------------------------------------------------------------------------------
-
-
-def _whole(scope: Scope, window: syntax.Window) -> syntax.Window:
-    """The window with what the one that it refers to says."""
-    if window.name is None:
-        return window
-    named = scope.level.window_definitions.get(window.name)
-    if named is None:
-        raise UndefinedObject(
-            f'window "{window.name}" does not exist', position=window.position + 1
-        )
-    named = _whole(scope, named)
-    if not (window.partition_by or window.order_by or window.frame):
-        return named
-    refused = None
-    if window.partition_by:
-        refused = f'cannot override PARTITION BY clause of window "{window.name}"'
-    elif window.order_by and named.order_by:
-        refused = f'cannot override ORDER BY clause of window "{window.name}"'
-    elif named.frame is not None:
-        refused = f'cannot copy window "{window.name}" because it has a frame clause'
-    if refused is not None:
-        raise WindowingError(refused, position=window.position + 1)
-    return replace(
-        window,
-        name=None,
-        partition_by=named.partition_by,
-        order_by=window.order_by or named.order_by,
-    )
-
-
-def _frame(scope: Scope, window: syntax.Window, order_by: Sequence[SortKey]) -> WindowFrame:
-    frame = window.frame
-    if frame is None:
-        return WindowFrame()
-    _check_frame(frame, order_by)
-    start, end = [
-        (kind, None if offset is None else _offset(scope, frame, offset, order_by))
-        for kind, offset in (frame.start, frame.end)
-    ]
-    return WindowFrame(frame.mode, start, end, frame.exclude)
-
-
-def _check_frame(frame: syntax.Frame, order_by: Sequence[SortKey]) -> None:
-    start, end = frame.start[0], frame.end[0]
-    wrong = None
-    if start == "unbounded following":
-        wrong = "frame start cannot be UNBOUNDED FOLLOWING"
-    elif end == "unbounded preceding":
-        wrong = "frame end cannot be UNBOUNDED PRECEDING"
-    elif start == "current row" and end == "preceding":
-        wrong = "frame starting from current row cannot have preceding rows"
-    elif start == "following" and end in ("preceding", "current row"):
-        wrong = "frame starting from following row cannot have preceding rows"
-    elif frame.mode == "groups" and not order_by:
-        wrong = "GROUPS mode requires an ORDER BY clause"
-    elif (
-        frame.mode == "range"
-        and len(order_by) != 1
-        and (frame.start[1] is not None or frame.end[1] is not None)
-    ):
-        wrong = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column"
-    if wrong is not None:
-        raise WindowingError(wrong, position=frame.position + 1)
-
-
-def _offset(
-    scope: Scope, frame: syntax.Frame, node: syntax.Expression, order_by: Sequence[SortKey]
-) -> Expression:
-    """How far the frame reaches: in rows or groups, or in units of what the order goes by."""
-    operand = scope.bind_in(Clause.WINDOW, node)
-    word, position = frame.mode.upper(), leftmost(node)
-    if frame.mode == "range":
-        wanted = _distance(order_by[0].expression.type, operand.type, position)
-        offset = implicit(scope.binding, operand, wanted, position)
-    else:
-        try:
-            offset = assigned(scope.binding, operand, BIGINT, "", position)
-        except DatatypeMismatch:
-            raise DatatypeMismatch(
-                f"argument of {word} must be type bigint, not type {operand.type.bare}",
-                position=position + 1,
-            ) from None
-    if any(type(each) is Column for each in everything(offset)):
-        raise InvalidColumnReference(
-            f"argument of {word} must not contain variables", position=leftmost(node) + 1
-        )
-    return offset
-
-
-def _distance(key: SqlType, offset: SqlType, position: int) -> SqlType:
-    """The type of the difference between two values of the key."""
-    given = offset.kind
-    if key.kind in INTEGER_KINDS:
-        wanted, fits = BIGINT, given in (*INTEGER_KINDS, Kind.UNKNOWN)
-    elif key.kind is Kind.NUMERIC:
-        wanted, fits = NUMERIC, given in (*INTEGER_KINDS, Kind.NUMERIC, Kind.UNKNOWN)
-    elif key.kind in FLOAT_KINDS:
-        numbers = (*INTEGER_KINDS, Kind.NUMERIC, *FLOAT_KINDS, Kind.UNKNOWN)
-        wanted, fits = DOUBLE, given in numbers
-    elif key.kind in (*DATETIME_KINDS, *TIME_KINDS, Kind.INTERVAL):
-        wanted, fits = INTERVAL, given in (Kind.INTERVAL, Kind.UNKNOWN)
-    else:
-        raise FeatureNotSupported(
-            f"RANGE with offset PRECEDING/FOLLOWING is not supported for column type {key.bare}",
-            position=position + 1,
-        )
-    if not fits:
-        raise FeatureNotSupported(
-            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type "
-            f"{key.bare} and offset type {offset.bare}",
-            hint="Cast the offset value to an appropriate type.",
-            position=position + 1,
-        )
-    return wanted

@@ -48,7 +48,7 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
         if action.if_exists:
             return 0
         raise _exists(table, node.name)
-    defined = define_column(work, table.name, node)
+    defined = define_column(work, table.schema, table.name, node)
     column = defined.column
     for constraint in node.constraints:
         if constraint.kind == "generated":
@@ -62,7 +62,7 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
     check_definition(work, new)
     for constraint in defined.constraints:
-        yield from add_constraint(work, work.table_now(table.name), constraint, column.name)
+        yield from add_constraint(work, work.table_now(table.key), constraint, column.name)
     return 0
 
 
@@ -82,16 +82,16 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
     at = table.positions[old]
     if new in table.positions:
         raise _exists(table, new)
-    users = views_using(work, table.name)
+    users = views_using(work, table.key)
     renamed = rename_column_in(replace_column(table, at, name=new), old, new)
-    work.transaction.define(table.name, renamed)
+    work.transaction.define(table.key, renamed)
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
-            _rename_referenced(work, other, table.name, old, new)
-        elif isinstance(other, Sequence) and other.owner == (table.name, old):
-            work.transaction.define(other.name, replace(other, owner=(table.name, new)))
+            _rename_referenced(work, other, table.key, old, new)
+        elif isinstance(other, Sequence) and other.owner == (table.key, old):
+            work.transaction.define(other.key, replace(other, owner=(table.key, new)))
     follow_column(work, users, renamed, old, new)
-    check_definition(work, work.table_now(table.name))
+    check_definition(work, work.table_now(table.key))
     return 0
     yield
 
@@ -104,7 +104,7 @@ def _rename_referenced(work: Work, other: Table, table: str, old: str, new: str)
         for key in other.foreign_keys
     )
     if keys != other.foreign_keys:
-        work.transaction.define(other.name, replace(other, foreign_keys=keys))
+        work.transaction.define(other.key, replace(other, foreign_keys=keys))
 
 
 # --- ALTER COLUMN --------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     columns = list(table.columns)
     columns[at] = with_default(work, column, action.expression, action.text)
     changed = replace(table, columns=tuple(columns))
-    work.transaction.define(table.name, changed)
+    work.transaction.define(table.key, changed)
     check_definition(work, changed)
     return 0
     yield
@@ -126,7 +126,7 @@ def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
 def drop_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     at = _position(table, action.name)
     _require_plain(table, table.columns[at])
-    work.transaction.define(table.name, replace_column(table, at, default=None, sequence=None))
+    work.transaction.define(table.key, replace_column(table, at, default=None, sequence=None))
     return 0
     yield
 
@@ -146,7 +146,7 @@ def _require_plain(table: Table, column: Column) -> None:
 def set_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     at = _position(table, action.name)
     yield from require_no_null(work, table, action.name)
-    work.transaction.define(table.name, replace_column(table, at, nullable=False))
+    work.transaction.define(table.key, replace_column(table, at, nullable=False))
     return 0
 
 
@@ -160,7 +160,7 @@ def drop_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps
         raise SqlSyntaxError(
             f'column "{action.name}" of relation "{table.name}" is an identity column'
         )
-    work.transaction.define(table.name, replace_column(table, at, nullable=True))
+    work.transaction.define(table.key, replace_column(table, at, nullable=True))
     return 0
     yield
 
@@ -197,9 +197,9 @@ def _check_foreign_keys(work: Work, new: Table) -> None:
     """Keys that lead here, and from here, must still be comparable."""
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
-            table = new if other.name == new.name else other
+            table = new if other.key == new.key else other
             for key in table.foreign_keys:
-                target = new if key.table == new.name else work.table_now(key.table)
+                target = new if key.table == new.key else work.table_now(key.table)
                 if new in (table, target):
                     check_referenced(table, target, key)
 
@@ -221,7 +221,7 @@ def _no_automatic_cast(
 
 def _require_unused(work: Work, table: Table, column: str) -> None:
     for other in work.transaction.catalog.definitions():
-        if isinstance(other, NamedQuery) and table.name in other.uses:
+        if isinstance(other, NamedQuery) and table.key in other.uses:
             raise FeatureNotSupported(
                 "cannot alter type of a column used by a view or rule",
                 detail=f'view {other.name} depends on column "{column}"',
@@ -244,10 +244,12 @@ def add_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
         raise NotInPrerequisiteState(f"{what} is already an identity column")
     if column.default is not None:
         raise NotInPrerequisiteState(f"{what} already has a default value")
-    sequence = sequence_for(work, table.name, column.name, column.type, constraint.options)
+    sequence = sequence_for(
+        work, table.schema, table.name, column.name, column.type, constraint.options
+    )
     identity = constraint.kind.removeprefix("identity ")
-    changed = replace_column(table, at, identity=identity, sequence=sequence.name)
-    work.transaction.define(table.name, changed)
+    changed = replace_column(table, at, identity=identity, sequence=sequence.key)
+    work.transaction.define(table.key, changed)
     return 0
     yield
 
@@ -261,9 +263,9 @@ def drop_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps
             f'column "{action.name}" of relation "{table.name}" is not an identity column'
         )
     changed = replace_column(table, at, identity=None, sequence=None)
-    work.transaction.define(table.name, changed)
-    for sequence in owned_sequences(work, table.name, action.name):
-        drop_definition(work, sequence.name)
+    work.transaction.define(table.key, changed)
+    for sequence in owned_sequences(work, table.key, action.name):
+        drop_definition(work, sequence.key)
     return 0
     yield
 
@@ -277,7 +279,7 @@ def drop_expression(work: Work, table: Table, action: syntax.AlterAction) -> Ste
         raise NotInPrerequisiteState(
             f'column "{action.name}" of relation "{table.name}" is not a stored generated column'
         )
-    work.transaction.define(table.name, replace_column(table, at, generated=None))
+    work.transaction.define(table.key, replace_column(table, at, generated=None))
     return 0
     yield
 

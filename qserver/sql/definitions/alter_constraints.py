@@ -28,7 +28,7 @@ from qserver.sql.definitions.rewrite import (
     with_new_trees,
 )
 from qserver.values.constraints import ForeignKey
-from qserver.values.schema import Index, Table
+from qserver.values.schema import Index, Table, catalog_key
 
 
 def add_constraint(
@@ -43,17 +43,17 @@ def add_constraint(
             columns = constraint.columns or ((column,) if column is not None else ())
             new, index = with_unique(work, table, constraint, columns)
             yield from build_index(work, new, index)
-            work.transaction.define(table.name, new)
+            work.transaction.define(table.key, new)
         case "check":
             assert constraint.expression is not None
             new, check = with_check(table, constraint, column)
-            work.transaction.define(table.name, new)
+            work.transaction.define(table.key, new)
             check_definition(work, new)
             if "not valid" not in constraint.attributes:
                 yield from require_check(work, new, check.name, constraint.expression)
         case "foreign key":
             new, key = with_foreign_key(work, table, constraint, column)
-            work.transaction.define(table.name, new)
+            work.transaction.define(table.key, new)
             if "not valid" not in constraint.attributes:
                 yield from work.statements.check_foreign_key(new, key)
         case kind:
@@ -72,8 +72,8 @@ def _add_primary_key(
     positions = key_columns(table.columns, columns, "primary key", table.name)
     if constraint.name is not None:
         require_new_constraint(table, constraint.name)
-        require_free(work, constraint.name)
-    name = constraint.name or choose_relation_name(work, (table.name,), "pkey")
+        require_free(work, catalog_key(table.schema, constraint.name))
+    name = constraint.name or choose_relation_name(work, table.schema, (table.name,), "pkey")
     for column in columns:
         yield from require_no_null(work, table, column)
     visible = tuple(
@@ -109,15 +109,15 @@ def drop_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Ste
     checks = tuple(each for each in table.checks if each.name != name)
     keys = tuple(each for each in table.foreign_keys if each.name != name)
     if checks != table.checks or keys != table.foreign_keys:
-        work.transaction.define(table.name, replace(table, checks=checks, foreign_keys=keys))
+        work.transaction.define(table.key, replace(table, checks=checks, foreign_keys=keys))
         return 0
     _release(work, table, name, action.cascade)
-    table = work.table_now(table.name)
+    table = work.table_now(table.key)
     if name == table.primary_key_name:
         yield from drop_primary_key(work, table)
     else:
         work.transaction.drop_trees(table.index(name).id)
-        work.transaction.define(table.name, table.without_index(name))
+        work.transaction.define(table.key, table.without_index(name))
     return 0
 
 
@@ -127,7 +127,7 @@ def _release(work: Work, table: Table, name: str, cascade: bool) -> None:
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
             for key in other.foreign_keys:
-                if key.table == table.name and _guard(table, key) == name:
+                if key.table == table.key and _guard(table, key) == name:
                     dependent = foreign_key_dependent(other, key.name)
                     found.append(replace(dependent, on=f"index {name}"))
     require_no_dependents(work, f"constraint {name} on table {table.name}", found, cascade)
@@ -181,17 +181,18 @@ def rename_constraint(work: Work, table: Table, action: syntax.AlterAction) -> S
     if old not in constraint_names(table):
         raise _missing(table, old)
     require_new_constraint(table, new)
-    work.transaction.define(table.name, _renamed(work, table, old, new))
+    work.transaction.define(table.key, _renamed(work, table, old, new))
     return 0
     yield
 
 
 def _renamed(work: Work, table: Table, old: str, new: str) -> Table:
+    key = catalog_key(table.schema, new)
     if old == table.primary_key_name:
-        require_free(work, new)
+        require_free(work, key)
         return replace(table, primary_key_name=new)
     if any(index.name == old for index in table.indexes):
-        require_free(work, new)
+        require_free(work, key)
     return replace(
         table,
         checks=tuple(

@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from qserver.errors import FeatureNotSupported, UndefinedSchema, UndefinedTable, WrongObjectType
+from qserver.errors import (
+    DuplicateTable,
+    FeatureNotSupported,
+    UndefinedTable,
+    WrongObjectType,
+)
 from qserver.sql import syntax
 from qserver.sql.definitions.alter_columns import (
     add_column,
@@ -30,38 +35,48 @@ from qserver.sql.definitions.alter_constraints import (
 )
 from qserver.sql.definitions.alter_types import alter_type
 from qserver.sql.definitions.columns import next_of
-from qserver.sql.definitions.names import known_name, missing, require_free
+from qserver.sql.definitions.dependencies import owned_sequences
+from qserver.sql.definitions.names import (
+    is_taken,
+    known_key,
+    missing,
+    new_place,
+    require_free,
+    type_key,
+)
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.sequences import alter_sequence
-from qserver.sql.definitions.view_texts import follow_table, views_using
+from qserver.sql.definitions.view_texts import follow_relation, views_using
 from qserver.sql.definitions.views import rename_view_column
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Sequence, kind_of
-from qserver.values.schema import Table
+from qserver.values.relations import Definition, NamedQuery, Schema, Sequence, kind_of
+from qserver.values.schema import Table, catalog_key
 
 Action = Callable[[Work, Table, syntax.AlterAction], Steps]
 
 
 def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
-    name = known_name(node.name)
-    if node.what == "index" or (name is not None and _is_index(work, name)):
-        return (yield from _alter_index(work, node))
-    definition = None if name is None else work.find(name)
     if node.what == "type":
-        return (yield from _alter_type(work, node, definition))
-    if definition is None or isinstance(definition, Enumeration):
+        return (yield from _alter_type(work, node, work.find(type_key(node.name))))
+    if node.what == "schema":
+        raise FeatureNotSupported("ALTER SCHEMA is not supported")
+    key = known_key(node.name)
+    if node.what == "index" or _is_index(work, key):
+        return (yield from _alter_index(work, node))
+    definition = work.find(key)
+    if definition is None or isinstance(definition, Enumeration | Schema):
         if node.if_exists:
             return 0
         raise _missing(node)
     _require_kind(definition, node.what)
     for action in node.actions:
-        now = work.find(definition.name)
-        assert now is not None
+        now = work.find(definition.key)
+        assert isinstance(now, Table | NamedQuery | Sequence)
         if action.kind == "rename":
-            _rename(work, now, action.new_name)
-            definition = work.find(action.new_name) or definition
+            definition = _move(work, now, now.schema, action.new_name, is_rename=True)
         elif action.kind == "set schema":
-            _require_public(action)
+            schema, _ = new_place(work, (action.new_name, now.name))
+            definition = _move(work, now, schema, now.name)
         elif action.kind in WITHOUT_EFFECT:
             continue
         elif isinstance(now, Table):
@@ -126,11 +141,6 @@ def _require_kind(definition: Definition, what: str) -> None:
         raise WrongObjectType(f'"{definition.name}" is not a {what}')
 
 
-def _require_public(action: syntax.AlterAction) -> None:
-    if (action.new_name or action.name) != "public":
-        raise UndefinedSchema(f'schema "{action.new_name or action.name}" does not exist')
-
-
 def _not_for(definition: Definition, action: syntax.AlterAction) -> WrongObjectType:
     return WrongObjectType(
         f'ALTER action {action.kind.upper()} cannot be performed on relation "{definition.name}"',
@@ -141,63 +151,93 @@ def _not_for(definition: Definition, action: syntax.AlterAction) -> WrongObjectT
 # --- RENAME --------------------------------------------------------------------------------------
 
 
-def _rename(work: Work, definition: Definition, new: str) -> None:
-    old = definition.name
-    require_free(work, new)
-    users = views_using(work, old)
-    work.transaction.define(old, None)
-    work.transaction.define(new, replace(definition, name=new))
+Relation = Table | NamedQuery | Sequence
+
+
+def _move(
+    work: Work, old: Relation, schema: str, name: str, *, is_rename: bool = False
+) -> Relation:
+    """Give a relation another name, or the same in another schema; all who name it follow."""
+    new = replace(old, schema=schema, name=name)
+    if schema == old.schema and name == old.name and not is_rename:
+        return old
+    if schema != old.schema:
+        _require_room(work, new)
+    else:
+        require_free(work, new.key)
+    users = views_using(work, old.key)
+    work.transaction.define(old.key, None)
+    work.transaction.define(new.key, new)
     for other in list(work.transaction.catalog.definitions()):
         if isinstance(other, Table):
-            _follow_in_table(work, other, definition, new)
-        elif isinstance(other, Sequence) and other.owner is not None and other.owner[0] == old:
-            work.transaction.define(other.name, replace(other, owner=(new, other.owner[1])))
-    follow_table(work, users, old, new)
+            _follow_in_table(work, other, old, new)
+        elif isinstance(other, Sequence) and other.owner is not None and other.owner[0] == old.key:
+            work.transaction.define(other.key, replace(other, owner=(new.key, other.owner[1])))
+    if isinstance(old, Table | NamedQuery) and isinstance(new, Table | NamedQuery):
+        follow_relation(work, users, old, new)
+    if schema != old.schema:
+        for sequence in owned_sequences(work, new.key):
+            _move(work, sequence, schema, sequence.name)
+    return new
 
 
-def _follow_in_table(work: Work, table: Table, definition: Definition, new: str) -> None:
+def _require_room(work: Work, relation: Relation) -> None:
+    """A relation that moves to another schema brings its indexes along."""
+    names = [relation.name]
+    if isinstance(relation, Table):
+        names += [relation.primary_key_name, *(index.name for index in relation.indexes)]
+    for name in filter(None, names):
+        if is_taken(work, catalog_key(relation.schema, name)):
+            raise DuplicateTable(
+                f'relation "{name}" already exists in schema "{relation.schema}"', table=name
+            )
+
+
+def _follow_in_table(work: Work, table: Table, old: Relation, new: Relation) -> None:
     """What a table says about something that has another name now."""
-    old = definition.name
     changed = table
-    if isinstance(definition, Table):
+    if isinstance(new, Table):
         keys = tuple(
-            replace(key, table=new) if key.table == old else key for key in table.foreign_keys
+            replace(key, table=new.key) if key.table == old.key else key
+            for key in table.foreign_keys
         )
         changed = replace(changed, foreign_keys=keys)
-    elif isinstance(definition, Sequence):
+    elif isinstance(new, Sequence):
         columns = tuple(
             replace(
                 column,
-                sequence=new,
+                sequence=new.key,
                 default=next_of(new) if column.default is not None else None,
             )
-            if column.sequence == old
+            if column.sequence == old.key
             else column
             for column in table.columns
         )
         changed = replace(changed, columns=columns)
     if changed != table:
-        work.transaction.define(table.name, changed)
+        work.transaction.define(table.key, changed)
 
 
 # --- indexes -------------------------------------------------------------------------------------
 
 
-def _is_index(work: Work, name: str) -> bool:
-    return work.find(name) is None and work.transaction.catalog.index_owner(name) is not None
+def _is_index(work: Work, key: str) -> bool:
+    return work.find(key) is None and work.transaction.catalog.index_owner(key) is not None
 
 
 def _alter_index(work: Work, node: syntax.AlterTable) -> Steps:
-    name = known_name(node.name)
-    table = None if name is None else work.transaction.catalog.index_owner(name)
-    if table is None or name is None:
+    name = node.name[-1]
+    table = work.transaction.catalog.index_owner(known_key(node.name))
+    if table is None:
         if node.if_exists:
             return 0
         raise _missing(node) if node.what == "index" else missing(node.what, node.name)
     for action in node.actions:
+        if action.kind in WITHOUT_EFFECT:
+            continue
         if action.kind != "rename":
             raise FeatureNotSupported(f"ALTER INDEX … {action.kind.upper()} is not supported")
-        require_free(work, action.new_name)
+        require_free(work, catalog_key(table.schema, action.new_name))
         if table.primary_key_name == name:
             renamed = replace(table, primary_key_name=action.new_name)
         else:
@@ -207,6 +247,6 @@ def _alter_index(work: Work, node: syntax.AlterTable) -> Steps:
                 for each in table.indexes
             )
             renamed = replace(table, indexes=indexes)
-        work.transaction.define(table.name, renamed)
+        work.transaction.define(table.key, renamed)
     return 0
     yield

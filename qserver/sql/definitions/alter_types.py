@@ -71,7 +71,7 @@ def _rename_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> S
 
 def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[float, Label]) -> Steps:
     """Write the rows anew with labels as they are called now."""
-    now = work.table_now(old.name)
+    now = work.table_now(old.key)
     places = [at for at, column in enumerate(old.columns) if is_of(column.type, enumeration)]
 
     def renamed(value: object) -> object:
@@ -114,9 +114,10 @@ def _replace(work: Work, old: Enumeration, new: Enumeration) -> None:
 
     work.transaction.define(new.name, new)
     for other in list(work.transaction.catalog.definitions()):
-        found = _with_types(other, changed) if isinstance(other, Table | NamedQuery) else other
-        if found != other:
-            work.transaction.define(other.name, found)
+        if isinstance(other, Table | NamedQuery):
+            found = _with_types(other, changed)
+            if found != other:
+                work.transaction.define(other.key, found)
 
 
 def _with_types(

@@ -20,11 +20,11 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.sql import syntax
-from qserver.sql.definitions.names import as_written, choose_relation_name
+from qserver.sql.definitions.names import as_written, choose_relation_name, known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.sequences import Options, make_sequence
 from qserver.values.relations import Sequence
-from qserver.values.schema import Column
+from qserver.values.schema import PUBLIC, Column, catalog_key
 from qserver.values.types import BIGINT, INTEGER, INTEGER_BITS, SMALLINT, SqlType
 
 SERIAL_TYPES: Final = {
@@ -47,7 +47,9 @@ class DefinedColumn:
     sequence: Sequence | None = None
 
 
-def define_column(work: Work, table: str, node: syntax.ColumnDefinition) -> DefinedColumn:
+def define_column(
+    work: Work, schema: str, table: str, node: syntax.ColumnDefinition
+) -> DefinedColumn:
     """The column of a definition, apart from what the table must see to."""
     if node.name in SYSTEM_COLUMNS:
         raise InvalidTableDefinition(
@@ -57,10 +59,8 @@ def define_column(work: Work, table: str, node: syntax.ColumnDefinition) -> Defi
     column = Column(node.name, serial or work.type(node.type))
     sequence = None
     if serial is not None:
-        sequence = sequence_for(work, table, column.name, serial)
-        column = replace(
-            column, nullable=False, default=next_of(sequence.name), sequence=sequence.name
-        )
+        sequence = sequence_for(work, schema, table, column.name, serial)
+        column = replace(column, nullable=False, default=next_of(sequence), sequence=sequence.key)
     nullable: bool | None = None
     handed_on = []
     for constraint in node.constraints:
@@ -84,9 +84,11 @@ def define_column(work: Work, table: str, node: syntax.ColumnDefinition) -> Defi
                     raise SqlSyntaxError(
                         f"multiple identity specifications for {_place(node.name, table)}"
                     )
-                sequence = sequence_for(work, table, column.name, column.type, constraint.options)
+                sequence = sequence_for(
+                    work, schema, table, column.name, column.type, constraint.options
+                )
                 identity = constraint.kind.removeprefix("identity ")
-                column = replace(column, nullable=False, identity=identity, sequence=sequence.name)
+                column = replace(column, nullable=False, identity=identity, sequence=sequence.key)
             case _:
                 handed_on.append(constraint)
     _check_values(column, table)
@@ -102,11 +104,11 @@ def with_default(
     sequence = None
     match expression:
         case syntax.Call(name=(*_, "nextval"), arguments=(argument,)):
-            while isinstance(argument, syntax.Cast):
+            if isinstance(argument, syntax.Cast) and argument.type.name == "regclass":
                 argument = argument.operand
             if isinstance(argument, syntax.Literal):
-                name = str(work.value(argument))
-                sequence = name if isinstance(work.find(name), Sequence) else None
+                found = work.find(known_key(tuple(str(work.value(argument)).split("."))))
+                sequence = found.key if isinstance(found, Sequence) else None
     return replace(column, default=text, sequence=sequence)
 
 
@@ -136,20 +138,30 @@ def _conflicting(column: str, table: str, node: syntax.Node) -> SqlSyntaxError:
 
 
 def sequence_for(
-    work: Work, table: str, column: str, sql_type: SqlType, options: Options = ()
+    work: Work,
+    schema: str,
+    table: str,
+    column: str,
+    sql_type: SqlType,
+    options: Options = (),
 ) -> Sequence:
     """The sequence that feeds a column and goes with it."""
     if sql_type.kind not in INTEGER_BITS:
         raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
-    name = choose_relation_name(work, (table, column), "seq")
-    sequence = replace(make_sequence(work, name, sql_type, options), owner=(table, column))
-    work.transaction.define(name, sequence)
+    name = choose_relation_name(work, schema, (table, column), "seq")
+    sequence = replace(
+        make_sequence(work, name, sql_type, options),
+        owner=(catalog_key(schema, table), column),
+        schema=schema,
+    )
+    work.transaction.define(sequence.key, sequence)
     return sequence
 
 
-def next_of(sequence: str) -> str:
+def next_of(sequence: Sequence) -> str:
     """The text of a default that takes the next number of a sequence."""
-    quoted = as_written(sequence).replace("'", "''")
+    parts = (sequence.name,) if sequence.schema == PUBLIC else (sequence.schema, sequence.name)
+    quoted = ".".join(map(as_written, parts)).replace("'", "''")
     return f"nextval('{quoted}'::regclass)"
 
 

@@ -24,15 +24,23 @@ from qserver.sql.definitions.names import (
     choose_relation_name,
     constraint_names,
     find_table,
+    is_taken,
+    known_key,
     require_free,
 )
 from qserver.sql.definitions.port import Work
 from qserver.values.casts import Context, context_of
 from qserver.values.constraints import Check, ForeignKey
-from qserver.values.schema import Column, Index, Table
-from qserver.values.types import Kind
+from qserver.values.schema import Column, Index, Table, catalog_key
+from qserver.values.types import (
+    DATETIME_KINDS,
+    FLOAT_KINDS,
+    INTEGER_KINDS,
+    TEXT_KINDS,
+    Kind,
+)
 
-UNORDERED_KINDS = (Kind.JSON,)
+UNORDERED_KINDS = (Kind.JSON, Kind.RECORD, Kind.VOID)
 
 
 def key_columns(
@@ -78,12 +86,12 @@ def with_unique(
     positions = key_columns(table.columns, columns, "unique", table.name)
     name = constraint.name
     if name is None:
-        name = choose_relation_name(work, (table.name, *columns), "key")
+        name = choose_relation_name(work, table.schema, (table.name, *columns), "key")
         while any(index.name == name for index in table.indexes):  # of this very statement
             name = choose((table.name, *columns), "key", lambda each: _has(work, table, each))
     else:
         require_new_constraint(table, name)
-        require_free(work, name)
+        require_free(work, catalog_key(table.schema, name))
     index = Index(
         work.transaction.next_tree(),
         name,
@@ -96,8 +104,7 @@ def with_unique(
 
 
 def _has(work: Work, table: Table, name: str) -> bool:
-    catalog = work.transaction.catalog
-    taken = catalog.find(name) is not None or catalog.index_owner(name) is not None
+    taken = is_taken(work, catalog_key(table.schema, name))
     return taken or any(index.name == name for index in table.indexes)
 
 
@@ -142,7 +149,7 @@ def with_foreign_key(
                 table=table.name,
                 column=each,
             )
-    itself = node.table[-1] == table.name and work.find(table.name) is None
+    itself = known_key(node.table) == table.key and work.find(table.key) is None
     other = table if itself else find_table(work, node.table)
     name = constraint.name
     if name is None:
@@ -151,7 +158,7 @@ def with_foreign_key(
         require_new_constraint(table, name)
     referenced = node.referenced or _primary_key(other)
     key = ForeignKey(
-        name, columns, other.name, referenced, node.on_delete, node.on_update, node.match
+        name, columns, other.key, referenced, node.on_delete, node.on_update, node.match
     )
     check_referenced(table, other, key)
     return replace(table, foreign_keys=(*table.foreign_keys, key)), key
@@ -191,9 +198,15 @@ def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
 
 
 def _comparable(one: Kind, two: Kind) -> bool:
+    """Can a value of the first kind be looked for among keys of the second?"""
     if one is two:
         return one not in (Kind.ENUM, Kind.ARRAY)  # those differ by more than their kind
-    return Context.IMPLICIT in (context_of(one, two), context_of(two, one))
+    if any(one in family and two in family for family in _FAMILIES):
+        return True
+    return context_of(one, two) is Context.IMPLICIT
+
+
+_FAMILIES = (INTEGER_KINDS, FLOAT_KINDS, TEXT_KINDS, DATETIME_KINDS)
 
 
 def referenced_index(table: Table, columns: Sequence[str]) -> Table | Index | None:

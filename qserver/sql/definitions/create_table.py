@@ -31,26 +31,27 @@ from qserver.sql.definitions.constraints import (
 from qserver.sql.definitions.names import (
     choose_relation_name,
     is_taken,
-    new_name,
+    new_place,
     require_free,
 )
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.rewrite import row_id_column
 from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
 from qserver.sql.plan import OutputColumn
-from qserver.values.schema import Column, Table
+from qserver.values.schema import Column, Table, catalog_key
 from qserver.values.types import TEXT, Kind
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
-    name = new_name(node.name, node.temporary)
-    if node.if_not_exists and is_taken(work, name):
+    schema, name = new_place(work, node.name, node.temporary)
+    key = catalog_key(schema, name)
+    if node.if_not_exists and is_taken(work, key):
         return 0
-    require_free(work, name)
+    require_free(work, key)
     if node.query is not None:
-        return (yield from _create_table_as(work, node, name))
-    table = _define(work, name, node)
-    work.transaction.define(name, table)
+        return (yield from _create_table_as(work, node, schema, name))
+    table = _define(work, schema, name, node)
+    work.transaction.define(key, table)
     check_definition(work, table)
     return 0
     yield
@@ -58,7 +59,7 @@ def create_table(work: Work, node: syntax.CreateTable) -> Steps:
 
 def check_definition(work: Work, table: Table) -> None:
     """Raise what the first INSERT would raise whatever it inserts."""
-    target = syntax.TableRef((table.name,))
+    target = syntax.TableRef(table.path)
     try:
         work.statements.check(syntax.Insert(target, (), None))
     except DatatypeMismatch as error:
@@ -66,15 +67,15 @@ def check_definition(work: Work, table: Table) -> None:
         raise
 
 
-def _define(work: Work, name: str, node: syntax.CreateTable) -> Table:
-    defined = [define_column(work, name, column) for column in node.columns]
+def _define(work: Work, schema: str, name: str, node: syntax.CreateTable) -> Table:
+    defined = [define_column(work, schema, name, column) for column in node.columns]
     columns = [each.column for each in defined]
-    taken = [(like.before, likeness(work, name, like)) for like in node.likes]
+    taken = [(like.before, likeness(work, schema, name, like)) for like in node.likes]
     for before, like in reversed(taken):
         columns[before:before] = like.columns
     _refuse_duplicates(columns)
     key = _primary_key(node, defined, [like for _, like in taken])
-    table = _with_key(work, name, columns, key)
+    table = _with_key(work, schema, name, columns, key)
     for _, like in taken:
         table = with_likeness(work, table, like)
     for each in defined:
@@ -123,25 +124,29 @@ def _primary_key(
 
 
 def _with_key(
-    work: Work, name: str, columns: Sequence[Column], key: syntax.Constraint | None
+    work: Work,
+    schema: str,
+    name: str,
+    columns: Sequence[Column],
+    key: syntax.Constraint | None,
 ) -> Table:
     number = work.transaction.next_tree()
     if key is None:
-        return _without_key(number, name, columns)
+        return _without_key(number, schema, name, columns)
     positions = key_columns(columns, key.columns, "primary key", name)
     if key.name is not None:
-        require_free(work, key.name)
-    key_name = key.name or choose_relation_name(work, (name,), "pkey")
+        require_free(work, catalog_key(schema, key.name))
+    key_name = key.name or choose_relation_name(work, schema, (name,), "pkey")
     columns = [
         replace(column, nullable=False) if at in positions else column
         for at, column in enumerate(columns)
     ]
-    return Table(number, name, tuple(columns), positions, primary_key_name=key_name)
+    return Table(number, name, tuple(columns), positions, primary_key_name=key_name, schema=schema)
 
 
-def _without_key(number: int, name: str, columns: Sequence[Column]) -> Table:
+def _without_key(number: int, schema: str, name: str, columns: Sequence[Column]) -> Table:
     """A table whose rows are told apart by a number that nobody sees."""
-    return Table(number, name, (*columns, row_id_column()), (len(columns),))
+    return Table(number, name, (*columns, row_id_column()), (len(columns),), schema=schema)
 
 
 def _with_constraint(
@@ -172,7 +177,7 @@ def _is_primary_key(table: Table, columns: Sequence[str]) -> bool:
 # --- CREATE TABLE AS -----------------------------------------------------------------------------
 
 
-def _create_table_as(work: Work, node: syntax.CreateTable, name: str) -> Steps:
+def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: str) -> Steps:
     assert node.query is not None
     found, _ = work.statements.describe(node.query, work.literals)
     if len(node.column_names) > len(found):
@@ -180,7 +185,7 @@ def _create_table_as(work: Work, node: syntax.CreateTable, name: str) -> Steps:
     names = [*node.column_names, *(column.name for column in found[len(node.column_names) :])]
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
-    table = _without_key(work.transaction.next_tree(), name, columns)
+    table = _without_key(work.transaction.next_tree(), schema, name, columns)
     rows = work.statements.run(node.query, work.literals) if node.with_data else iter(())
     made = 0
     pages = []
@@ -189,7 +194,7 @@ def _create_table_as(work: Work, node: syntax.CreateTable, name: str) -> Steps:
             yield
         else:
             pages.append(page)
-    work.transaction.define(name, table)
+    work.transaction.define(table.key, table)
     for page in pages:
         for row in page:
             work.transaction.insert(table, (*row, work.statements.next_row_id()))

@@ -14,7 +14,7 @@ from qserver.errors import DependentObjectsStillExist
 from qserver.sql.definitions.names import described
 from qserver.sql.definitions.port import Work
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.relations import Definition, NamedQuery, Sequence, key_of
 from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
@@ -25,7 +25,7 @@ USE_CASCADE = "Use DROP ... CASCADE to drop the dependent objects too."
 class Dependent:
     """Something that would be left hanging: what it is called, and how to take it away.
 
-    `name` is that of a view, from which more may hang; `on` says what it hangs from.
+    `name` is the key of a view, from which more may hang; `on` says what it hangs from.
     """
 
     text: str
@@ -40,7 +40,7 @@ def dependents(work: Work, definition: Definition, going: Collection[str]) -> li
     found = [
         replace(dependent, on=what)
         for other in work.transaction.catalog.definitions()
-        if other.name != definition.name and other.name not in going
+        if key_of(other) != key_of(definition) and key_of(other) not in going
         for dependent in _dependents_in(other, definition)
     ]
     return with_hanging(work, found, going)
@@ -80,24 +80,24 @@ def require_no_dependents(
 
 def _dependents_in(other: Definition, definition: Definition) -> Iterator[Dependent]:
     if isinstance(other, NamedQuery):
-        if definition.name in other.uses or _has_type(other, definition):
+        if key_of(definition) in other.uses or _has_type(other, definition):
             yield view_dependent(other)
     elif isinstance(other, Table):
         for key in other.foreign_keys:
-            if isinstance(definition, Table) and key.table == definition.name:
+            if isinstance(definition, Table) and key.table == definition.key:
                 yield foreign_key_dependent(other, key.name)
         for column in other.columns:
             yield from _dependents_of_column(other, column, definition)
 
 
 def view_dependent(view: NamedQuery) -> Dependent:
-    return Dependent(described(view), lambda work: drop_definition(work, view.name), view.name)
+    return Dependent(described(view), lambda work: drop_definition(work, view.key), view.key)
 
 
 def foreign_key_dependent(table: Table, name: str) -> Dependent:
     return Dependent(
         f"constraint {name} on table {table.name}",
-        lambda work: _drop_foreign_key(work, table.name, name),
+        lambda work: _drop_foreign_key(work, table.key, name),
     )
 
 
@@ -106,10 +106,10 @@ def _dependents_of_column(
 ) -> Iterator[Dependent]:
     place = f"column {column.name} of table {table.name}"
     if isinstance(definition, Sequence):
-        if column.sequence == definition.name and column.default is not None:
+        if column.sequence == definition.key and column.default is not None:
             yield Dependent(
                 f"default value for {place}",
-                lambda work: _change_column(work, table.name, column.name, default=None),
+                lambda work: _change_column(work, table.key, column.name, default=None),
             )
     elif isinstance(definition, Enumeration) and is_of(column.type, definition):
         yield Dependent(place, _refuse_to_guess)
@@ -151,7 +151,7 @@ def drop_definition(
         trees = (definition.id, *(index.id for index in definition.indexes))
         work.transaction.drop_trees(*trees)
         for sequence in owned_sequences(work, name):
-            drop_definition(work, sequence.name)
+            drop_definition(work, sequence.key)
 
 
 def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:

@@ -11,8 +11,21 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import syntax
-from qserver.sql.definitions.dependencies import drop_definition, is_of, owned_sequences
-from qserver.sql.definitions.names import find_table, known_name, missing, wrong_kind
+from qserver.sql.definitions.dependencies import (
+    USE_CASCADE,
+    drop_definition,
+    is_of,
+    owned_sequences,
+)
+from qserver.sql.definitions.names import (
+    as_written,
+    described,
+    find_table,
+    known_key,
+    missing,
+    type_key,
+    wrong_kind,
+)
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.removal import (
     drop_column_of,
@@ -20,8 +33,15 @@ from qserver.sql.definitions.removal import (
     without_columns,
 )
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, Sequence, kind_of
-from qserver.values.schema import Table
+from qserver.values.relations import (
+    Definition,
+    NamedQuery,
+    Schema,
+    Sequence,
+    key_of,
+    kind_of,
+)
+from qserver.values.schema import PUBLIC, Table, catalog_key
 
 
 def drop(work: Work, node: syntax.Drop) -> Steps:
@@ -29,7 +49,7 @@ def drop(work: Work, node: syntax.Drop) -> Steps:
         for name in node.names:
             yield from _drop_index(work, node, name)
     elif node.kind == "schema":
-        _drop_schemas(node)
+        yield from _drop_schemas(work, node)
     else:
         yield from _drop_definitions(work, node)
     return 0
@@ -41,7 +61,7 @@ def _drop_definitions(work: Work, node: syntax.Drop) -> Steps:
     for name in node.names:
         definition = _find(work, node, name)
         if definition is not None:
-            going[definition.name] = None
+            going[key_of(definition)] = None
     for last in going:
         definition = work.find(last)
         if definition is None:
@@ -59,18 +79,18 @@ def _drop_columns_of(work: Work, enumeration: Enumeration) -> Steps:
         if isinstance(table, Table):
             for column in table.columns:
                 if is_of(column.type, enumeration):
-                    yield from drop_column_of(work, work.table_now(table.name), column.name)
+                    yield from drop_column_of(work, work.table_now(table.key), column.name)
     return 0
 
 
 def _find(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Definition | None:
-    last = known_name(name)
-    definition = None if last is None else work.find(last)
+    key = known_key(name) if node.kind != "type" else type_key(name)
+    definition = work.find(key)
     if definition is None:
-        owner = None if last is None else work.transaction.catalog.index_owner(last)
+        owner = work.transaction.catalog.index_owner(key)
         if owner is not None and node.kind != "type":
             raise WrongObjectType(
-                f'"{last}" is not a {node.kind}', hint="Use DROP INDEX to remove an index."
+                f'"{name[-1]}" is not a {node.kind}', hint="Use DROP INDEX to remove an index."
             )
         if not node.if_exists:
             raise missing(node.kind, name)
@@ -96,10 +116,10 @@ def _require_not_identity(work: Work, sequence: Sequence) -> None:
 
 
 def _drop_index(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Steps:
-    last = known_name(name)
-    table = None if last is None else work.transaction.catalog.index_owner(last)
-    if table is None or last is None:
-        definition = None if last is None else work.find(last)
+    last, key = name[-1], known_key(name)
+    table = work.transaction.catalog.index_owner(key)
+    if table is None:
+        definition = work.find(key)
         if definition is not None and kind_of(definition) != "type":
             raise wrong_kind("index", definition)
         if not node.if_exists:
@@ -112,19 +132,42 @@ def _drop_index(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Steps:
         )
     work.transaction.drop_trees(table.index(last).id)
     bare = table.without_index(last)
-    work.transaction.define(table.name, bare)
+    work.transaction.define(table.key, bare)
     unused = unused_hidden_columns(bare)
     if unused:
         yield from without_columns(work, bare, unused)
     return 0
 
 
-def _drop_schemas(node: syntax.Drop) -> None:
+def _drop_schemas(work: Work, node: syntax.Drop) -> Steps:
     for name in node.names:
-        if name[-1] == "public":
-            raise FeatureNotSupported("the schema public is the only one and cannot be dropped")
-        if not node.if_exists:
-            raise UndefinedSchema(f'schema "{name[-1]}" does not exist')
+        if name[-1] == PUBLIC:
+            raise FeatureNotSupported("the schema public cannot be dropped")
+        schema = work.find(catalog_key(name[-1], ""))
+        if not isinstance(schema, Schema):
+            if not node.if_exists:
+                raise UndefinedSchema(f'schema "{name[-1]}" does not exist')
+            continue
+        inside = [
+            each
+            for each in work.transaction.catalog.definitions()
+            if isinstance(each, Table | NamedQuery | Sequence) and each.schema == schema.name
+        ]
+        loose = [each for each in inside if not isinstance(each, Sequence) or each.owner is None]
+        if loose and not node.cascade:
+            raise DependentObjectsStillExist(
+                f"cannot drop schema {as_written(schema.name)} because other objects depend on it",
+                detail="\n".join(
+                    f"{described(each)} depends on schema {as_written(schema.name)}"
+                    for each in loose
+                ),
+                hint=USE_CASCADE,
+            )
+        for each in inside:
+            drop_definition(work, each.key)
+        work.transaction.define(schema.key, None)
+    return 0
+    yield
 
 
 # --- TRUNCATE ------------------------------------------------------------------------------------
@@ -132,13 +175,13 @@ def _drop_schemas(node: syntax.Drop) -> None:
 
 def truncate(work: Work, node: syntax.Truncate) -> Steps:
     """Each table goes on with new, empty trees: that costs the same for one row and a million."""
-    tables = {table.name: table for table in (find_table(work, name) for name in node.names)}
+    tables = {table.key: table for table in (find_table(work, name) for name in node.names)}
     _add_referencing(work, tables, node.cascade)
     for table in tables.values():
         work.transaction.drop_trees(table.id, *(index.id for index in table.indexes))
-        work.transaction.define(table.name, emptied(work, table))
+        work.transaction.define(table.key, emptied(work, table))
         if node.restart_identity:
-            for sequence in owned_sequences(work, table.name):
+            for sequence in owned_sequences(work, table.key):
                 work.statements.set_sequence(sequence, sequence.start)
     return 0
     yield
@@ -156,9 +199,9 @@ def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> Non
     while waiting:
         table = waiting.pop()
         for other in work.transaction.catalog.definitions():
-            if not isinstance(other, Table) or other.name in tables:
+            if not isinstance(other, Table) or other.key in tables:
                 continue
-            if any(key.table == table.name for key in other.foreign_keys):
+            if any(key.table == table.key for key in other.foreign_keys):
                 if not cascade:
                     raise FeatureNotSupported(
                         "cannot truncate a table referenced in a foreign key constraint",
@@ -166,5 +209,5 @@ def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> Non
                         hint=f'Truncate table "{other.name}" at the same time,'
                         " or use TRUNCATE ... CASCADE.",
                     )
-                tables[other.name] = other
+                tables[other.key] = other
                 waiting.append(other)

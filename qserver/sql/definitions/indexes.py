@@ -31,7 +31,7 @@ from qserver.sql.definitions.rewrite import (
     rewrite,
     with_new_trees,
 )
-from qserver.values.schema import Column, Index, Table, predicate_of
+from qserver.values.schema import Column, Index, Table, catalog_key, predicate_of
 from qserver.values.types import BOOLEAN, SqlType
 
 METHODS = ("btree", "hash", "gist", "gin", "spgist", "brin")
@@ -51,14 +51,14 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
     table = find_table(work, node.table)
     if node.method not in METHODS:
         raise UndefinedObject(f'access method "{node.method}" does not exist')
-    if node.name is not None and is_taken(work, node.name):
+    if node.name is not None and is_taken(work, catalog_key(table.schema, node.name)):
         if node.if_not_exists:
             return 0
-        require_free(work, node.name)
+        require_free(work, catalog_key(table.schema, node.name))
         raise DuplicateTable(f'relation "{node.name}" already exists', table=node.name)
     items = _items(work, table, node)
     labels = [item.label for item in items if item.label]
-    name = node.name or choose_relation_name(work, (table.name, *labels), "idx")
+    name = node.name or choose_relation_name(work, table.schema, (table.name, *labels), "idx")
     table = yield from _with_hidden_columns(work, table, items)
     descending = [item.descending for item in node.items]
     index = Index(
@@ -71,7 +71,7 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
     )
     indexed = table.with_index(index)
     yield from build_index(work, indexed, index)
-    work.transaction.define(table.name, indexed)
+    work.transaction.define(table.key, indexed)
     return 0
 
 
@@ -112,7 +112,7 @@ def _type_of(
     where: syntax.Expression | None = None,
 ) -> SqlType:
     """The type of an expression over the table's rows, and whether it is one."""
-    source = syntax.TableRef((table.name,))
+    source = syntax.TableRef(table.path)
     select = syntax.Select((syntax.Target(expression),), (source,), where)
     columns, _ = work.statements.describe(syntax.Query(select), work.literals)
     return columns[0].type

@@ -1,7 +1,8 @@
 """Names of what is defined: in which schema, whether they are free, and which to choose.
 
-There is one schema, `public`. A name that is not given is put together as PostgreSQL does it:
-`table_column_suffix`, shortened to 63 bytes where it is too long, with a number where it is taken.
+A name without a schema is one of `public`: there are no sessions, so there is no path to search. A
+name that is not given is put together as PostgreSQL does it: `table_column_suffix`, shortened to 63
+bytes where it is too long, with a number where it is taken.
 """
 
 from __future__ import annotations
@@ -22,57 +23,61 @@ from qserver.errors import (
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql.definitions.port import Work
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Sequence, kind_of
-from qserver.values.schema import Table
+from qserver.values.relations import Definition, NamedQuery, Schema, Sequence, kind_of
+from qserver.values.schema import PUBLIC, Table, catalog_key
 
-PUBLIC = "public"
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
-TEMPORARY = ("pg_temp", "pg_catalog")
 
 
-def new_name(name: tuple[str, ...], temporary: bool = False) -> str:
-    """The name that something new is to have."""
-    if len(name) == 1:
-        return name[0]
-    schema = name[-2]
-    if len(name) == 2 and (schema == PUBLIC or (temporary and schema == "pg_temp")):
-        return name[-1]
-    raise _no_such_schema(name)
+def new_place(work: Work, name: tuple[str, ...], temporary: bool = False) -> tuple[str, str]:
+    """The schema and the name that something new is to have."""
+    schema = PUBLIC if len(name) == 1 or (temporary and name[0] == "pg_temp") else name[-2]
+    _refuse_other_database(name)
+    if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
+        raise UndefinedSchema(f'schema "{schema}" does not exist')
+    return schema, name[-1]
 
 
-def known_name(name: tuple[str, ...]) -> str | None:
-    """The name of something that may be there; None in a schema that cannot hold it."""
-    if len(name) == 1 or (len(name) == 2 and name[0] == PUBLIC):
-        return name[-1]
+def known_key(name: tuple[str, ...]) -> str:
+    """What the catalog would know something by that a statement names."""
+    _refuse_other_database(name)
+    return catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
+
+
+def type_key(name: tuple[str, ...]) -> str:
+    """The same for a type, whose name has its schema in it."""
+    return name[-1] if len(name) == 1 or name[-2] == PUBLIC else ".".join(name)
+
+
+def _refuse_other_database(name: tuple[str, ...]) -> None:
     if len(name) > 2:
-        raise _no_such_schema(name)
-    return None
-
-
-def _no_such_schema(name: tuple[str, ...]) -> FeatureNotSupported | UndefinedSchema:
-    if len(name) > 2:
-        return FeatureNotSupported(
+        raise FeatureNotSupported(
             f"cross-database references are not implemented: {'.'.join(name)}"
         )
-    return UndefinedSchema(f'schema "{name[0]}" does not exist')
 
 
-def is_taken(work: Work, name: str) -> bool:
+def shown_name(key: str) -> str:
+    """The name in a key, without its schema."""
+    return key.rpartition("\0")[2]
+
+
+def is_taken(work: Work, key: str) -> bool:
     """Is there a relation, a type or an index of that name?"""
     catalog = work.transaction.catalog
-    return catalog.find(name) is not None or catalog.index_owner(name) is not None
+    return catalog.find(key) is not None or catalog.index_owner(key) is not None
 
 
-def require_free(work: Work, name: str) -> None:
+def require_free(work: Work, key: str) -> None:
     """Refuse a name for a relation or an index that something else has."""
-    definition = work.find(name)
+    definition = work.find(key)
+    name = shown_name(key)
     if isinstance(definition, Enumeration):
         raise DuplicateObject(
             f'type "{name}" already exists',
             hint="A relation has an associated type of the same name, so you must use a name"
             " that doesn't conflict with any existing type.",
         )
-    if definition is not None or work.transaction.catalog.index_owner(name) is not None:
+    if definition is not None or work.transaction.catalog.index_owner(key) is not None:
         raise DuplicateTable(f'relation "{name}" already exists', table=name)
 
 
@@ -84,21 +89,20 @@ def find_table(work: Work, name: tuple[str, ...]) -> Table:
     raise WrongObjectType(f'"{name[-1]}" is not a table', table=name[-1])
 
 
-def find_relation(work: Work, name: tuple[str, ...]) -> Definition:
+def find_relation(work: Work, name: tuple[str, ...]) -> Table | NamedQuery | Sequence:
     """A table, view or sequence."""
-    last = known_name(name)
-    definition = None if last is None else work.find(last)
-    if definition is None or isinstance(definition, Enumeration):
+    definition = work.find(known_key(name))
+    if definition is None or isinstance(definition, Enumeration | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
     return definition
 
 
 def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObject:
     """What DROP says of something that is not there."""
-    message = f'{kind} "{".".join(name)}" does not exist'
-    if kind in ("table", "view", "sequence"):
-        return UndefinedTable(message, table=name[-1])
-    return UndefinedObject(message)
+    if kind == "type":
+        return UndefinedObject(f'type "{".".join(name)}" does not exist')
+    message = f'{kind} "{name[-1]}" does not exist'
+    return UndefinedObject(message) if kind == "index" else UndefinedTable(message, table=name[-1])
 
 
 def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> WrongObjectType:
@@ -111,6 +115,7 @@ def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> Wro
         "sequence": "Use DROP SEQUENCE to remove a sequence.",
         "index": "Use DROP INDEX to remove an index.",
         "type": "Use DROP TYPE to remove a type.",
+        "schema": "Use DROP SCHEMA to remove a schema.",
     }
     name = definition.name
     return WrongObjectType(f'"{name}" is not {article} {kind}', hint=hints[found])
@@ -118,7 +123,9 @@ def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> Wro
 
 def described(definition: Definition) -> str:
     """How a detail calls it: `table t`, `view v`."""
-    return f"{kind_of(definition)} {as_written(definition.name)}"
+    schema = getattr(definition, "schema", PUBLIC)
+    parts = (definition.name,) if schema == PUBLIC else (schema, definition.name)
+    return f"{kind_of(definition)} {'.'.join(map(as_written, parts))}"
 
 
 def as_written(name: str) -> str:
@@ -161,9 +168,9 @@ def _shortened(first: str, second: str, ending: str) -> str:
     return "_".join([*texts, ending])
 
 
-def choose_relation_name(work: Work, parts: Iterable[str], suffix: str) -> str:
-    """A free name for an index or a sequence."""
-    return choose(parts, suffix, lambda name: is_taken(work, name))
+def choose_relation_name(work: Work, schema: str, parts: Iterable[str], suffix: str) -> str:
+    """A name for an index or a sequence that is free in its schema."""
+    return choose(parts, suffix, lambda name: is_taken(work, catalog_key(schema, name)))
 
 
 def constraint_names(table: Table) -> set[str]:
@@ -172,6 +179,3 @@ def constraint_names(table: Table) -> set[str]:
     names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in table.indexes if index.constraint}
     return names | ({table.primary_key_name} if table.primary_key_name else set())
-
-
-RELATIONS = (Table, NamedQuery, Sequence)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from qserver.errors import (
     DuplicateObject,
     DuplicateSchema,
-    FeatureNotSupported,
+    ReservedName,
     UndefinedColumn,
     UndefinedObject,
     UndefinedSchema,
@@ -16,24 +16,25 @@ from qserver.errors import (
 )
 from qserver.sql import syntax
 from qserver.sql.definitions.names import (
-    PUBLIC,
     constraint_names,
     find_relation,
     find_table,
-    known_name,
+    known_key,
     missing,
-    new_name,
+    new_place,
+    type_key,
     wrong_kind,
 )
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.enumeration import Enumeration, enumeration_of
-from qserver.values.relations import NamedQuery, Sequence, kind_of
-from qserver.values.schema import Table, check_name
+from qserver.values.relations import NamedQuery, Schema, Sequence, kind_of
+from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 
 
 def create_enum(work: Work, node: syntax.CreateEnum) -> Steps:
-    name = new_name(node.name)
-    check_name(name)
+    schema, last = new_place(work, node.name)
+    check_name(last)
+    name = last if schema == PUBLIC else f"{schema}.{last}"
     if work.find(name) is not None:
         raise DuplicateObject(f'type "{name}" already exists')
     labels = tuple(str(work.value(label)) for label in node.labels)
@@ -49,14 +50,18 @@ def create_enum(work: Work, node: syntax.CreateEnum) -> Steps:
 
 
 def create_schema(work: Work, node: syntax.CreateSchema) -> Steps:
-    if node.name == PUBLIC:
+    schema = Schema(node.name)
+    if node.name == PUBLIC or work.find(schema.key) is not None:
         if not node.if_not_exists:
             raise DuplicateSchema(f'schema "{node.name}" already exists')
         return 0
-    raise FeatureNotSupported(
-        f'schema "{node.name}" cannot be created: {PUBLIC} is the only one',
-        hint="Use another database, or a prefix in the names of tables.",
-    )
+    if node.name.startswith("pg_"):
+        raise ReservedName(
+            f'unacceptable schema name "{node.name}"',
+            detail='The prefix "pg_" is reserved for system schemas.',
+        )
+    work.transaction.define(schema.key, schema)
+    return 0
     yield
 
 
@@ -74,11 +79,11 @@ def comment_on(work: Work, node: syntax.CommentOn) -> Steps:
         case "index":
             _comment_on_index(work, node.name, text)
         case "schema" | "database":
-            if node.kind == "schema" and node.name[-1] != PUBLIC:
+            key = catalog_key(node.name[-1], "")
+            if node.kind == "schema" and node.name[-1] != PUBLIC and work.find(key) is None:
                 raise UndefinedSchema(f'schema "{node.name[-1]}" does not exist')
         case "type":
-            name = known_name(node.name)
-            if name is None or not isinstance(work.find(name), Enumeration):
+            if not isinstance(work.find(type_key(node.name)), Enumeration):
                 raise UndefinedObject(f'type "{".".join(node.name)}" does not exist')
         case _:
             _comment_on_relation(work, node, text)
@@ -120,15 +125,14 @@ def _comment_on_constraint(work: Work, name: tuple[str, ...], text: str | None) 
 
 
 def _comment_on_index(work: Work, name: tuple[str, ...], text: str | None) -> None:
-    last = known_name(name)
-    table = None if last is None else work.transaction.catalog.index_owner(last)
+    table = work.transaction.catalog.index_owner(known_key(name))
     if table is None:
         raise missing("index", name)
-    _set(work, table, f"index {last}", text)
+    _set(work, table, f"index {name[-1]}", text)
 
 
 def _set(work: Work, definition: object, what: str, text: str | None) -> None:
     assert isinstance(definition, Table | NamedQuery | Sequence)
     kept = tuple(pair for pair in definition.comments if pair[0] != what)
     comments = kept if text is None else (*kept, (what, text))
-    work.transaction.define(definition.name, replace(definition, comments=comments))
+    work.transaction.define(definition.key, replace(definition, comments=comments))

@@ -19,8 +19,8 @@ def refresh_references(work: Work) -> None:
     referring: dict[str, dict[str, None]] = {}
     for table in tables:
         for key in table.foreign_keys:
-            referring.setdefault(key.table, {})[table.name] = None
+            referring.setdefault(key.table, {})[table.key] = None
     for table in tables:
-        wanted = tuple(referring.get(table.name, ()))
+        wanted = tuple(referring.get(table.key, ()))
         if wanted != table.referenced_by:
-            work.transaction.define(table.name, replace(table, referenced_by=wanted))
+            work.transaction.define(table.key, replace(table, referenced_by=wanted))

@@ -35,11 +35,11 @@ def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) ->
     own = [Dependent(f"column {each} of table {table.name}", _nothing) for each in shown]
     outside = with_hanging(work, _outside(work, table, name))
     require_no_dependents(work, what, own + outside, cascade, table.name)
-    now = work.table_now(table.name)
+    now = work.table_now(table.key)
     yield from without_columns(work, now, {table.position(name), *dependent})
     for each in (*shown, name):
-        for sequence in owned_sequences(work, table.name, each):
-            drop_definition(work, sequence.name)
+        for sequence in owned_sequences(work, table.key, each):
+            drop_definition(work, sequence.key)
     return 0
 
 
@@ -52,13 +52,13 @@ def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
     found = []
     for other in work.transaction.catalog.definitions():
         if isinstance(other, NamedQuery):
-            if table.name in other.uses and _needs(work, other, table, name):
+            if table.key in other.uses and _needs(work, other, table, name):
                 found.append(view_dependent(other))
         elif isinstance(other, Table):
             found += [
                 foreign_key_dependent(other, key.name)
                 for key in other.foreign_keys
-                if key.table == table.name and name in key.referenced and name not in key.columns
+                if key.table == table.key and name in key.referenced and name not in key.columns
             ]
     return found
 
@@ -70,9 +70,9 @@ def _needs(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
         table.columns[gone], name=choose((name,), "gone", table.positions.__contains__)
     )
     columns = (*table.columns[:gone], hidden, *table.columns[gone + 1 :])
-    work.transaction.define(table.name, replace(table, columns=columns, checks=()))
+    work.transaction.define(table.key, replace(table, columns=columns, checks=()))
     needed = not is_unharmed(work, view)
-    work.transaction.define(table.name, table)
+    work.transaction.define(table.key, table)
     return needed
 
 
@@ -91,7 +91,7 @@ def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
             key
             for key in table.foreign_keys
             if names.isdisjoint(key.columns)
-            and not (key.table == table.name and not names.isdisjoint(key.referenced))
+            and not (key.table == table.key and not names.isdisjoint(key.referenced))
         ),
         comments=tuple(
             pair for pair in table.comments if pair[0].removeprefix("column ") not in names

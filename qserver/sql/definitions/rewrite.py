@@ -23,7 +23,7 @@ from qserver.sql import syntax
 from qserver.sql.definitions.names import choose, is_taken
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.keys import Key
-from qserver.values.schema import ROW_ID, Column, Index, Table
+from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
 from qserver.values.types import BIGINT
 
 Moved = tuple[str, syntax.Expression]
@@ -40,14 +40,14 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
     temporary = choose((old.name,), "old", lambda name: is_taken(work, name))
     source, row_id = _all_visible(old, temporary)
     transaction.define(temporary, source)
-    transaction.define(new.name, new)
+    transaction.define(new.key, new)
     select = syntax.Select(
         tuple(syntax.Target(expression) for _, expression in moved),
         (syntax.TableRef((temporary,), old.name),),
     )
     order = () if row_id is None else (syntax.OrderItem(name_of(row_id)),)
     insert = syntax.Insert(
-        syntax.TableRef((new.name,)),
+        syntax.TableRef(new.path),
         tuple(column for column, _ in moved),
         syntax.Query(select, order) if moved else _empty_rows(temporary, old.name),
         overriding="system",
@@ -85,7 +85,7 @@ def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
             column = replace(column, name=shown_as, hidden=False)
         columns.append(column)
     row_id = columns[table.primary_key[0]].name if table.has_row_id else None
-    return replace(table, name=name, columns=tuple(columns)), row_id
+    return replace(table, schema=PUBLIC, name=name, columns=tuple(columns)), row_id
 
 
 def reshaped(
@@ -187,7 +187,7 @@ def require_check(
     """No row makes the condition false; `literals` are those of its own text, if it has one."""
     select = syntax.Select(
         (syntax.Target(syntax.Constant(True)),),
-        (syntax.TableRef((table.name,)),),
+        (syntax.TableRef(table.path),),
         syntax.Is(condition, "false", negated=False),
     )
     known = work.literals if literals is None else literals

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, SqlSyntaxError
 from qserver.sql import syntax
-from qserver.sql.definitions.names import find_table, is_taken, new_name, require_free
+from qserver.sql.definitions.names import find_table, is_taken, new_place, require_free
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.relations import Sequence
+from qserver.values.schema import catalog_key
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType
 
 Options = Many[tuple[str, Any]]
@@ -28,12 +29,14 @@ WORDS: Final = {
 
 
 def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
-    name = new_name(node.name)
-    if node.if_not_exists and is_taken(work, name):
+    schema, name = new_place(work, node.name)
+    key = catalog_key(schema, name)
+    if node.if_not_exists and is_taken(work, key):
         return 0
-    require_free(work, name)
+    require_free(work, key)
     sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
-    work.transaction.define(name, make_sequence(work, name, sql_type, node.options))
+    made = make_sequence(work, name, sql_type, node.options)
+    work.transaction.define(key, replace(made, schema=schema))
     return 0
     yield
 
@@ -81,7 +84,7 @@ def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
         value = given.get("restart", made.start)
         _refuse_outside(made, "restart", value)
         work.statements.set_sequence(made, value)
-    work.transaction.define(made.name, _owned(work, made, options))
+    work.transaction.define(made.key, _owned(work, made, options))
 
 
 def _given(work: Work, options: Options) -> dict[str, int]:
@@ -165,7 +168,7 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
                 hint="Specify OWNED BY table.column or OWNED BY NONE.",
             )
         table = find_table(work, value.parts[:-1])
-        return replace(sequence, owner=(table.name, table.column(value.parts[-1]).name))
+        return replace(sequence, owner=(table.key, table.column(value.parts[-1]).name))
     return sequence
 
 

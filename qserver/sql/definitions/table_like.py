@@ -32,14 +32,16 @@ class Likeness:
     comments: tuple[tuple[str, str], ...] = ()
 
 
-def likeness(work: Work, table: str, node: syntax.TableLike) -> Likeness:
+def likeness(work: Work, schema: str, table: str, node: syntax.TableLike) -> Likeness:
     other = find_relation(work, node.name)
     if isinstance(other, NamedQuery):
         return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))
     assert isinstance(other, Table)
     wanted = _wanted(node.options)
     columns = tuple(
-        _column(work, table, column, wanted) for column in other.columns if not column.hidden
+        _column(work, (schema, table), column, wanted)
+        for column in other.columns
+        if not column.hidden
     )
     with_indexes = "indexes" in wanted
     return Likeness(
@@ -71,15 +73,15 @@ def _wanted(options: Sequence[str]) -> set[str]:
     return wanted
 
 
-def _column(work: Work, table: str, column: Column, wanted: set[str]) -> Column:
+def _column(work: Work, place: tuple[str, str], column: Column, wanted: set[str]) -> Column:
     taken = Column(column.name, column.type, column.nullable)
     if "defaults" in wanted and column.default is not None:
         taken = replace(taken, default=column.default, sequence=column.sequence)
     if "generated" in wanted and column.generated is not None:
         taken = replace(taken, generated=column.generated)
     if "identity" in wanted and column.identity is not None:
-        sequence = sequence_for(work, table, taken.name, taken.type)
-        taken = replace(taken, identity=column.identity, sequence=sequence.name)
+        sequence = sequence_for(work, *place, taken.name, taken.type)
+        taken = replace(taken, identity=column.identity, sequence=sequence.key)
     return taken
 
 

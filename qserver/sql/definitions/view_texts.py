@@ -18,6 +18,7 @@ from typing import Final
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import syntax
+from qserver.sql.definitions.names import known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.views import is_unharmed
 from qserver.values.relations import NamedQuery
@@ -27,22 +28,24 @@ _PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
 _NAME: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
 
 
-def views_using(work: Work, name: str) -> list[NamedQuery]:
+def views_using(work: Work, key: str) -> list[NamedQuery]:
     return [
         each
         for each in work.transaction.catalog.definitions()
-        if isinstance(each, NamedQuery) and name in each.uses
+        if isinstance(each, NamedQuery) and key in each.uses
     ]
 
 
-def follow_table(work: Work, views: Sequence[NamedQuery], old: str, new: str) -> None:
+def follow_relation(
+    work: Work, views: Sequence[NamedQuery], old: Table | NamedQuery, new: Table | NamedQuery
+) -> None:
     """Let views name a relation that has another name now."""
     changed = []
     for view in views:
-        uses = tuple(new if each == old else each for each in view.uses)
-        text = _with_source(work, view, old, quoted(new))
+        uses = tuple(new.key if each == old.key else each for each in view.uses)
+        text = _with_source(work, view, old, _path(new))
         changed.append(replace(view, text=text, uses=uses))
-    _redefine(work, changed, f'relation "{old}"')
+    _redefine(work, changed, f'relation "{old.name}"')
 
 
 def follow_column(
@@ -53,9 +56,13 @@ def follow_column(
         f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name)
         for name in table.positions
     )
-    source = f"(SELECT {columns} FROM {quoted(table.name)})"
-    changed = [replace(view, text=_with_source(work, view, table.name, source)) for view in views]
+    source = f"(SELECT {columns} FROM {_path(table)})"
+    changed = [replace(view, text=_with_source(work, view, table, source)) for view in views]
     _redefine(work, changed, f'column "{old}" of table "{table.name}"')
+
+
+def _path(relation: Table | NamedQuery) -> str:
+    return ".".join(map(quoted, relation.path))
 
 
 def quoted(name: str) -> str:
@@ -64,7 +71,7 @@ def quoted(name: str) -> str:
 
 def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> None:
     for view in views:
-        work.transaction.define(view.name, view)
+        work.transaction.define(view.key, view)
     for view in views:
         if not is_unharmed(work, view):
             raise FeatureNotSupported(
@@ -73,10 +80,10 @@ def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> None:
             )
 
 
-def _with_source(work: Work, view: NamedQuery, name: str, source: str) -> str:
+def _with_source(work: Work, view: NamedQuery, relation: Table | NamedQuery, source: str) -> str:
     """The view's text with another source wherever it names a relation."""
-    text = view.text
-    places = sorted(_places(work.statements.parse_query(text), name), reverse=True)
+    text, name = view.text, relation.name
+    places = sorted(_places(work.statements.parse_query(text), relation.key), reverse=True)
     for position, has_alias in places:
         found = _NAME.match(text, position)
         assert found is not None, "a relation's place is where its name is"
@@ -85,18 +92,18 @@ def _with_source(work: Work, view: NamedQuery, name: str, source: str) -> str:
     return text
 
 
-def _places(node: object, name: str) -> list[tuple[int, bool]]:
+def _places(node: object, key: str) -> list[tuple[int, bool]]:
     """Where a relation is named in FROM, and whether an alias follows."""
     if isinstance(node, syntax.TableRef):
-        here = node.name[-1] == name and node.name[:-1] in ((), ("public",))
+        here = known_key(node.name) == key
         return [(node.position, node.alias is not None)] if here else []
-    if isinstance(node, syntax.Query) and any(each.name == name for each in node.common_tables):
+    if isinstance(node, syntax.Query) and any(each.name == key for each in node.common_tables):
         return []  # inside, the name means something else
     places: list[tuple[int, bool]] = []
     if isinstance(node, tuple):
         for part in node:
-            places += _places(part, name)
+            places += _places(part, key)
     elif is_dataclass(node):
         for field in fields(node):
-            places += _places(getattr(node, field.name), name)
+            places += _places(getattr(node, field.name), key)
     return places

@@ -14,18 +14,20 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import syntax
-from qserver.sql.definitions.names import new_name, require_free
+from qserver.sql.definitions.names import known_key, new_place, require_free, shown_name
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import NamedQuery
+from qserver.values.schema import catalog_key
 from qserver.values.types import TEXT, Kind, SqlType
 
 
 def create_view(work: Work, node: syntax.CreateView) -> Steps:
-    name = new_name(node.name, node.temporary)
-    old = work.find(name)
+    schema, name = new_place(work, node.name, node.temporary)
+    key = catalog_key(schema, name)
+    old = work.find(key)
     if not (node.replace and old is not None):
-        require_free(work, name)
+        require_free(work, key)
     elif not isinstance(old, NamedQuery):
         raise WrongObjectType(f'"{name}" is not a view')
     found, names = work.statements.describe(node.query, work.literals)
@@ -34,7 +36,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
     columns = _columns(node, found)
     if isinstance(old, NamedQuery):
         _require_compatible(old, columns)
-        _require_no_circle(work, name, uses)
+        _require_no_circle(work, key, uses)
     view = NamedQuery(
         name,
         columns,
@@ -42,8 +44,9 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
         node.text,
         uses,
         old.comments if isinstance(old, NamedQuery) else (),
+        schema,
     )
-    work.transaction.define(name, view)
+    work.transaction.define(key, view)
     return 0
     yield
 
@@ -51,7 +54,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
 def _names_in(node: object) -> set[str]:
     """Names of relations and types that the query itself mentions, not the views that it uses."""
     if isinstance(node, syntax.TableRef):
-        return {node.name[-1]}
+        return {known_key(node.name)}
     if isinstance(node, syntax.TypeName):
         return {node.name}
     names: set[str] = set()
@@ -80,10 +83,10 @@ def _columns(
 def is_unharmed(work: Work, view: NamedQuery) -> bool:
     """Does a view still have the columns that it had when it was made?"""
     target = syntax.Target(syntax.Star())
-    query = syntax.Query(syntax.Select((target,), (syntax.TableRef((view.name,)),)))
+    query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
     try:
         found, _ = work.statements.describe(query, ())
-    except (StatementError, AssertionError):  # a name, a function, or a column of the view is gone
+    except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns
 
@@ -100,7 +103,7 @@ def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction)
         (action.new_name if name == action.name else name, sql_type)
         for name, sql_type in view.columns
     )
-    work.transaction.define(view.name, replace(view, columns=columns))
+    work.transaction.define(view.key, replace(view, columns=columns))
 
 
 def _require_compatible(old: NamedQuery, columns: tuple[tuple[str, SqlType], ...]) -> None:
@@ -119,14 +122,14 @@ def _require_compatible(old: NamedQuery, columns: tuple[tuple[str, SqlType], ...
             )
 
 
-def _require_no_circle(work: Work, name: str, uses: tuple[str, ...]) -> None:
+def _require_no_circle(work: Work, key: str, uses: tuple[str, ...]) -> None:
     seen: set[str] = set()
     waiting = list(uses)
     while waiting:
         each = waiting.pop()
-        if each == name:
+        if each == key:
             raise InvalidObjectDefinition(
-                f'infinite recursion detected in rules for relation "{name}"'
+                f'infinite recursion detected in rules for relation "{shown_name(key)}"'
             )
         definition = work.find(each)
         if each not in seen and isinstance(definition, NamedQuery):

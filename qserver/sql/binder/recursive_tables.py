@@ -1,0 +1,178 @@
+"""Common tables that refer to themselves.
+
+    WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)
+                         start              again, on the rows that the last turn added
+
+The start decides names and types. What is run again must have the same types, and name the table
+exactly once; its columns can be NULL whatever the start says, because later rows may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from qserver.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    InvalidRecursion,
+    QserverError,
+    SqlSyntaxError,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.prepared import Finished
+from qserver.sql.binder.scope import Scope
+from qserver.sql.functions.resolve import common_type
+from qserver.sql.plan import Aggregate, CommonTable, CommonTableScan, OutputColumn
+from qserver.sql.walk import everything
+from qserver.values.types import SqlType
+
+
+class Entry:
+    """One common table: not yet begun, begun (its columns may be known), or bound."""
+
+    __slots__ = (
+        *("begun", "columns", "named", "node", "number", "recursive", "self_named", "table"),
+    )
+
+    def __init__(self, node: syntax.CommonTable, number: int) -> None:
+        self.node = node
+        self.number = number
+        self.begun = False
+        self.recursive = False
+        self.columns: tuple[OutputColumn, ...] | None = None
+        self.table: CommonTable | None = None
+        self.named = 0
+        self.self_named: list[int] = []
+
+
+def named_columns(
+    node: syntax.CommonTable, columns: Sequence[OutputColumn]
+) -> tuple[OutputColumn, ...]:
+    given = node.column_aliases
+    if len(given) > len(columns):
+        raise InvalidColumnReference(
+            f'WITH query "{node.name}" has {len(columns)} columns available but '
+            f"{len(given)} columns specified",
+            position=node.position + 1,
+        )
+    names = [*given, *[column.name for column in columns[len(given) :]]]
+    return tuple([replace(column, name=name) for column, name in zip(columns, names, strict=True)])
+
+
+def bind_recursive(scope: Scope, entry: Entry, query: syntax.Query) -> None:
+    node, binding = entry.node, scope.binding
+    body = query.body
+    if not isinstance(body, syntax.SetOperation) or body.kind != "union":
+        raise InvalidRecursion(
+            f'recursive query "{node.name}" does not have the form '
+            "non-recursive-term UNION [ALL] recursive-term",
+            position=node.position + 1,
+        )
+    _refuse_around_recursion(query)
+    entry.recursive = True
+    prepared = binding.prepare_query(scope, _as_query(body.left))
+    places = [outline.position for outline in prepared.outlines]
+    start = prepared.finish()
+    columns = named_columns(node, start.columns)
+    entry.columns = tuple([replace(column, nullable=True) for column in columns])
+    again = _bind_again(scope, entry, body, start, places)
+    entry.table = CommonTable(
+        entry.number,
+        node.name,
+        start.plan,
+        start.source,
+        again.plan,
+        again.source,
+        body.every,
+    )
+
+
+def _bind_again(
+    scope: Scope,
+    entry: Entry,
+    body: syntax.SetOperation,
+    start: Finished,
+    places: Sequence[int],
+) -> Finished:
+    """The part that is run on its own rows; it has the types of the start."""
+    prepared = scope.binding.prepare_query(scope, _as_query(body.right))
+    if len(prepared.outlines) != len(start.columns):
+        raise SqlSyntaxError(
+            "each UNION query must have the same number of columns",
+            position=body.right.position + 1,
+        )
+    types = [column.type for column in start.columns]
+    for at, (outline, wanted) in enumerate(zip(prepared.outlines, types, strict=True), 1):
+        _check_type(entry.node.name, at, wanted, outline.type, places[at - 1])
+    if len(entry.self_named) > 1:
+        raise misplaced(entry, "more than once", 1)
+    again = prepared.finish(types)
+    for each in everything(again.plan):
+        if type(each) is Aggregate and any(
+            type(below) is CommonTableScan and below.number == entry.number
+            for below in everything(each.input)
+        ):
+            raise InvalidRecursion(
+                "aggregate functions are not allowed in a recursive query's recursive term",
+                position=body.right.position + 1,
+            )
+    return again
+
+
+def _check_type(name: str, at: int, start: SqlType, again: SqlType, position: int) -> None:
+    try:
+        overall = common_type([start, again], "UNION")
+    except QserverError as error:
+        error.position = position + 1
+        raise
+    if overall.bare != start.bare:
+        raise DatatypeMismatch(
+            f'recursive query "{name}" column {at} has type {start} in non-recursive term '
+            f"but type {overall} overall",
+            hint="Cast the output of the non-recursive term to the correct type.",
+            position=position + 1,
+        )
+
+
+def misplaced(entry: Entry, where: str, which: int = 0) -> InvalidRecursion:
+    return InvalidRecursion(
+        f'recursive reference to query "{entry.node.name}" must not appear {where}',
+        position=entry.self_named[which] + 1,
+    )
+
+
+def _refuse_around_recursion(query: syntax.Query) -> None:
+    for what, given in (
+        ("ORDER BY", query.order_by),
+        ("OFFSET", query.offset),
+        ("LIMIT", query.limit),
+    ):
+        if given:
+            raise FeatureNotSupported(
+                f"{what} in a recursive query is not implemented", position=query.position + 1
+            )
+
+
+def _as_query(body: syntax.QueryBody) -> syntax.Query:
+    return body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+
+
+def mentions(node: Any, name: str) -> bool:
+    """Is there a table of that name in FROM, anywhere inside?"""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, tuple):
+            waiting.extend(each)
+        elif isinstance(each, syntax.Query) and name in (c.name for c in each.common_tables):
+            # From there on the name means another one.
+            names = [common.name for common in each.common_tables]
+            waiting.extend(each.common_tables[: names.index(name) + (not each.recursive)])
+        elif isinstance(each, syntax.Node):
+            if isinstance(each, syntax.TableRef) and each.name == (name,):
+                return True
+            waiting.extend([getattr(each, field.name) for field in fields(each)])
+    return False

@@ -1,0 +1,175 @@
+"""Views that can be changed: those that only choose rows and columns of one table.
+
+A change of such a view is a change of its table. Each of the view's columns is an expression over
+the table's row, and one that is a mere column can be assigned to:
+
+    CREATE VIEW v AS SELECT a AS x, b + 1 AS y FROM t WHERE b > 0
+    UPDATE v SET x = 1 WHERE y = 2      ──►     UPDATE t SET a = 1 WHERE b > 0 AND b + 1 = 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qserver.errors import NotInPrerequisiteState, QserverError
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import condition, settled
+from qserver.sql.binder.outputs import bind_targets
+from qserver.sql.binder.parsed import parsed_query
+from qserver.sql.binder.relations import (
+    AnyRelation,
+    JoinedRelation,
+    positions_of,
+    relation_of_table,
+)
+from qserver.sql.binder.rows import conjunction
+from qserver.sql.binder.scope import Scope, outermost
+from qserver.sql.bound import Column, Expression
+from qserver.sql.walk import substituted
+from qserver.values.relations import NamedQuery
+from qserver.values.schema import Table
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatableView:
+    """The view's columns by name, as expressions over the row of `table`, which is `source`."""
+
+    name: str
+    table: Table
+    source: int
+    names: tuple[str, ...]
+    expressions: tuple[Expression, ...]
+    condition: Expression | None
+
+    def relation(self, name: str, source: int) -> JoinedRelation:
+        """The view over a row of the table that has another number."""
+        expressions = [self._over(source, each) for each in self.expressions]
+        return JoinedRelation(name, self.names, expressions, positions_of(self.names), by_name=True)
+
+    def condition_over(self, source: int) -> Expression | None:
+        return None if self.condition is None else self._over(source, self.condition)
+
+    def table_position(self, name: str) -> int | None:
+        """Which of the table's columns a column of the view is, if it is one."""
+        expression = self.expressions[self.names.index(name)]
+        if isinstance(expression, Column) and expression.source == self.source:
+            return expression.position
+        return None
+
+    def _over(self, source: int, expression: Expression) -> Expression:
+        replacements: dict[tuple[int, int], Expression] = {
+            (self.source, at): Column(source, at, column.type, column.nullable, column.name)
+            for at, column in enumerate(self.table.columns)
+        }
+        result: Expression = substituted(expression, replacements)
+        return result
+
+
+def bind_updatable(scope: Scope, view: NamedQuery, verb: str, position: int) -> UpdatableView:
+    """The view as something that can be changed, or the reason why it cannot."""
+    query, literals = parsed_query(view.text)
+    body = query.body
+    reason = _reason(query)
+    if reason is not None:
+        raise _refusal(view, verb, reason, position)
+    assert isinstance(body, syntax.Select)
+    (item,) = body.sources
+    assert isinstance(item, syntax.TableRef)
+    binding = scope.binding
+    binding.views[view.name] = view
+    inner = outermost(binding, literals)
+    base = _base(inner, item, verb, position)
+    if base is None:
+        raise _refusal(view, verb, _SINGLE, position)
+    relation, table, source, below = base
+    inner = inner.with_relations((relation,))
+    outputs = bind_targets(inner, body.targets, Clause.TARGETS)
+    level = inner.level
+    for found, what in (
+        (level.calls, "aggregate functions"),
+        (level.windows, "window functions"),
+        (level.row_functions, "set-returning functions"),
+    ):
+        if found:
+            reason = f"Views that return {what} are not automatically updatable."
+            raise _refusal(view, verb, reason, position)
+    where = [] if below is None else [below]
+    if body.where is not None:
+        where.append(condition(binding, inner.bind_in(Clause.WHERE, body.where), "WHERE", -1))
+    return UpdatableView(
+        view.name,
+        table,
+        source,
+        tuple([name for name, _ in view.columns]),
+        tuple([settled(binding, output.operand) for output in outputs][: len(view.columns)]),
+        conjunction(where) if where else None,
+    )
+
+
+def _base(
+    scope: Scope, item: syntax.TableRef, verb: str, position: int
+) -> tuple[AnyRelation, Table, int, Expression | None] | None:
+    """What the view selects from: a table, or another view that can be changed."""
+    binding = scope.binding
+    if item.column_aliases or item.sample is not None:
+        return None
+    table = binding.catalog.find_table(item.name)
+    if table is not None:
+        binding.use_table(table)
+        source = binding.new_source()
+        relation = relation_of_table(item.alias or table.name, source, table)
+        return relation, table, source, None
+    view = binding.catalog.find_view(item.name)
+    if view is None:
+        return None
+    below = bind_updatable(scope, view, verb, position)
+    name = item.alias or view.name
+    return below.relation(name, below.source), below.table, below.source, below.condition
+
+
+# --- errors --------------------------------------------------------------------------------------
+
+_SINGLE = "Views that do not select from a single table or view are not automatically updatable."
+
+
+def _reason(query: syntax.Query) -> str | None:
+    """What in a query stands between its rows and those of a table."""
+    body = query.body
+    if query.common_tables:
+        what = "WITH"
+    elif query.limit is not None or query.offset is not None:
+        what = "LIMIT or OFFSET"
+    elif isinstance(body, syntax.SetOperation):
+        what = "UNION, INTERSECT, or EXCEPT"
+    elif not isinstance(body, syntax.Select):
+        return _SINGLE
+    elif body.distinct or body.distinct_on:
+        what = "DISTINCT"
+    elif body.group_by:
+        what = "GROUP BY"
+    elif body.having is not None:
+        what = "HAVING"
+    elif len(body.sources) != 1 or not isinstance(body.sources[0], syntax.TableRef):
+        return _SINGLE
+    else:
+        return None
+    return f"Views containing {what} are not automatically updatable."
+
+
+_HINTS = {
+    "insert into": ("inserting into", "INSERT"),
+    "update": ("updating", "UPDATE"),
+    "delete from": ("deleting from", "DELETE"),
+}
+
+
+def _refusal(view: NamedQuery, verb: str, reason: str, position: int) -> QserverError:
+    doing, event = _HINTS[verb]
+    return NotInPrerequisiteState(
+        f'cannot {verb} view "{view.name}"',
+        detail=reason,
+        hint=f"To enable {doing} the view, provide an INSTEAD OF {event} trigger "
+        f"or an unconditional ON {event} DO INSTEAD rule.",
+        position=position + 1,
+    )
