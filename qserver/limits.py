@@ -56,6 +56,18 @@ a crash loses what is left of them."""
 ROW_ID_BLOCK = 65_536
 """Row ids that are reserved at once, for tables without a primary key: nobody sees their gaps."""
 
+CHECKPOINT_LOG_BYTES = 32 * 1024 * 1024
+"""A checkpoint begins when so much log is behind the last one: what a crash makes us read again."""
+
+CHECKPOINT_SECONDS = 300.0
+"""A checkpoint begins so long after the last one, if anything was committed since."""
+
+CHECKPOINT_PAGES_AT_ONCE = 64
+"""Pages that a checkpoint saves, or forgets, with one call: commits wait for no more than that."""
+
+CHECKPOINT_RETRY_SECONDS = 10.0
+"""How long a checkpoint that failed is not tried again; commits go on meanwhile."""
+
 # --- statements ----------------------------------------------------------------------------------
 
 STATEMENT_MEMORY_BYTES_MAX = 256 * 1024 * 1024
@@ -134,6 +146,178 @@ TEXT_RESULT_LENGTH_MAX = 1 << 26
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
 
+# --- the service ---------------------------------------------------------------------------------
+
+REQUEST_BODY_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of a request's body."""
+
+PARAMETERS_MAX = 32_766
+"""Parameters of one statement."""
+
+ANSWER_ROWS_MAX = 100_000
+"""Rows of one JSON answer; more are for a stream."""
+
+STATEMENT_SECONDS_MAX = 30.0
+"""How long a request may take; `timeout_ms` may say less."""
+
+RETRIES_MAX = 100
+"""The largest `max_retries` that a request may ask for."""
+
+KEEP_ALIVE_SECONDS = 15.0
+"""Silence in a stream after which a comment is sent, so that proxies keep it open."""
+
+HEADS_KEPT_MAX = 1024
+"""Heads of requests that the server remembers, so as not to parse them again."""
+
+CONNECTIONS_MAX = 1000
+"""Connections that are open at once."""
+
+HEADER_SECONDS_MAX = 10.0
+"""How long a client may take to send the head of a request."""
+
+IDLE_SECONDS_MAX = 75.0
+"""How long a connection without a request stays open."""
+
+DRAIN_SECONDS_MAX = 25.0
+"""How long requests under way have to end when the server stops."""
+
+DATABASE_IDLE_SECONDS = 600.0
+"""After this long without a request a database is closed; the next request opens it."""
+
+DATABASES_OPEN_MAX = 1000
+"""Databases that are open at once."""
+
+# --- the HTTP server -----------------------------------------------------------------------------
+
+CONNECTIONS_REFUSED_MAX = 64
+"""Connections past `CONNECTIONS_MAX` which are told so at once; further ones are closed unheard."""
+
+CONNECTIONS_BACKLOG_MAX = 1024
+"""Connections that the kernel holds until they are accepted."""
+
+BODY_SECONDS_MAX = 20.0
+"""In this time some progress of a body must arrive."""
+
+BODY_PROGRESS_BYTES_MIN = 1024
+"""Bytes of a body that count as progress, unless fewer are missing."""
+
+SEND_SECONDS_MAX = 60.0
+"""A client that takes no byte of its answer for so long is cut off."""
+
+SHUTDOWN_SECONDS_MAX = 4.0
+"""For the application's own shutdown after the last answer."""
+
+LINGER_SECONDS_MAX = 2.0
+"""How long the rest of a refused request is read and thrown away, so that its answer arrives."""
+
+REQUEST_LINE_BYTES_MAX = 8 * 1024
+"""Method, target and version of a request; past it 414."""
+
+HEADERS_BYTES_MAX = 16 * 1024
+"""All headers of a request; past it 431. Trailers after a chunked body may have as much."""
+
+HEADERS_COUNT_MAX = 100
+"""Headers of a request; past it 431."""
+
+BODY_UNREAD_BYTES_MAX = 64 * 1024
+"""The rest of a body that is read and dropped after the answer, to keep the connection."""
+
+CHUNK_LINE_BYTES_MAX = 256
+"""The size of a chunk with its extensions."""
+
+RECEIVE_BYTES = 64 * 1024
+"""Asked of a socket at once; also what may wait of pipelined requests behind a running one."""
+
+# --- probes and benchmarks of the service ---------------------------------------------------------
+
+PROBE_SECONDS_MAX = 20.0
+"""A probe of a capability that has not ended by then has failed."""
+
+BENCH_MILLISECONDS_MAX = 5_000
+"""How long a benchmark that is asked for over HTTP may run."""
+
+BENCH_CLIENTS_MAX = 64
+"""Clients of such a benchmark: each makes its next request when it has the answer to its last."""
+
+STORAGE_TEST_BYTES = 1024 * 1024
+"""What the test of the storage writes, reads back and deletes."""
+
+# --- the control plane ---------------------------------------------------------------------------
+
+RATE_WINDOW_SECONDS = 60
+"""Requests are counted over any stretch of this length."""
+
+REQUESTS_PER_WINDOW_FREE = 200
+"""Requests of an organization of the tier `free` in such a stretch."""
+
+REQUESTS_PER_WINDOW_PRO = 6000
+"""Requests of an organization of the tier `pro` in such a stretch."""
+
+SESSION_SECONDS = 86_400
+"""How long a session lives, and by how much a refresh prolongs it."""
+
+SESSION_LIFE_SECONDS_MAX = 30 * 86_400
+"""How long a session lives at most, however often it is refreshed."""
+
+SESSIONS_OF_KEY_MAX = 1000
+"""Sessions of one key that live at once."""
+
+SESSION_KEPT_SECONDS = 86_400
+"""How long a dead session is remembered, so that its token can be told why it fails."""
+
+KEYS_OF_ORGANIZATION_MAX = 1000
+"""Active keys of an organization."""
+
+KEY_KEPT_SECONDS = 30 * 86_400
+"""How long a dead key stays in the list of keys."""
+
+KEY_LIFE_SECONDS_MAX = 10 * 365 * 86_400
+"""The furthest expiry of a key that has one."""
+
+KEY_GRACE_SECONDS_MAX = 7 * 86_400
+"""How long a key that was rotated may go on beside its successor."""
+
+KEY_NAME_LENGTH_MAX = 100
+"""Characters of a key's name."""
+
+SECRET_LENGTH_MIN = 16
+"""Characters after the prefix of a key that an operator brings."""
+
+SECRET_LENGTH_MAX = 256
+"""The same, at most; a longer token is not even looked up."""
+
+NAME_LENGTH_MAX = 63
+"""Characters in the name of an organization or a database."""
+
+ORGANIZATIONS_MAX = 10_000
+"""Organizations of one server."""
+
+DATABASES_OF_ORGANIZATION_MAX = 1000
+"""Databases of an organization."""
+
+LIST_LENGTH_DEFAULT = 100
+"""Records on one page of a list, where nothing else is said."""
+
+LIST_LENGTH_MAX = 1000
+"""Records on one page of a list."""
+
+GRANTS_KEPT_MAX = 10_000
+"""Tokens, and names of databases, whose meaning is remembered until a control record changes."""
+
+SWEEP_SECONDS = 300.0
+"""How often what is dead for long is removed, and what was cut short is tried again."""
+
+CONTROL_SECONDS_MAX = 10.0
+"""How long a request waits for the control database, should it be recovering."""
+
+DATABASE_CLOSE_SECONDS_MAX = 3.0
+"""How long requests under way have to end when their database is closed."""
+
+# --- the command line ----------------------------------------------------------------------------
+
+SCRIPT_DEPTH_MAX = 8
+"""Files of statements that include each other."""
+
 # --- how they relate -----------------------------------------------------------------------------
 
 assert PAGE_ENTRIES_MIN <= PAGE_ENTRIES_BUILT <= PAGE_ENTRIES_MAX
@@ -146,8 +330,16 @@ assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert RETRIES_DEFAULT >= 1
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert HISTORY_VIEWS_MAX >= 1 and HISTORY_AGE_SECONDS_MAX > 0
+assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK
 assert PLANS_KEPT_MAX >= PLANS_OF_SHAPE_MAX >= 1
 assert INDEX_COLUMNS_MAX <= COLUMNS_MAX
 assert NUMERIC_PRECISION_MAX <= NUMERIC_DIGITS_MAX
 assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
+assert STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
+assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
+assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
+assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
+assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
+assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX
+assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

@@ -5,7 +5,7 @@
 It keeps the bytes of framed records, as a file would. After a crash some of the unsynced bytes may
 be there, cut anywhere; `read` drops a frame that is not whole at the end, which is what a real
 log does (SQLite's write-ahead log, by its own checksums). A failed sync leaves some
-whole records or none, and nobody is told which.
+whole records or none, and nobody is told which. Checkpoints lie on a `Shelf` beside the records.
 
 The device outlives processes. Operations run one at a time in a task of the device's own: an actor
 that is killed in the middle of one does not stop it, just as a thread in a system call is not
@@ -23,6 +23,7 @@ from zlib import crc32
 import trio
 
 from qserver.errors import LogFailed
+from simulations.shelf import Shelf
 from simulations.world import ACTOR, SimulatedWorld
 
 _HEADER: Final = Struct(">QII")  # version, length, checksum
@@ -37,6 +38,7 @@ class Disk:
         self._synced = bytearray()
         self._cache = bytearray()
         self._records: list[tuple[int, bytes]] = []
+        self._shelf = Shelf()
         self._busy = trio.Lock()
 
     def connect(self) -> DiskHandle:
@@ -56,7 +58,22 @@ class Disk:
                 world.record("fault", f"{kept} of {len(self._cache)} unsynced bytes survive")
                 self._synced += self._cache[:kept]
         self._cache.clear()
+        self._crash_shelf(lose_all)
         self._busy = trio.Lock()
+
+    def _crash_shelf(self, lose_all: bool) -> None:
+        world, shelf = self.world, self._shelf
+        if shelf.coming is not None:
+            world.reach("the process crashed while it saved a checkpoint")
+            if not lose_all and world.faults.strikes("tail_kept"):
+                world.record("fault", "the unsynced checkpoint survives")
+                shelf.sync()
+        elif shelf.unsynced:
+            world.reach("the process crashed between the pages of a checkpoint")
+            if not lose_all and world.faults.strikes("tail_kept"):
+                kept = shelf.keep_some(world.delays)
+                world.record("fault", f"{kept} unsynced pages survive")
+        shelf.forget_unsynced()
 
     def _read_frames(self) -> list[tuple[int, bytes]]:
         """All whole frames; what follows the last of them is cut off."""
@@ -86,10 +103,7 @@ class Disk:
         if handle.dead:
             return
         world = self.world
-        frames = b"".join(
-            _HEADER.pack(version, len(data), crc32(data)) + data for version, data in records
-        )
-        self._cache += frames
+        self._cache += b"".join(_frame(*record) for record in records)
         world.record("sync", f"{len(records)} records are written", actor="disk")
         slow = world.faults.strikes("sync_slow")
         if slow:
@@ -109,13 +123,78 @@ class Disk:
         self._cache.clear()
         kept = world.delays.randrange(len(records) + 1)
         for version, data in records[:kept]:
-            self._synced += _HEADER.pack(version, len(data), crc32(data)) + data
+            self._synced += _frame(version, data)
             self._records.append((version, data))
         world.record("fault", f"the sync fails, {kept} records are there", actor="disk")
         world.reach("a sync failed")
         raise LogFailed("the sync failed")
 
+    async def save_pages(self, handle: DiskHandle, pages: Sequence[tuple[int, bytes]]) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        self._shelf.put(pages)
+        world.record("sync", f"{len(pages)} pages are written", actor="disk")
+        await trio.sleep(world.delays.uniform(0.0, 0.004))
+        if world.faults.strikes("checkpoint_fails"):
+            world.record("fault", "saving pages fails", actor="disk")
+            raise LogFailed("the pages cannot be saved")
+
+    async def save_checkpoint(self, handle: DiskHandle, version: int, data: bytes) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        self._shelf.coming = (version, data)
+        slow = world.faults.strikes("sync_slow")
+        await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
+        fails = world.faults.strikes("checkpoint_fails")
+        if not fails or world.delays.random() < 0.5:
+            self._shelf.sync()
+            world.record("durable", f"the checkpoint of version {version} is", actor="disk")
+            world.reach("a checkpoint was saved")
+            if self._records and self._records[-1][0] > version:
+                world.reach("commits went on while a checkpoint was saved")
+        self._shelf.coming = None
+        if fails:
+            world.record("fault", "nobody is told whether the checkpoint is there", actor="disk")
+            world.reach("a checkpoint failed")
+            raise LogFailed("the checkpoint cannot be saved")
+
+    async def forget(self, handle: DiskHandle, version: int, pages: Sequence[int]) -> None:
+        if handle.dead:
+            return
+        world = self.world
+        early = world.delays.random() < 0.5
+        if early:  # a crash that comes now finds it done
+            self._forget(version, pages)
+        await trio.sleep(world.delays.uniform(0.0, 0.004))
+        self._forget(version, pages)
+        world.record("sync", f"forgets up to {version}, and {len(pages)} pages", actor="disk")
+        if pages:
+            world.reach("pages of an old checkpoint were forgotten")
+
+    def _forget(self, version: int, pages: Sequence[int]) -> None:
+        self._shelf.remove(pages)
+        self._records = [record for record in self._records if record[0] > version]
+        self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
+
+    async def load_checkpoint(self) -> tuple[int, bytes] | None:
+        await self._begin_reading()
+        if self._shelf.checkpoint is not None:
+            self.world.reach("recovery began with a checkpoint")
+            if self._records:
+                self.world.reach("recovery read the log behind a checkpoint")
+        return self._shelf.checkpoint
+
+    async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        await trio.sleep(self.world.delays.uniform(0.0, 0.001))
+        return self._shelf.after(after, most)
+
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        await self._begin_reading()
+        return [record for record in self._records if record[0] > after][:most]
+
+    async def _begin_reading(self) -> None:
         world = self.world
         if world.faults.strikes("recovery_crashes"):
             world.record("fault", "the process will crash while it recovers", actor="disk")
@@ -126,7 +205,6 @@ class Disk:
             world.record("fault", "reading the log fails", actor="disk")
             world.reach("reading the log failed")
             raise LogFailed("the log cannot be read")
-        return [record for record in self._records if record[0] > after][:most]
 
     def __repr__(self) -> str:
         return f"a disk with {len(self._records)} records, {len(self._cache)} bytes unsynced"
@@ -144,6 +222,28 @@ class DiskHandle:
         await self._disk.world.stand_at_await_point()
         await self._perform(lambda: self._disk.write(self, records))
 
+    async def save_pages(self, pages: Sequence[tuple[int, bytes]]) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.save_pages(self, pages))
+
+    async def save_checkpoint(self, version: int, data: bytes) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.save_checkpoint(self, version, data))
+
+    async def forget(self, version: int, pages: Sequence[int]) -> None:
+        await self._disk.world.stand_at_await_point()
+        await self._perform(lambda: self._disk.forget(self, version, pages))
+
+    async def load_checkpoint(self) -> tuple[int, bytes] | None:
+        result: tuple[int, bytes] | None = await self._perform(self._disk.load_checkpoint)
+        return result
+
+    async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
+        result: list[tuple[int, bytes]] = await self._perform(
+            lambda: self._disk.load_pages(after, most)
+        )
+        return result
+
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
         result: list[tuple[int, bytes]] = await self._perform(lambda: self._disk.read(after, most))
         return result
@@ -157,7 +257,7 @@ class DiskHandle:
                     await started.done.wait()
             finally:
                 del self._waiting[id(started)]
-            if not self.dead:
+            if not started.abandoned:
                 return started.outcome()
         return await trio.sleep_forever()  # the process is gone, and this task with it
 
@@ -167,26 +267,36 @@ class DiskHandle:
             operation.abandon()
 
 
+def _frame(version: int, data: bytes) -> bytes:
+    return _HEADER.pack(version, len(data), crc32(data)) + data
+
+
 class _Operation:
     """Work of the device, and the place where its outcome is waited for."""
 
     def __init__(self) -> None:
         self.done = trio.Event()
+        self.abandoned = False
         self._scope = trio.CancelScope()
         self._result: Any = None
         self._error: LogFailed | None = None
 
     async def run(self, busy: trio.Lock, operation: Callable[[], Awaitable[Any]]) -> None:
         ACTOR.set("disk")
-        with self._scope:
-            async with busy:
-                try:
+        try:
+            with self._scope:
+                async with busy:
                     self._result = await operation()
-                except LogFailed as error:
-                    self._error = error
-                self.done.set()
+        except LogFailed as error:
+            self._error = error
+        except trio.Cancelled:  # the run is over
+            self.abandoned = True
+            raise
+        finally:
+            self.done.set()
 
     def abandon(self) -> None:
+        self.abandoned = True
         self._scope.cancel()
         self.done.set()
 

@@ -33,6 +33,9 @@ class Profile:
     commits_waiting_most: int = 64
     rounds_unsynced_most: int = 8
     delay_seconds: float = 0.002
+    checkpoint_log_bytes: int = 2000
+    checkpoint_seconds: float = 300.0
+    checkpoint_pages_at_once: int = 2
     probabilities: dict[str, float] = field(default_factory=dict)
 
 
@@ -42,6 +45,7 @@ KINDS: Final = {
     "process_crash": 0.012,  # at one of anybody's await points
     "sync_slow": 0.15,
     "sync_fails": 0.02,
+    "checkpoint_fails": 0.05,  # when pages or the record of a checkpoint are saved
     "read_fails": 0.10,  # when the log is read to recover
     "recovery_crashes": 0.03,  # the process, while it reads the log
     "tail_kept": 0.5,  # on a crash: some unsynced bytes are on the disk all the same
@@ -66,6 +70,9 @@ def make_profile(name: str, seed: int) -> Profile:
         commits_waiting_most=chance.choice((3, 64, 64)),
         rounds_unsynced_most=chance.choice((1, 2, 8)),
         delay_seconds=chance.choice((0.0001, 0.001, 0.005)),
+        checkpoint_log_bytes=chance.choice((1, 500, 3000, 1_000_000_000)),
+        checkpoint_seconds=chance.choice((0.2, 300.0)),
+        checkpoint_pages_at_once=chance.choice((1, 2, 64)),
     )
     if name == "calm":
         return shape

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-from qserver.durability import recovery
-from qserver.engine import coordinator, incarnation, log_writer, sequences, shard
+from qserver.durability import recovery, saved_pages
+from qserver.engine import checkpointer, coordinator, incarnation, log_writer, sequences, shard
 from qserver.engine.incarnation import Fallen
 from qserver.engine.messages import Decide, Prepare
 from qserver.engine.published import Published
@@ -23,6 +23,7 @@ from qserver.storage import conflict
 from qserver.storage.partition import Partition
 from qserver.storage.transaction import Part, ScannedRange, Transaction
 from qserver.values.keys import TOP
+from simulations import checkpoint_mutations as mutations
 from simulations.faults import make_profile
 from simulations.run import Plan, Result, Verdict, simulate
 
@@ -407,5 +408,47 @@ MUTANTS: Final = (
         "a shard loses the first of many writes to a tree",
         ("registers", "bank", "hot_key"),
         ((Partition, "changed", _drop_the_first_write),),
+    ),
+    Mutant(
+        "cut_before_the_checkpoint",
+        "the log is cut before the checkpoint is durable",
+        ("bank", "hot_key"),
+        ((checkpointer.Checkpointer, "checkpoint", mutations.cut_before_durable),),
+    ),
+    Mutant(
+        "cut_beyond_the_checkpoint",
+        "the log is cut up to what is durable, not up to what the checkpoint is of",
+        ("bank", "hot_key"),
+        ((checkpointer.Checkpointer, "forget", mutations.cut_too_much),),
+    ),
+    Mutant(
+        "take_a_similar_page_for_saved",
+        "a page is held for saved because one with the same keys is",
+        ("bank", "registers"),
+        ((saved_pages.Save, "_new_pages", mutations.take_similar_for_saved),),
+    ),
+    Mutant(
+        "confirm_a_failed_checkpoint",
+        "a checkpoint that failed counts as saved",
+        ("bank", "hot_key", "registers"),
+        ((checkpointer.Checkpointer, "save", mutations.confirm_what_failed),),
+    ),
+    Mutant(
+        "use_page_numbers_again",
+        "numbers of an attempt whose outcome is unknown are given to other pages",
+        ("bank", "hot_key", "registers", "list_append"),
+        ((saved_pages.SavedPages, "begin", mutations.use_numbers_again),),
+    ),
+    Mutant(
+        "forget_pages_too_early",
+        "a page of the last checkpoint is forgotten before the next one is durable",
+        ("bank", "registers"),
+        ((checkpointer.Checkpointer, "save", mutations.forget_before_confirmed),),
+    ),
+    Mutant(
+        "know_what_is_not_durable",
+        "after the log has failed, recovery begins with what was published, not what is durable",
+        ("bank", "hot_key", "list_append"),
+        ((incarnation.Incarnation, "known", mutations.know_what_is_not_durable),),
     ),
 )

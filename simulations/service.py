@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import trio
 
+from qserver.engine.checkpointer import Rhythm
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
@@ -58,13 +59,22 @@ class Service:
         """Processes, one after the other; each until it crashes."""
         while True:
             self._handle = self.disk.connect()
-            self._database = Database(self._handle, self.world, shards=self.world.profile.shards)
+            self._database = self._new_database(self._handle)
             with trio.CancelScope() as self._process:
                 self._up.set()
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._database.run)
                     nursery.start_soon(self._crash_when_wanted)
             await trio.sleep(self.world.delays.uniform(0.0, 0.05))
+
+    def _new_database(self, handle: DiskHandle) -> Database:
+        profile = self.world.profile
+        rhythm = Rhythm(
+            profile.checkpoint_log_bytes,
+            profile.checkpoint_seconds,
+            profile.checkpoint_pages_at_once,
+        )
+        return Database(handle, self.world, shards=profile.shards, rhythm=rhythm)
 
     async def _crash_when_wanted(self) -> None:
         await self.world.crash_wanted.wait()

@@ -39,7 +39,15 @@ SCRIPTS: Final = tuple(
 )
 
 # From left to right as a request travels, so that most arrows run rightward and answers leftward.
-LANES_FROM_THE_LEFT: Final = ("client", "gateway", "coordinator", "shard", "log", "disk")
+LANES_FROM_THE_LEFT: Final = (
+    "client",
+    "gateway",
+    "coordinator",
+    "shard",
+    "log",
+    "checkpointer",
+    "disk",
+)
 LANE_AT_THE_RIGHT: Final = "world"
 
 # An incarnation also ends when it is killed, whether or not a `stop` is recorded afterwards.

@@ -16,6 +16,7 @@ message about other names and numbers is the same cause.
 from __future__ import annotations
 
 import argparse
+import heapq
 import importlib.util
 import os
 import re
@@ -41,6 +42,7 @@ from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, Kind, SqlType
 
 VARIABLE = "QSERVER_SLT"
 TIMEOUT_MS = 20_000.0
+SLOWEST_KEPT = 100
 
 
 def suites_folder() -> Path | None:
@@ -72,6 +74,7 @@ class InProcess:
         self._scope: trio.CancelScope | None = None
         self.database: SqlDatabase | None = None
         self.crashes: list[tuple[str, BaseException]] = []
+        self.slowest: list[tuple[float, str]] = []
 
     def reset(self) -> None:
         trio.from_thread.run(self._open)
@@ -88,7 +91,19 @@ class InProcess:
         self.crashes.append((text, error))
 
     def execute(self, sql: str) -> Any:
-        return trio.from_thread.run(self._execute, sql)
+        before = time.process_time()
+        try:
+            return trio.from_thread.run(self._execute, sql)
+        finally:
+            self._note(time.process_time() - before, sql)
+
+    def _note(self, seconds: float, sql: str) -> None:
+        """Keeps the few statements that took most of the processor, whatever else it was doing."""
+        if len(self.slowest) == SLOWEST_KEPT and seconds <= self.slowest[0][0]:
+            return
+        heapq.heappush(self.slowest, (seconds, sql))
+        if len(self.slowest) > SLOWEST_KEPT:
+            heapq.heappop(self.slowest)
 
     async def _execute(self, sql: str) -> Any:
         assert self.database is not None, "the runner resets before it executes"
@@ -221,6 +236,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="stop after so many seconds")
     parser.add_argument("--sqlstate", action="store_true", help="compare error codes as well")
     parser.add_argument("--crashes", type=int, default=0, help="print so many tracebacks")
+    parser.add_argument("--slowest", type=int, default=0, help="print so many slow statements")
     options = parser.parse_args(arguments)
     folder = suites_folder()
     if folder is None:
@@ -250,6 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(by_suite(reports)))
     for cause, count in causes.most_common(options.causes):
         print(f"{count:7}  {cause}")
+    for seconds, sql in sorted(engine.slowest, reverse=True)[: options.slowest]:
+        print(f"{seconds:7.2f} s  {' '.join(sql.split())[:150]}")
     for sql, error in engine.crashes[: options.crashes]:
         print("\n" + sql[:500])
         traceback.print_exception(error)

@@ -15,9 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from qserver import limits
+from qserver import errors, limits
+from qserver.config import SETTINGS
+from qserver.control.records import SCOPES
 from qserver.engine import messages, system_tables
 from qserver.sql.functions import catalogue
+from qserver.web.catalogue import ROUTES
+from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
 from simulations.faults import KINDS, PROFILES
@@ -40,10 +44,20 @@ MODULE = re.compile(r"python -m ([\w.]+)")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
-ACTORS = ("coordinator", "gateway", "incarnation", "log_writer", "sequences", "shard")
+ACTORS = (
+    "checkpointer",
+    "coordinator",
+    "gateway",
+    "incarnation",
+    "log_writer",
+    "sequences",
+    "shard",
+)
 # In code type, and not from this tree.
 STRANGERS = frozenset(
     {"curl", "seed7.html", "*/", "\\|/", "\\|\\|/", "jsonb_path_query", "json_to_tsvector"}
+    | {"GET /", "/*+ STREAM */", "RateLimit", "Via", "Allow", "Location", "Host", "ETag"}
+    | {"Accept", "OPTIONS", "PORT", "P1Y2M3DT4H5M6S"}
 )
 # Loops whose awaits the page tells by what they wait for.
 LOOPS = frozenset({"run", "take", "commit", "_commit", "_first_try", "_publish", "_before", "read"})
@@ -345,3 +359,42 @@ def test_the_words_of_the_glossary_are_sorted_and_each_has_a_meaning() -> None:
 )
 def test_the_words_that_everything_else_stands_on_are_in_the_glossary(word: str) -> None:
     assert word in table("docs/glossary.md", "word")
+
+
+def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
+    rows = table("docs/operations.md", "setting")
+    declared = {
+        f"`{each.name}`": [
+            f"`{each.flag}`" if each.field else "",
+            f"`{each.default}`" if each.default else "",
+            each.meaning,
+        ]
+        for each in SETTINGS
+    }
+    assert rows == declared
+
+
+def test_every_route_is_in_the_docs() -> None:
+    text = text_of("docs/http.md")
+    missing = [
+        f"{route.method} {route.path}"
+        for route in ROUTES
+        if f"{route.method} {route.path}" not in text and f"`{route.path}`" not in text
+    ]
+    assert not missing
+
+
+def test_every_code_of_our_own_is_in_the_docs() -> None:
+    own = {
+        each.code: each.name
+        for each in vars(errors).values()
+        if isinstance(each, type)
+        and issubclass(each, errors.QserverError)
+        and each.code.startswith("QS")
+    }
+    assert {code: cells[0] for code, cells in table("docs/http.md", "code").items()} == own
+
+
+def test_every_scope_and_status_is_in_the_docs() -> None:
+    assert set(table("docs/http.md", "scope")) == {f"`{scope}`" for scope in SCOPES}
+    assert {str(status) for status in STATUSES.values()} <= set(table("docs/http.md", "status"))

@@ -77,7 +77,12 @@ def test_codes_are_those_of_postgresql() -> None:
 
 def test_only_what_may_succeed_unchanged_is_retryable() -> None:
     retryable = {each.__name__ for each in CLASSES if each.retryable}
-    assert retryable == {"SerializationFailure", "TooManyRequests", "DatabaseUnavailable"}
+    assert retryable == {
+        "SerializationFailure",
+        "TooManyRequests",
+        "DatabaseUnavailable",
+        "RateLimited",
+    }
 
 
 def test_only_a_lost_answer_or_a_failed_log_leaves_the_outcome_unknown() -> None:

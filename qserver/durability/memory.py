@@ -7,23 +7,51 @@ again on it recovers for real, and so that its cost is honest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
-from qserver.durability.port import StoredRecord
+from qserver.durability.port import StoredPage, StoredRecord
 
 
 class MemoryLog:
     def __init__(self) -> None:
-        self._records: list[StoredRecord] = []
-        self._bytes = 0
+        self._records: dict[int, bytes] = {}
+        self._pages: dict[int, bytes] = {}
+        self._checkpoint: StoredRecord | None = None
+        self._last = 0
 
     async def append(self, records: Sequence[StoredRecord]) -> None:
         for version, data in records:
-            assert version == len(self._records) + 1, "versions follow each other"
-            self._records.append((version, data))
-            self._bytes += len(data)
+            assert version == self._last + 1, "versions follow each other"
+            self._records[version] = data
+            self._last = version
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
-        return self._records[after : after + most]
+        first = self._last + 1 - len(self._records)
+        until = min(max(after + 1, first) + most, self._last + 1)
+        return [(each, self._records[each]) for each in range(max(after + 1, first), until)]
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        self._pages.update(pages)
+
+    async def save_checkpoint(self, version: int, data: bytes) -> None:
+        self._checkpoint = (version, data)
+
+    async def load_checkpoint(self) -> StoredRecord | None:
+        return self._checkpoint
+
+    async def load_pages(self, after: int, most: int) -> list[StoredPage]:
+        numbers = islice((each for each in sorted(self._pages) if each > after), most)
+        return [(number, self._pages[number]) for number in numbers]
+
+    async def forget(self, version: int, pages: Sequence[int]) -> None:
+        for each in range(self._last + 1 - len(self._records), min(version, self._last) + 1):
+            del self._records[each]
+        for number in pages:
+            self._pages.pop(number, None)
 
     def __repr__(self) -> str:
-        return f"a log in memory with {len(self._records)} records, {self._bytes} bytes"
+        size = sum(map(len, self._records.values()))
+        return (
+            f"a log in memory with {len(self._records)} records, {size} bytes"
+            + f", and a checkpoint of {len(self._pages)} pages" * (self._checkpoint is not None)
+        )

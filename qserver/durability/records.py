@@ -10,10 +10,10 @@ shards: they are found by hash when it is read, so the number of shards may chan
 from __future__ import annotations
 
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 
+from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
 from qserver.storage.partition import Writes
 from qserver.values.encoding import decode_entries, encode_entries
@@ -56,15 +56,12 @@ def encode_record(
         dropped,
         catalog_changes or {},
     )
-    body = _encode(record)
-    return crc32(body).to_bytes(4, "big") + body
+    return sealed(_encode(record))
 
 
 def decode_record(data: bytes) -> Record:
     """The record, or DataCorrupted when it is not what was written."""
-    body = data[4:]
-    if crc32(body) != int.from_bytes(data[:4], "big"):
-        raise DataCorrupted("a record of the log does not match its checksum")
+    body = unsealed(data, "a record of the log")
     try:
         record = _decode(body)
     except msgspec.MsgspecError as error:

@@ -1,48 +1,77 @@
 """Recovery: from the log to the view that it describes.
 
-The log is the truth and nothing else is: what is in it happened, what is not did not (presumed
-abort). So recovery is the same after a clean stop, a crash, or the death of one actor: read all
-records in order, let later writes cover earlier ones, and build each tree once.
+    newest checkpoint ─► its view, page by page ─► the records behind it ─► the newest view
 
-It refuses what it cannot vouch for. A record that fails its checksum, a gap in the versions, or
-a format of another release ends in DataCorrupted, never in a database that lacks some rows.
+The log is the truth and nothing else is: what is in it happened, what is not did not (presumed
+abort). So recovery is the same after a clean stop, a crash, or the death of one actor: load the
+newest checkpoint, read all records behind it in order, let later writes cover earlier ones, and
+change each tree once.
+
+It refuses what it cannot vouch for. A page or a record that fails its checksum, a gap in the
+versions, or a format of another release ends in DataCorrupted, never in a database that lacks some
+rows.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from pyrsistent import pmap
+import msgspec
+import trio
 
+from qserver.durability.loading import load_newest
 from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import Record, decode_record, writes_of
+from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
-from qserver.storage.btree import Tree, build
-from qserver.storage.catalog import Catalog, changes_from_plain
-from qserver.storage.partition import SEQUENCES_TREE, Partition, Writes, merge_writes
-from qserver.storage.view import View
+from qserver.storage.catalog import changes_from_plain
+from qserver.storage.partition import SEQUENCES_TREE, Writes, merge_writes
+from qserver.storage.view import View, empty_view
 from qserver.values.keys import partition_of
 
 RECORDS_READ_AT_ONCE: Final = 1000
+RECORDS_BEFORE_GIVING_WAY: Final = 16
 
 
-async def recover(log: Log, shards: int) -> View:
-    """The newest view of a log, spread over that many partitions."""
-    replay = Replay()
+class Recovered(msgspec.Struct, frozen=True):
+    """What a database begins with."""
+
+    view: View
+    saved: SavedPages
+    log_bytes: int
+    """How much log there is behind the checkpoint."""
+
+
+async def recover(log: Log, shards: int) -> Recovered:
+    """The newest view of a log. Its checkpoint, if it has one, decides the number of shards."""
+    saved = SavedPages()
+    base = await load_newest(log, saved) or empty_view(shards)
+    return await recover_from(Recovered(base, saved, 0), log)
+
+
+async def recover_from(known: Recovered, log: Log) -> Recovered:
+    """The same from a view that is known to be what the log says up to its version."""
+    replay = Replay(known.view)
+    log_bytes = known.log_bytes
     while records := await log.read(replay.version, RECORDS_READ_AT_ONCE):
-        for record in records:
+        for count, record in enumerate(records, start=1):
             replay.apply(record)
-    return replay.view(shards)
+            log_bytes += len(record[1])
+            if count % RECORDS_BEFORE_GIVING_WAY == 0:
+                await trio.lowlevel.checkpoint()
+    return Recovered(replay.view(), known.saved, log_bytes)
 
 
 class Replay:
-    """What the records so far add up to."""
+    """What a view and the records behind it add up to."""
 
-    def __init__(self) -> None:
-        self.version = 0
-        self._time = 0.0
-        self._catalog = Catalog()
+    def __init__(self, base: View) -> None:
+        self.version = base.version
+        self._base = base
+        self._time = base.time
+        self._catalog = base.catalog
         self._writes: Writes = {}
+        self._dropped: set[int] = set()
 
     def apply(self, stored: StoredRecord) -> None:
         version, data = stored
@@ -63,23 +92,27 @@ class Replay:
     def _forget_dropped(self, record: Record) -> None:
         for tree in record.dropped:
             self._writes.pop(tree, None)
+            self._dropped.add(tree)
 
-    def view(self, shards: int) -> View:
-        trees: list[dict[int, Tree]] = [{} for _ in range(shards)]
+    def view(self) -> View:
+        if self.version == self._base.version:
+            return self._base
+        shards = len(self._base.partitions)
+        writes_of_shards: list[Writes] = [{} for _ in range(shards)]
         hashed = self._hashed_elements()
         for tree, changes in self._writes.items():
             width = hashed.get(tree)
-            keys_of_shards: list[list[tuple[object, ...]]] = [[] for _ in range(shards)]
-            for key in sorted(key for key, value in changes.items() if value is not None):
-                keys_of_shards[partition_of(key[:width], shards)].append(key)
-            for shard, keys in enumerate(keys_of_shards):
-                values = [changes[key] for key in keys]
-                trees[shard][tree] = build(keys, values)  # type: ignore[arg-type]  # no None left
+            for key, value in changes.items():
+                writes = writes_of_shards[partition_of(key[:width], shards)]
+                writes.setdefault(tree, {})[key] = value
         return View(
             self.version,
             self._time,
             self._catalog,
-            tuple(Partition(pmap(of_shard)) for of_shard in trees),
+            tuple(
+                partition.changed(writes, self._dropped)
+                for partition, writes in zip(self._base.partitions, writes_of_shards, strict=True)
+            ),
         )
 
     def _hashed_elements(self) -> dict[int, int | None]:

@@ -154,7 +154,10 @@ class Coordinator:
                 if transaction.changes_catalog:
                     redefined = transaction.catalog
                 for shard, part in transaction.parts(position).items():
-                    parts.setdefault(shard, []).append(part)
+                    if shard in parts:
+                        parts[shard].append(part)
+                    else:
+                        parts[shard] = [part]
         return conflicts, parts
 
     def catalog_conflict(

@@ -1,30 +1,45 @@
 """A database: the supervisor of its actors, and the door to them.
 
-    recover from the log ─► an incarnation lives ─► any actor dies ─► it falls ─┐
-            ▲                                                                   │
-            └─────────────── a pause that grows with each fall ◄────────────────┘
+    recover from the log ─► a pause ─► an incarnation lives ─► any actor dies ─► it falls ─┐
+            ▲              (none at the start, then it grows with each fall)               │
+            └──────────────────────────────────────────────────────────────────────────────┘
 
-Durable state is the log and nothing else, so there is one way to begin and it is also the way to go
-on after any failure. What recovery refuses (a damaged log, one of another release) is not
-tried again: the database stays closed and says why.
+Durable state is the log and its checkpoints and nothing else, so there is one way to begin and it
+is also the way to go on after any failure. What recovery refuses (a damaged log, one of another
+release) is not tried again: the database stays closed and says why.
+
+What was recovered is answered from at once, also during the pause; so while a full disk lets every
+commit fail, those who only read hardly notice. Before it is read again nobody can tell what
+the log says of the commits that were under way, so then even they must wait.
+
+There is one short cut. When it was the log that failed, no actor is to blame, and the last durable
+view is what the log says up to its version; so only what is behind it is read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import NoReturn
 
 import msgspec
 import trio
 
 from qserver.durability.port import Log
-from qserver.durability.recovery import recover
+from qserver.durability.recovery import Recovered, recover, recover_from
+from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome, read_view
-from qserver.engine.incarnation import Incarnation, IncarnationStatistics
+from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.world import World
-from qserver.errors import DatabaseUnavailable, DataCorrupted, LogFailed, QueryCanceled
+from qserver.errors import (
+    DatabaseUnavailable,
+    DataCorrupted,
+    DataInUse,
+    LogFailed,
+    QueryCanceled,
+)
 from qserver.limits import (
     RECOVERY_PAUSE_SECONDS_MAX,
     RECOVERY_PAUSE_SECONDS_MIN,
@@ -51,10 +66,22 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
 
 
 class Database:
-    """Start `run` in a nursery; `transact` and `read` wait until the database is open."""
+    """Start `run` in a nursery; `transact` and `read` wait until the database is open.
+
+    `shards` is for a new database: one that has a checkpoint keeps its number. `after_recovery` is
+    called when all rows are in memory and nobody works on them yet: the moment to take them away
+    from the cyclic collector (`gc.freeze`), which need not look at them and takes long to.
+    """
 
     def __init__(
-        self, log: Log, world: World, *, name: str = "main", shards: int = SHARDS_DEFAULT
+        self,
+        log: Log,
+        world: World,
+        *,
+        name: str = "main",
+        shards: int = SHARDS_DEFAULT,
+        rhythm: Rhythm | None = None,
+        after_recovery: Callable[[], object] = lambda: None,
     ) -> None:
         if not 1 <= shards <= SHARDS_MAX:
             raise ValueError(f"a database has 1 to {SHARDS_MAX} shards, not {shards}")
@@ -65,6 +92,13 @@ class Database:
         self._log = log
         self._world = world
         self._shards = shards
+        self._rhythm = rhythm
+        self._after_recovery = after_recovery
+        self._life = trio.CancelScope()
+        self._known: Recovered | None = None
+        """What the log is known to say, after it has failed."""
+        self._readable: View | None = None
+        """What was recovered, until an incarnation lives on it."""
         self._incarnation: Incarnation | None = None
         self._changed = trio.Event()
         self._falls = 0
@@ -72,45 +106,64 @@ class Database:
         self.sequences = Sequences(self._gateway.transact)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Live until cancelled, through as many incarnations as it takes."""
-        pause = RECOVERY_PAUSE_SECONDS_MIN
-        started = _once(task_status.started)
+        """Live until closed or cancelled, through as many incarnations as it takes."""
         try:
-            while True:
-                began = trio.current_time()
-                try:
-                    await self._live(started)
-                except DataCorrupted:
-                    started()
-                    await trio.sleep_forever()
-                if trio.current_time() - began > RECOVERY_PAUSE_SECONDS_MAX:
-                    pause = RECOVERY_PAUSE_SECONDS_MIN
-                await trio.sleep(pause)
-                pause = min(2 * pause, RECOVERY_PAUSE_SECONDS_MAX)
+            with self._life:
+                await self._live_on(_once(task_status.started))
         finally:
             self._enter(State.CLOSED)
 
-    async def _live(self, opened: Callable[[], None]) -> None:
-        """Recover and run one incarnation; returns when it has fallen."""
+    async def _live_on(self, started: Callable[[], None]) -> NoReturn:
+        pause = 0.0
+        while True:
+            began = trio.current_time()
+            try:
+                recovered = await self._recover()
+            except DataCorrupted:
+                started()
+                await trio.sleep_forever()
+            if pause:
+                await trio.sleep(pause)
+            if recovered is not None:
+                await self._live(recovered, started)
+            if trio.current_time() - began > pause + RECOVERY_PAUSE_SECONDS_MAX:
+                pause = 0.0
+            pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
+
+    async def _recover(self) -> Recovered | None:
+        """What the log says; None if it cannot be read now."""
         try:
-            view = await recover(self._log, self._shards)
+            if self._known is None:
+                recovered = await recover(self._log, self._shards)
+            else:
+                recovered = await recover_from(self._known, self._log)
         except DataCorrupted as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot be opened", error)
             self._enter(State.REFUSED)
             raise
-        except LogFailed as error:
+        except (LogFailed, DataInUse) as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
-            return
-        incarnation = Incarnation(view, self._log, self._world)
+            return None
+        self._after_recovery()
+        self._readable = recovered.view
+        self._tell()
+        return recovered
+
+    async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
+        """Run one incarnation; returns when it has fallen."""
+        self._known = None
+        incarnation = Incarnation(recovered, self._log, self._world, self._rhythm)
         self._enter(State.OPEN, incarnation)
         opened()
         try:
             await incarnation.run()
         except* Exception as deaths:
             self._falls += 1
-            self.trouble = deaths.exceptions[0]
+            self.trouble = _first(deaths)
+            if deaths.split(LogFailed)[1] is None:
+                self._known = incarnation.known()
             self._world.report(f"database {self.name} falls and recovers", self.trouble)
         finally:
             self._enter(State.RECOVERING)
@@ -119,19 +172,32 @@ class Database:
     def _enter(self, state: State, incarnation: Incarnation | None = None) -> None:
         self.state = state
         self._incarnation = incarnation
+        self._readable = None
+        self._tell()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
     async def _alive(self) -> Incarnation:
         """The living incarnation, waited for while the database recovers."""
         while self._incarnation is None:
-            if self.state in (State.REFUSED, State.CLOSED):
-                raise DatabaseUnavailable(
-                    f"database {self.name} is {self.state.value}",
-                    detail=None if self.trouble is None else str(self.trouble),
-                )
-            await self._changed.wait()
+            await self._wait_for_change()
         return self._incarnation
+
+    async def _view(self) -> View:
+        """The newest durable view, waited for while nobody can tell what it is."""
+        while (view := self.durable_view()) is None:
+            await self._wait_for_change()
+        return view
+
+    async def _wait_for_change(self) -> None:
+        if self.state in (State.REFUSED, State.CLOSED):
+            raise DatabaseUnavailable(
+                f"database {self.name} is {self.state.value}",
+                detail=None if self.trouble is None else str(self.trouble),
+            )
+        await self._changed.wait()
 
     # --- what one may ask of it ---
 
@@ -147,18 +213,23 @@ class Database:
 
     async def read(self, work: Work, *, deadline: float = float("inf")) -> Outcome:
         """Run work that only reads, on the newest durable view."""
-        return await self._gateway.read(work, deadline=deadline)
+        if self._incarnation is not None:
+            return await self._gateway.read(work, deadline=deadline)
+        with trio.CancelScope(deadline=deadline):
+            view = await self._view()
+            return Outcome(await read_view(view, work), view.version)
+        raise _timed_out()
 
     def durable_view(self) -> View | None:
-        """The newest durable view, without waiting; None while the database is not open."""
+        """The newest durable view, without waiting; None where there is none to be had."""
         incarnation = self._incarnation
-        return None if incarnation is None else incarnation.published.durable
+        return self._readable if incarnation is None else incarnation.published.durable
 
     async def wait_durable_view(self, deadline: float = float("inf")) -> View:
         """The newest durable view, waited for while the database recovers."""
         with trio.CancelScope(deadline=deadline):
-            return (await self._alive()).published.durable
-        raise QueryCanceled("canceling statement due to statement timeout")
+            return await self._view()
+        raise _timed_out()
 
     async def read_at(self, work: Work, *, version: int) -> Outcome:
         """Run work that only reads on a version that is still kept."""
@@ -169,6 +240,27 @@ class Database:
     async def view_at_time(self, time: float) -> View:
         """What was durable at a time, if that is still kept."""
         return (await self._alive()).published.at_time(time)
+
+    async def checkpoint(self) -> None:
+        """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""
+        while True:
+            incarnation = await self._alive()
+            try:
+                return await incarnation.checkpointer.save_now()
+            except Fallen:
+                pass  # the next one can do it
+
+    async def close(self) -> None:
+        """Take a last checkpoint, so that the next start is quick, and let `run` end.
+
+        What is durable is so without it: where it fails, the next start reads more of the log.
+        """
+        if self._incarnation is not None:
+            try:
+                await self._incarnation.checkpointer.save_now()
+            except (LogFailed, Fallen) as error:
+                self._world.report(f"database {self.name} closes without a checkpoint", error)
+        self._life.cancel()
 
     def statistics(self) -> DatabaseStatistics:
         incarnation = self._incarnation
@@ -182,6 +274,17 @@ class Database:
 
     def __repr__(self) -> str:
         return f"database {self.name}, {self.state.value}, {self._falls} falls"
+
+
+def _first(errors: Exception) -> Exception:
+    """The first of the errors that a nursery has put together."""
+    while isinstance(errors, ExceptionGroup):
+        errors = errors.exceptions[0]
+    return errors
+
+
+def _timed_out() -> QueryCanceled:
+    return QueryCanceled("canceling statement due to statement timeout")
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

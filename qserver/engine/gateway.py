@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 import trio
@@ -24,7 +24,7 @@ import trio
 from qserver.engine.incarnation import Fallen, Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import run_cooperatively
+from qserver.engine.work import begin, finish
 from qserver.errors import (
     QueryCanceled,
     ReadOnlyTransaction,
@@ -37,6 +37,8 @@ from qserver.storage.view import View
 
 if TYPE_CHECKING:
     from random import Random
+
+FOREVER: Final = float("inf")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -88,7 +90,9 @@ class Gateway:
         attempt = _Attempt(work, max_retries, deadline)
         while True:
             try:
-                incarnation = await _before(deadline, self._alive())
+                incarnation = await (
+                    self._alive() if deadline == FOREVER else _before(deadline, self._alive())
+                )
                 if attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = await self._take_turn(incarnation, attempt)
                 else:
@@ -101,7 +105,7 @@ class Gateway:
             attempt.conflict = answer
             if max_retries > 0:
                 await self._pause(attempt)
-            if max_retries == 0 or trio.current_time() >= deadline:
+            if max_retries == 0 or attempt.is_too_late():
                 await self._give_up(incarnation, attempt.conflict)
             attempt.retries += 1
             self._retries += 1
@@ -140,17 +144,17 @@ class Gateway:
     ) -> tuple[Transaction, Any, bool]:
         transaction = Transaction(view)
         try:
-            result, short = await _before(
-                attempt.deadline, run_cooperatively(attempt.work, transaction)
-            )
+            result, rest = begin(attempt.work, transaction)
+            if rest is not None:
+                result = await _before(attempt.deadline, finish(rest))
         except Exception:
             await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
             raise
-        if trio.current_time() > attempt.deadline:  # short work passes no place that would tell
+        if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
                 await self._give_up(incarnation, attempt.conflict)
             raise _timed_out()
-        return transaction, result, short
+        return transaction, result, rest is None
 
     async def _judge(
         self,
@@ -167,7 +171,8 @@ class Gateway:
                 version_read=transaction.view.version,
                 version_found=incarnation.published.newest.version,
             )
-        await incarnation.published.wait_durable(answer.version)
+        if answer.version > incarnation.published.durable.version:
+            await incarnation.published.wait_durable(answer.version)
         if isinstance(answer, Failed):
             raise answer.error
         assert isinstance(answer, Committed)
@@ -214,18 +219,23 @@ class _Attempt:
         self.retries = 0
         self.conflict: Conflict | None = None
 
+    def is_too_late(self) -> bool:
+        return self.deadline != FOREVER and trio.current_time() >= self.deadline
+
 
 async def read_view(view: View, work: Work) -> Any:
     """The result of work that writes nothing, on any view."""
     transaction = Transaction(view)
-    result, _ = await run_cooperatively(work, transaction)
+    result, rest = begin(work, transaction)
+    if rest is not None:
+        result = await finish(rest)
     if transaction.changes_anything:
         raise ReadOnlyTransaction("cannot write in a read-only transaction")
     return result
 
 
 async def _before(deadline: float, waited_for: Awaitable[Any]) -> Any:
-    if deadline == float("inf"):
+    if deadline == FOREVER:
         return await waited_for
     with trio.CancelScope(deadline=deadline):
         return await waited_for

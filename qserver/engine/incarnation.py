@@ -2,7 +2,8 @@
 
     nursery ─┬─ coordinator
              ├─ shard 0 … n
-             └─ log writer
+             ├─ log writer
+             └─ checkpointer
 
 They live and fall together: none has state that the log lacks, so there is nothing to mend, only
 to begin again. When an incarnation falls, whoever waited for an answer to a commit learns that
@@ -17,6 +18,8 @@ import msgspec
 import trio
 
 from qserver.durability.port import Log
+from qserver.durability.recovery import Recovered
+from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, Rhythm
 from qserver.engine.coordinator import Coordinator, CoordinatorStatistics
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
@@ -33,6 +36,7 @@ class IncarnationStatistics(msgspec.Struct, frozen=True):
     published: PublishedStatistics
     coordinator: CoordinatorStatistics
     log: LogWriterStatistics
+    checkpoints: CheckpointerStatistics
     shards: tuple[ShardStatistics, ...]
     mailboxes: tuple[MailboxStatistics, ...]
     unanswered: int
@@ -47,7 +51,10 @@ class Fallen(Exception):  # news for the gateway, not for users
 
 
 class Incarnation:
-    def __init__(self, view: View, log: Log, world: World) -> None:
+    def __init__(
+        self, recovered: Recovered, log: Log, world: World, rhythm: Rhythm | None = None
+    ) -> None:
+        view = recovered.view
         self.world = world
         self.published = Published(view, world.now)
         self.requests = world.mailbox("coordinator", COMMITS_WAITING_MAX)
@@ -62,7 +69,10 @@ class Incarnation:
         self._coordinator = Coordinator(
             self.published, self.requests, from_shards, to_shards, to_log
         )
-        self._log_writer = LogWriter(log, self.published, to_log)
+        self.checkpointer = Checkpointer(
+            log, self.published, recovered, rhythm or Rhythm(), world.report
+        )
+        self._log_writer = LogWriter(log, self.published, to_log, self.checkpointer.note_logged)
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}
         self._turns: dict[int, Reply[View]] = {}
@@ -73,6 +83,7 @@ class Incarnation:
             for shard in self._shards:
                 nursery.start_soon(self._act, f"shard {shard.number}", shard.run)
             nursery.start_soon(self._act, "log", self._log_writer.run)
+            nursery.start_soon(self._act, "checkpointer", self.checkpointer.run)
             nursery.start_soon(self._act, "coordinator", self._coordinator.run)
 
     async def _act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
@@ -82,6 +93,7 @@ class Incarnation:
     def fall(self) -> None:
         """Nobody will answer any more: tell all who wait."""
         self.published.fall(Fallen())
+        self.checkpointer.fall(Fallen())
         for turn in list(self._turns.values()):
             turn.fail(Fallen())
         for answer in list(self._sent.values()):
@@ -93,10 +105,18 @@ class Incarnation:
                 )
             )
 
+    def known(self) -> Recovered:
+        """What the log is known to say: up to the last durable version."""
+        checkpointer = self.checkpointer
+        return Recovered(self.published.durable, checkpointer.saved, checkpointer.logged)
+
     async def commit(self, commit: Commit) -> Answer:
         """Send a commit and wait for its answer."""
         self.send(self.requests.put_nowait, commit)
-        return await self.answer(commit)
+        try:
+            return await commit.reply.wait()
+        finally:
+            del self._sent[commit.number]
 
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
@@ -125,6 +145,7 @@ class Incarnation:
             self.published.statistics(),
             self._coordinator.statistics(),
             self._log_writer.statistics(),
+            self.checkpointer.statistics(),
             tuple(shard.statistics() for shard in self._shards),
             tuple(mailbox.statistics() for mailbox in self._mailboxes),
             len(self._sent),

@@ -7,6 +7,8 @@ incarnation: nobody guesses what is on the disk, it is read again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from qserver.durability.port import Log
@@ -26,17 +28,26 @@ class LogWriterStatistics(msgspec.Struct, frozen=True):
 
 
 class LogWriter:
-    def __init__(self, log: Log, published: Published, mailbox: Mailbox[Append]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        published: Published,
+        mailbox: Mailbox[Append],
+        note_logged: Callable[[int], None],
+    ) -> None:
         self.log = log
         self.published = published
         self.mailbox = mailbox
+        self._note_logged = note_logged
         self._groups = self._records = self._bytes = self._most = 0
 
     async def run(self) -> None:
         while True:
             group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
-            await self.log.append([(round.view.version, self.encode(round)) for round in group])
+            records = [(round.view.version, self.encode(round)) for round in group]
+            await self.log.append(records)
             self.release(group)
+            self._note_logged(sum([len(data) for _, data in records]))
 
     def encode(self, append: Append) -> bytes:
         view = append.view

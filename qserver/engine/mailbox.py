@@ -72,28 +72,49 @@ class Mailbox(Generic[Message]):
 
 
 class Reply(Generic[Content]):
-    """A place for one answer. Only the first counts, so a late one does no harm."""
+    """A place for one answer, and for one task that waits for it.
 
-    __slots__ = ("_answered", "_content", "_error")
+    Only the first answer counts, so a late one does no harm. There is one of these for each commit,
+    so it hands over to the task itself: an Event, which many could wait for, costs twice as much.
+    """
+
+    __slots__ = ("_answered", "_content", "_error", "_waiting")
 
     def __init__(self) -> None:
-        self._answered = trio.Event()
+        self._answered = False
         self._content: Content | None = None
         self._error: Exception | None = None
+        self._waiting: trio.lowlevel.Task | None = None
 
     def put(self, content: Content) -> None:
-        if not self._answered.is_set():
+        if not self._answered:
             self._content = content
-            self._answered.set()
+            self._wake()
 
     def fail(self, error: Exception) -> None:
         """Let the one who waits raise this."""
-        if not self._answered.is_set():
+        if not self._answered:
             self._error = error
-            self._answered.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        self._answered = True
+        if self._waiting is not None:
+            trio.lowlevel.reschedule(self._waiting)
+            self._waiting = None
 
     async def wait(self) -> Content:
-        await self._answered.wait()
+        if self._answered:
+            await trio.lowlevel.checkpoint()
+        else:
+            assert self._waiting is None, "one task waits for a reply"
+            self._waiting = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._abort)
         if self._error is not None:
             raise self._error
         return self._content  # type: ignore[return-value]  # `put` was given a Content
+
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        """The task that waits was cancelled: nobody is to be woken."""
+        self._waiting = None
+        return trio.lowlevel.Abort.SUCCEEDED

@@ -45,18 +45,19 @@ class Plan:
     """A compiled statement, what it was made from, and how its results are announced."""
 
     __slots__ = (
-        "_next_look",
-        "_uses",
         "catalog",
         "columns",
         "compiled",
         "names",
+        "next_look",
         "parameters",
         "pinned",
         "sizes",
         "statement",
         "system_tables",
+        "takes_turns",
         "types",
+        "uses",
         "watched",
         "writes",
     )
@@ -88,8 +89,11 @@ class Plan:
         """Does it change tables whose foreign keys have to be looked after?"""
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
-        self._uses = 0
-        self._next_look = 1
+        self.takes_turns = False
+        """Has it ever given more than one page, or given way?"""
+        self.uses = 0
+        self.next_look = 1
+        """How many uses it takes until its size is looked at again."""
 
     def holds_in(self, catalog: Catalog) -> bool:
         """Is everything that it was made from still the same?"""
@@ -103,11 +107,8 @@ class Plan:
         return True
 
     def suits(self, view: View) -> bool:
-        """Are its tables still about as large as they were? Asked ever more rarely."""
-        self._uses += 1
-        if self._uses < self._next_look:
-            return True
-        self._next_look *= 2
+        """Are its tables still about as large as they were? To be asked ever more rarely."""
+        self.next_look *= 2
         for tree, before in self.sizes.items():
             now = view.count(tree)
             small, large = min(before, now), max(before, now)
@@ -155,7 +156,10 @@ class PlanCache:
         if plan is None:
             self._misses += 1
             return None
-        if (plan.catalog is catalog or plan.holds_in(catalog)) and plan.suits(view):
+        plan.uses += 1
+        if (plan.catalog is catalog or plan.holds_in(catalog)) and (
+            plan.uses < plan.next_look or plan.suits(view)
+        ):
             self._hits += 1
             self._shapes.move_to_end(shape)
             return plan

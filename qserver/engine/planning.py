@@ -14,21 +14,25 @@ from typing import Any
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.plan_cache import Plan, PlanCache
 from qserver.errors import NotInPrerequisiteState, ProtocolViolation, StatementTooComplex
+from qserver.limits import PLANS_KEPT_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
 from qserver.sql.functions.registry import Function
-from qserver.sql.lift import Lifted
+from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import Delete, Insert, Update
+from qserver.sql.plan import Change
 from qserver.sql.rules import improve
 from qserver.sql.walk import everything, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.types import BIGINT, SqlType
+
+TEXT_REMEMBERED_LENGTH_MAX = 1024
+"""Longer texts are not worth their memory."""
 
 NEXT_ROW_ID = Function(
     "next_row_id",
@@ -46,6 +50,20 @@ class Planner:
     def __init__(self) -> None:
         self.cache = PlanCache()
         self._parsed: tuple[str, Parsed] | None = None
+        self._lifted: dict[str, Lifted] = {}
+
+    def lift(self, sql: str, given: Given) -> Lifted:
+        """Shape and literals of a text. One whose values come beside it is probably sent again and
+        again just as it is, so it is remembered.
+        """
+        lifted = self._lifted.get(sql)
+        if lifted is None:
+            lifted = lift(sql)
+            if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
+                if len(self._lifted) >= PLANS_KEPT_MAX:
+                    self._lifted.clear()
+                self._lifted[sql] = lifted
+        return lifted
 
     def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
@@ -134,7 +152,7 @@ def make_plan(
 
 def _refuse_system_tables(statement: Any) -> None:
     for node in everything(statement):
-        if isinstance(node, Insert | Update | Delete) and node.table.id < 0:
+        if isinstance(node, Change) and node.table.id < 0:
             raise NotInPrerequisiteState(
                 f'cannot change "{node.table.name}": it shows what is defined'
             )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.sequences import Sequences
 from qserver.errors import (
@@ -28,6 +29,7 @@ from qserver.errors import (
 )
 from qserver.limits import ROW_ID_BLOCK, STATEMENT_MEMORY_BYTES_MAX
 from qserver.sql.execution import Context
+from qserver.storage.reading import Reading
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, catalog_key
@@ -65,13 +67,26 @@ class Supplies:
 class Request:
     """One request, for as many runs as it takes."""
 
-    __slots__ = ("_seed", "_time", "deadline", "drawn", "sets_done", "supplies")
+    __slots__ = (
+        "_row_ids",
+        "_seed",
+        "_time",
+        "allowed",
+        "deadline",
+        "drawn",
+        "sets_done",
+        "supplies",
+    )
 
-    def __init__(self, supplies: Supplies, deadline: float = FOREVER) -> None:
+    def __init__(
+        self, supplies: Supplies, deadline: float = FOREVER, allowed: Allowed = EVERYTHING
+    ) -> None:
         self.supplies = supplies
         self.deadline = deadline
+        self.allowed = allowed
         self._time = supplies.now()
         self._seed: int | None = None
+        self._row_ids = ROW_ID_BLOCK
         self.drawn: dict[int, list[int]] | None = None
         self.sets_done = 0
 
@@ -92,11 +107,16 @@ class Request:
             raise QueryCanceled("canceling statement due to statement timeout")
 
     def next_row_id(self) -> int:
-        """Row ids are not remembered: nobody can tell one from another."""
+        """Row ids are not remembered: nobody can tell one from another.
+
+        So each run needs all of its own, and has twice as many in hand as the one before it.
+        """
         row_ids = self.supplies.row_ids
         number = row_ids.take_nowait(ROW_IDS)
         if number is None:
-            raise NeedsNumbers(lambda: row_ids.refill(ROW_IDS, 1, ROW_ID_BLOCK))
+            count = self._row_ids
+            self._row_ids = 2 * count
+            raise NeedsNumbers(lambda: row_ids.refill(ROW_IDS, count, ROW_ID_BLOCK))
         return number
 
 
@@ -105,7 +125,7 @@ class RequestContext(Context):
 
     __slots__ = ("_now", "_random", "_request", "_sequences", "_transaction")
 
-    def __init__(self, request: Request, transaction: Transaction) -> None:
+    def __init__(self, request: Request, transaction: Transaction | Reading) -> None:
         self._request = request
         self._transaction = transaction
         self._now: datetime | None = None
@@ -116,6 +136,7 @@ class RequestContext(Context):
         self.next_row_id = request.next_row_id
         self.user = "qserver"
         self.held = 0
+        self.work = 0
 
     @property
     def now(self) -> datetime:  # type: ignore[override]
@@ -145,7 +166,7 @@ class SequencesOfRun:
 
     __slots__ = ("_at", "_current", "_drawn", "_last", "_request", "_sets", "_transaction")
 
-    def __init__(self, request: Request, transaction: Transaction) -> None:
+    def __init__(self, request: Request, transaction: Transaction | Reading) -> None:
         if request.drawn is None:
             request.drawn = {}
         self._drawn = request.drawn
@@ -157,6 +178,7 @@ class SequencesOfRun:
         self._sets = 0
 
     def next(self, name: str) -> int:
+        self._request.allowed.check_write()
         sequence = find_sequence(self._transaction, name)
         values = self._request.supplies.values
         drawn = self._drawn.setdefault(sequence.id, [])
@@ -195,6 +217,7 @@ class SequencesOfRun:
 
     def set_to(self, sequence: Sequence, value: int, called: bool) -> int:
         """Done between two runs: the second one finds it done and goes past."""
+        self._request.allowed.check_write()
         self._sets += 1
         if self._sets > self._request.sets_done:
             raise NeedsNumbers(lambda: self._set(sequence, value, called))
@@ -207,7 +230,7 @@ class SequencesOfRun:
         self._request.sets_done += 1
 
 
-def find_sequence(transaction: Transaction, name: str) -> Sequence:
+def find_sequence(transaction: Transaction | Reading, name: str) -> Sequence:
     """The sequence that a text names: as it is, or folded as an identifier would be."""
     exactly = transaction.find_definition(name)
     if isinstance(exactly, Sequence):

@@ -8,6 +8,7 @@ not an asynchronous generator, so that nothing but `aclose` and the last page en
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Overflow
 from typing import Any
 
 import trio
@@ -16,6 +17,7 @@ from qserver.engine.plan_cache import Plan
 from qserver.engine.request import NeedsNumbers, Request, RequestContext
 from qserver.engine.system_tables import SystemReader
 from qserver.sql.execution import Rows
+from qserver.sql.functions.numeric_math import overflow_error
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.types import SqlType
@@ -30,12 +32,16 @@ class RowStream:
         types: tuple[SqlType, ...],
         version: int,
         pages: Sequence[Rows],
+        *,
+        affected_rows: int = 0,
     ) -> None:
         self.columns = columns
         self.types = types
         self.version = version
+        self.affected_rows = affected_rows
         self._pages: Iterator[Rows | None] = iter([page for page in pages if page])
         self._restart: tuple[Plan, Any, Request, View] | None = None
+        self.ended = False
         self._given = 0
         self._skip = 0
 
@@ -59,24 +65,41 @@ class RowStream:
         return self
 
     async def __anext__(self) -> Rows:
-        while True:
-            await trio.lowlevel.checkpoint()
-            try:
-                page = next(self._pages)
-            except StopIteration:
-                raise StopAsyncIteration from None
-            except NeedsNumbers as needs:
-                await needs.supply()
-                self._begin()  # the same rows come again, and are passed over
-                continue
-            if page:
-                page, self._skip = page[self._skip :], max(0, self._skip - len(page))
-            if page:
-                self._given += len(page)
+        while not self.ended:
+            page = await self.step()
+            if page is not None:
                 return page
+        raise StopAsyncIteration
+
+    async def step(self) -> Rows | None:
+        """Go on for one page at most; None if there is none to hand out yet, or no more."""
+        await trio.lowlevel.checkpoint()
+        try:
+            page = next(self._pages)
+        except StopIteration:
+            self.ended = True
+            return None
+        except NeedsNumbers as needs:
+            await needs.supply()
+            self._begin()  # the same rows come again, and are passed over
+            return None
+        except Overflow:
+            raise overflow_error() from None
+        if page and self._skip:
+            page, self._skip = page[self._skip :], max(0, self._skip - len(page))
+        if not page:
+            return None
+        self._given += len(page)
+        return page
+
+    def reader_was_away(self, seconds: float) -> None:
+        """Time that the reader took for what it was given is not the statement's."""
+        if self._restart is not None:
+            self._restart[2].deadline += seconds
 
     async def aclose(self) -> None:
         """End the statement early."""
         self._pages = iter(())
         self._restart = None
+        self.ended = True
         await trio.lowlevel.checkpoint()

@@ -13,7 +13,6 @@ of setval) is done here between two runs, see `request`.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from decimal import Overflow
 from typing import Any
 
@@ -22,6 +21,7 @@ import trio
 
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
+from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, only_reads, slots_of
 from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
@@ -34,8 +34,9 @@ from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
 from qserver.sql.execution import Rows
 from qserver.sql.functions.numeric_math import overflow_error
-from qserver.sql.lift import Lifted, lift
+from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given
+from qserver.storage.reading import Reading
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.types import SqlType
@@ -50,6 +51,10 @@ class Result(msgspec.Struct, frozen=True):
     affected_rows: int
     version: int
     retries: int = 0
+    truncated: bool = False
+    """Were there more rows than the request wanted?"""
+    exec_us: int = 0
+    """Microseconds of its planning and execution, where it is one of a transaction."""
 
 
 class TransactionResult(msgspec.Struct, frozen=True):
@@ -60,13 +65,14 @@ class TransactionResult(msgspec.Struct, frozen=True):
     retries: int
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(msgspec.Struct, frozen=True):
     """One statement of a transaction, with its parameters."""
 
     sql: str
     parameters: Given = None
     lifted: Lifted | None = None
+    plan: Plan | None = None
+    """What was found for it already; it need not hold any more."""
 
 
 class SqlDatabase:
@@ -93,22 +99,56 @@ class SqlDatabase:
         max_retries: int = RETRIES_DEFAULT,
         timeout_ms: float | None = None,
         max_rows: int | None = None,
+        cut_rows: int | None = None,
+        allowed: Allowed = EVERYTHING,
     ) -> Result:
-        """Run one statement; what it changes is durable when this returns."""
-        request = Request(self._supplies, _deadline(timeout_ms))
+        """Run one statement; what it changes is durable when this returns.
+
+        More than `max_rows` rows are an error; of more than `cut_rows`, the first are given.
+        """
+        request = Request(self._supplies, _deadline(timeout_ms), allowed)
         view = self.database.durable_view()
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
-        lifted = lift(sql)
+        lifted = self.planner.lift(sql, parameters)
         plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
         if plan is not None and not plan.writes:
+            allowed.check_read()
             slots = slots_of(plan, lifted, parameters)
-            return await self._read(plan, slots, request, view, max_rows)
-        statement = Statement(sql, parameters, lifted)
-        body = _Body(self.planner, request, (statement,), max_rows)
+            return await self._read(plan, slots, request, view, max_rows, cut_rows)
+        statement = Statement(sql, parameters, lifted, plan)
+        body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
         (result,) = outcome.result
         return result  # type: ignore[no-any-return]
+
+    def read_nowait(
+        self, sql: str, parameters: Given = None, allowed: Allowed = EVERYTHING
+    ) -> Result | None:
+        """The answer of a statement that only reads, and whose kept plan gives one page at most.
+
+        None if it takes more than that, in whatever way; then nothing has been done.
+        """
+        view = self.database.durable_view()
+        if view is None:
+            return None
+        lifted = self.planner.lift(sql, parameters)
+        plan = self.planner.find(lifted, view.catalog, view)
+        if plan is None or plan.writes or plan.takes_turns or plan.system_tables:
+            return None
+        allowed.check_read()
+        reading = Reading(view)
+        context = RequestContext(Request(self._supplies, FOREVER, allowed), reading)
+        rows: Rows = []
+        try:
+            for page in plan.compiled.run(reading, slots_of(plan, lifted, parameters), context):
+                if page is None or rows:
+                    plan.takes_turns = True
+                    return None
+                rows = page
+        except NeedsNumbers:
+            return None
+        return Result(plan.columns, plan.types, rows, 0, view.version)
 
     def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
         """A plan for a statement that can be run on a view; for any other, None."""
@@ -118,32 +158,42 @@ class SqlDatabase:
         return self.planner.make(lifted, parsed, view.catalog, view)
 
     async def _read(
-        self, plan: Plan, slots: Any, request: Request, view: View, max_rows: int | None
+        self,
+        plan: Plan,
+        slots: Any,
+        request: Request,
+        view: View,
+        max_rows: int | None,
+        cut_rows: int | None,
     ) -> Result:
         while True:
-            transaction = Transaction(view)
-            context = RequestContext(request, transaction)
-            reader = SystemReader(transaction) if plan.system_tables else transaction
-            steps = plan.compiled.run(reader, slots, context)
+            reading = Reading(view)
+            context = RequestContext(request, reading)
+            reader = SystemReader(Transaction(view)) if plan.system_tables else reading
             rows: Rows = []
             turns = 0
             try:
-                for page in steps:
-                    if page is not None:
-                        if rows:
-                            rows += page
-                        else:
-                            rows = page
-                        _check_size(context, len(plan.columns), page, rows, max_rows)
+                for page in plan.compiled.run(reader, slots, context):
                     turns += 1
                     if turns > 1:  # a short answer comes at once
                         await trio.lowlevel.checkpoint()
+                    if page is None:
+                        continue
+                    if rows:
+                        rows += page
+                    else:
+                        rows = page
+                    if turns > 1 or max_rows is not None:
+                        _check_size(context, len(plan.columns), page, rows, max_rows)
+                    if cut_rows is not None and len(rows) > cut_rows:
+                        break
             except NeedsNumbers as needs:
                 await needs.supply()
                 continue
             except Overflow:
                 raise overflow_error() from None
-            return Result(plan.columns, plan.types, rows, 0, view.version)
+            truncated = cut_rows is not None and _cut(rows, cut_rows)
+            return Result(plan.columns, plan.types, rows, 0, view.version, 0, truncated)
 
     # --- several statements ---
 
@@ -154,14 +204,16 @@ class SqlDatabase:
         max_retries: int = RETRIES_DEFAULT,
         timeout_ms: float | None = None,
         max_rows: int | None = None,
+        cut_rows: int | None = None,
+        allowed: Allowed = EVERYTHING,
     ) -> TransactionResult:
         """All of them or none. An error has `statement`, the index of the one that failed."""
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        request = Request(self._supplies, _deadline(timeout_ms))
-        body = _Body(self.planner, request, tuple(statements), max_rows)
+        request = Request(self._supplies, _deadline(timeout_ms), allowed)
+        body = _Body(self.planner, request, tuple(statements), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
         return TransactionResult(outcome.result, outcome.version, outcome.retries)
 
@@ -174,11 +226,11 @@ class SqlDatabase:
             except NeedsNumbers as needs:
                 await needs.supply()
                 continue
+            version, retries = outcome.version, outcome.retries
             results = [
-                msgspec.structs.replace(result, version=outcome.version, retries=outcome.retries)
-                for result in outcome.result
+                _replace(result, version=version, retries=retries) for result in outcome.result
             ]
-            return Outcome(results, outcome.version, outcome.retries)
+            return Outcome(results, version, retries)
 
     # --- page by page ---
 
@@ -188,20 +240,31 @@ class SqlDatabase:
         parameters: Given = None,
         *,
         timeout_ms: float | None = None,
+        max_retries: int = RETRIES_DEFAULT,
+        allowed: Allowed = EVERYTHING,
     ) -> RowStream:
         """Begin a statement and hand out its rows as they come; the first before the last is known.
 
         What writes is run to its end first: only then is there anything to tell.
         """
-        request = Request(self._supplies, _deadline(timeout_ms))
+        request = Request(self._supplies, _deadline(timeout_ms), allowed)
         view = self.database.durable_view()
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
-        lifted = lift(sql)
+        lifted = self.planner.lift(sql, parameters)
         plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
         if plan is None or plan.writes:
-            result = await self.execute(sql, parameters, timeout_ms=timeout_ms)
-            return RowStream(result.columns, result.types, result.version, [result.rows])
+            result = await self.execute(
+                sql, parameters, timeout_ms=timeout_ms, max_retries=max_retries, allowed=allowed
+            )
+            return RowStream(
+                result.columns,
+                result.types,
+                result.version,
+                [result.rows],
+                affected_rows=result.affected_rows,
+            )
+        allowed.check_read()
         slots = slots_of(plan, lifted, parameters)
         return RowStream.reading(plan, slots, request, view)
 
@@ -221,11 +284,13 @@ class _Body:
         request: Request,
         statements: tuple[Statement, ...],
         max_rows: int | None,
+        cut_rows: int | None,
     ) -> None:
         self.planner = planner
         self.request = request
         self.statements = statements
         self.max_rows = max_rows
+        self.cut_rows = cut_rows
 
     def __call__(self, transaction: Transaction) -> Generator[None, None, list[Result]]:
         run = StatementRun(self.planner, transaction, self.request)
@@ -244,7 +309,9 @@ class _Body:
         return results
 
     def _one(self, run: StatementRun, statement: Statement) -> Generator[None, None, Result]:
-        started = run.start(statement.sql, statement.parameters, statement.lifted)
+        clock = self.request.supplies.clock
+        began = clock()
+        started = run.start(statement.sql, statement.parameters, statement.lifted, statement.plan)
         rows: Rows = []
         steps = started.steps
         while True:
@@ -257,12 +324,18 @@ class _Body:
                     rows,
                     end.value,
                     run.transaction.view.version,
+                    0,
+                    _cut(rows, self.cut_rows),
+                    round((clock() - began) * 1_000_000),
                 )
             if page is None:
                 yield
             else:
                 rows += page
                 _check_size(run.context, len(started.columns), page, rows, self.max_rows)
+
+
+_replace = msgspec.structs.replace
 
 
 def _check_size(
@@ -275,6 +348,13 @@ def _check_size(
             f"the result has more than {max_rows} rows",
             hint="Add a LIMIT, or have the rows streamed.",
         )
+
+
+def _cut(rows: Rows, cut_rows: int | None) -> bool:
+    if cut_rows is None or len(rows) <= cut_rows:
+        return False
+    del rows[cut_rows:]
+    return True
 
 
 def _deadline(timeout_ms: float | None) -> float:

@@ -12,8 +12,9 @@ generator that gives pages of rows, or None to give way, and returns how many ro
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
@@ -29,7 +30,7 @@ from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
 from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
-from qserver.sql.lift import Lifted, lift
+from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
@@ -42,8 +43,7 @@ from qserver.values.types import TEXT, SqlType
 Steps = Generator[Rows | None, None, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """A statement that has begun: what it announces, and the rest of its work."""
 
     columns: tuple[str, ...]
@@ -54,28 +54,44 @@ class Started:
 class StatementRun:
     """Runs statements in a transaction. It is also what definitions compute with."""
 
-    __slots__ = ("context", "planner", "transaction")
+    __slots__ = ("allowed", "context", "planner", "transaction")
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
         self.transaction = transaction
+        self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
 
-    def start(self, text: str, given: Given, lifted: Lifted | None = None) -> Started:
+    def start(
+        self,
+        text: str,
+        given: Given,
+        lifted: Lifted | None = None,
+        plan: Plan | None = None,
+    ) -> Started:
         """Begin a statement: whatever is wrong with it as a whole is raised here.
 
-        `lifted` is given by whoever has had to lift the text already.
+        `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
+        found one: it will do if the catalog is still the same.
         """
-        lifted = lifted or lift(text)
+        lifted = lifted or self.planner.lift(text, given)
         catalog, view = self.transaction.catalog, self.transaction.view
-        plan = self.planner.find(lifted, catalog, view)
+        if plan is None or plan.catalog is not catalog:
+            plan = self.planner.find(lifted, catalog, view)
         if plan is None:
             parsed = self.planner.parse(text)
             kind = type(parsed.statement)
             if kind in DEFINITIONS or kind in _SPECIAL:
                 return self._start_other(parsed, given)
             plan = self.planner.make(lifted, parsed, catalog, view)
+        self._check_allowed(plan)
         return Started(plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted, given)))
+
+    def _check_allowed(self, plan: Plan) -> None:
+        if plan.writes:
+            self.allowed.check_write()
+        else:
+            self.allowed.check_read()
 
     def _start_other(self, parsed: Parsed, given: Given) -> Started:
         """What needs no plan."""
@@ -84,24 +100,24 @@ class StatementRun:
         special = _SPECIAL.get(type(parsed.statement))
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
+        self.allowed.check_define()
         work = Work(self.transaction, self, parsed.literals)
         return Started((), (), perform(work, parsed.statement))
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction
-        if plan.writes and transaction.catalog is transaction.view.catalog:
+        if transaction.catalog is transaction.view.catalog:
             transaction.names_seen.update(plan.names)
-        if plan.watched:
-            return self._run_watched(plan, slots)
         reader = SystemReader(transaction) if plan.system_tables else transaction
-        return plan.compiled.run(reader, slots, self.context)
+        steps = plan.compiled.run(reader, slots, self.context)
+        return self._watched(steps) if plan.watched else steps
 
-    def _run_watched(self, plan: Plan, slots: Any) -> Steps:
+    def _watched(self, steps: Steps) -> Steps:
         """A statement after which foreign keys are looked after."""
         journal: Journal = []
         self.transaction.journal = journal
         try:
-            affected = yield from plan.compiled.run(self.transaction, slots, self.context)
+            affected = yield from steps
         finally:
             self.transaction.journal = None
         yield from enforce(self, paired(journal))
@@ -175,6 +191,7 @@ class StatementRun:
             yield [("Utility Statement",)]
             return 0
         plan = self._plan_now(node.statement, literals)
+        self._check_allowed(plan)
         lines = explain(plan.statement)
         if "analyze" in node.options:
             lines += yield from self._analyzed(plan, literals)

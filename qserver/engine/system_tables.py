@@ -43,6 +43,9 @@ class SystemReader:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transaction, name)
 
+    def before(self) -> SystemReader:
+        return SystemReader(self._transaction.before())
+
     def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Row | None:
         if tree >= 0:
             return self._transaction.get_entry(tree, key, hashed)

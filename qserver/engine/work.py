@@ -8,13 +8,17 @@ way has done less than a page's worth of work.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from types import GeneratorType
-from typing import Any
+from typing import Any, TypeAlias
 
 import trio
 
 from qserver.engine.messages import Work
 from qserver.storage.transaction import Transaction
+
+Rest: TypeAlias = Generator[Any, None, Any]
+"""Work that was begun and gave way."""
 
 
 class GaveWay(Exception):  # it is news, not an error
@@ -23,31 +27,34 @@ class GaveWay(Exception):  # it is news, not an error
 
 def run_at_once(work: Work, transaction: Transaction) -> Any:
     """The work's result without letting anybody else run; GaveWay if it is not short."""
-    outcome = work(transaction)
-    if not isinstance(outcome, GeneratorType):
-        return outcome
-    try:
-        next(outcome)
-    except StopIteration as end:
-        return end.value
-    outcome.close()
+    result, rest = begin(work, transaction)
+    if rest is None:
+        return result
+    rest.close()
     raise GaveWay
 
 
-async def run_cooperatively(work: Work, transaction: Transaction) -> tuple[Any, bool]:
-    """The work's result, and whether it was short: others may run wherever it gives way."""
+def begin(work: Work, transaction: Transaction) -> tuple[Any, Rest | None]:
+    """The result of short work; if it gives way, what is left of it, for `finish`."""
     outcome = work(transaction)
     if not isinstance(outcome, GeneratorType):
-        return outcome, True
-    short = True
+        return outcome, None
+    try:
+        next(outcome)
+    except StopIteration as end:
+        return end.value, None
+    return None, outcome
+
+
+async def finish(rest: Rest) -> Any:
+    """The result of work that gave way: others run wherever it does so."""
     while True:
-        try:
-            next(outcome)
-        except StopIteration as end:
-            return end.value, short
-        short = False
         try:
             await trio.lowlevel.checkpoint()
         except BaseException:
-            outcome.close()
+            rest.close()
             raise
+        try:
+            next(rest)
+        except StopIteration as end:
+            return end.value

@@ -143,3 +143,18 @@ class DataCorrupted(QserverError):
     must look; retrying cannot help."""
 
     code = "XX001"
+
+
+class DataUnknown(DataCorrupted):
+    """The operator's fault: the file is not qserver's, or a newer release has written it. It was
+    not touched; retrying cannot help."""
+
+    code = "QS020"
+    name = "data_unknown"
+
+
+class DataInUse(QserverError):
+    """The operator's fault: another process works on the same data. Retry when it has ended."""
+
+    code = "55006"
+    name = "object_in_use"

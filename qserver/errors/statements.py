@@ -274,6 +274,12 @@ class ActiveTransaction(StatementError):
     name = "active_sql_transaction"
 
 
+class InsufficientPrivilege(StatementError):
+    """The caller's fault: the key may not do this. Retrying cannot help, another key can."""
+
+    code = "42501"
+
+
 class ProtocolViolation(QserverError):
     """The caller's fault: parameters and statement do not belong together. Do not retry."""
 

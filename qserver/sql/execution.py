@@ -48,7 +48,9 @@ class Reader(Protocol):
 
 
 class Writer(Reader, Protocol):
+    def before(self) -> Reader: ...
     def insert(self, table: Table, row: Row) -> None: ...
+    def insert_many(self, table: Table, rows: list[Row]) -> None: ...
     def put(self, table: Table, row: Row) -> None: ...
     def delete(self, table: Table, key: Key) -> Row | None: ...
 
@@ -78,6 +80,7 @@ class Context:
         "random",
         "sequences",
         "user",
+        "work",
     )
 
     def __init__(
@@ -98,6 +101,8 @@ class Context:
         self.user = user
         self.sequences = sequences
         self.held = 0
+        self.work = 0
+        """Rows that were looked at since others last had a chance to run."""
 
     def hold(self, rows: int, width: int) -> None:
         """Count rows of so many columns that are kept at once; refuse when they are too many.

@@ -77,7 +77,7 @@ def lift(sql: str, *, repeat: bool = True) -> Lifted:
     """
     if len(sql) > _SAFE_LENGTH or MARK in sql or not sql.isascii():
         lexer.check_text(sql)
-    rows = find_rows(sql) if repeat else None
+    rows = find_rows(sql) if repeat and "(" in sql else None
     literals: list[Any] = []
     kinds: list[str] = []
     try:

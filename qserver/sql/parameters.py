@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from json import dumps
 from typing import Any, Final
+
+import msgspec
 
 from qserver.errors import ProtocolViolation
 from qserver.values.admission import admitter
@@ -179,4 +180,7 @@ def _as_text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return dumps(value, ensure_ascii=False, default=str)
+    return _encode(value).decode()
+
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -337,6 +337,33 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class Merge:
+    """`plan` is a left join to the table, whose row is `old_source`, all NULL where there is none.
+
+    For each row the first action whose condition holds is taken, of those for a row that was
+    matched or for one that was not.
+    """
+
+    table: Table
+    plan: Plan
+    old_source: int
+    new_source: int
+    actions: tuple[MergeAction, ...]
+    returning: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeAction:
+    """kind: "update", "insert", "delete", "nothing"; `values`: the whole row that is written."""
+
+    matched: bool
+    kind: str
+    condition: Expression | None = None
+    values: tuple[Expression, ...] = ()
+    checks: tuple[CheckedExpression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Returning:
     """Expressions over the new row (Insert, Update) or the old one (Delete), and other sources."""
 
@@ -344,7 +371,7 @@ class Returning:
     columns: tuple[OutputColumn, ...]
 
 
-Change: TypeAlias = Insert | Update | Delete
+Change: TypeAlias = Insert | Update | Delete | Merge
 
 
 @dataclass(slots=True)

@@ -72,6 +72,8 @@ _PARTS = (
         plan.Insert,
         plan.Update,
         plan.Delete,
+        plan.Merge,
+        plan.MergeAction,
         plan.ConflictAction,
         plan.CheckedExpression,
         plan.Returning,

@@ -276,8 +276,7 @@ def view_of(keys: Sequence[Key], values: Sequence[Value]) -> View:
         part = parts[partition_of(key, PARTITIONS)]
         part[0].append(key)
         part[1].append(value)
-    empty = Partition()
-    partitions = (Partition(empty.trees.set(TREE, build(*part))) for part in parts)
+    partitions = (Partition.of({TREE: build(*part)}) for part in parts)
     return View(1, 0.0, Catalog(), tuple(partitions))
 
 

@@ -81,6 +81,9 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
 Tree: TypeAlias = Leaf | Branch
 EMPTY: Final = Leaf([], [], 0)
 
+LEAVES_OF_RUN: Final = 32
+"""Leaves whose values are put together for a scan in no particular order."""
+
 
 def get(tree: Tree, key: Key) -> Value | None:
     """The value at `key`, or None where there is no such key."""
@@ -120,18 +123,126 @@ def pages_backward(
             yield keys[::-1], values[::-1]
 
 
+def value_runs(
+    tree: Tree, low: Key | None = None, high: Key | None = None
+) -> Iterator[list[Value]]:
+    """The values of the same entries as of `pages`, those of many leaves at once.
+
+    Whoever takes a list at C speed pays for each list, so they are long. Only the first of a
+    branch is a single leaf's: it may be all that is wanted.
+    """
+    if type(tree) is Leaf:
+        _, values = _entries_between(tree, low, high)
+        if values:
+            yield values
+    elif tree.height > 1:
+        for child in _children_between(tree, low, high):
+            yield from value_runs(child, low, high)
+    else:
+        leaves = _children_between(tree, low, high)
+        start, stop = 0, 1
+        while start < len(leaves):
+            run: list[Value] = []
+            for leaf in leaves[start:stop]:
+                assert type(leaf) is Leaf, "below a branch of height 1 are leaves"
+                run += _entries_between(leaf, low, high)[1]
+            if run:
+                yield run
+            start, stop = stop, stop + LEAVES_OF_RUN
+
+
+def entries_at(tree: Tree, keys: list[Key]) -> dict[Key, Value]:
+    """The entries that there are at some of the keys, which ascend; each page is opened once."""
+    found: dict[Key, Value] = {}
+    pending = [(tree, 0, len(keys))]
+    while pending:
+        page, start, stop = pending.pop()
+        if type(page) is Leaf:
+            _add_entries_at(page, keys[start:stop], found)
+            continue
+        assert type(page) is Branch
+        separators = page.separators
+        while start < stop:
+            at = bisect_right(separators, keys[start])
+            end = stop
+            if at < len(separators):
+                end = bisect_left(keys, separators[at], start, stop)
+            pending.append((page.children[at], start, end))
+            start = end
+    return found
+
+
+def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> None:
+    if not keys or not leaf.keys or keys[0] > leaf.keys[-1] or keys[-1] < leaf.keys[0]:
+        return
+    entries = dict(zip(leaf.keys, leaf.values, strict=True))
+    for key in entries.keys() & keys:
+        found[key] = entries[key]
+
+
 def first_entries(
     tree: Tree, low: Key | None, high: Key | None, most: int
 ) -> tuple[list[Key], list[Value]]:
-    """The first entries with low <= key < high, at most so many; nearly always from one leaf."""
-    page = tree
+    """The first entries with low <= key < high, at most so many; mostly from one leaf or two."""
+    page, parent, at = tree, None, 0
     while type(page) is Branch:
-        page = page.children[0 if low is None else bisect_right(page.separators, low)]
+        parent = page
+        at = 0 if low is None else bisect_right(page.separators, low)
+        page = page.children[at]
     start = 0 if low is None else bisect_left(page.keys, low)
-    keys = page.keys[start : start + most]
+    keys, values = page.keys[start : start + most], page.values[start : start + most]
+    if len(keys) < most and parent is not None and at + 1 < len(parent.children):
+        following = parent.children[at + 1]
+        assert type(following) is Leaf, "all leaves are equally deep"
+        values += following.values[: most - len(keys)]
+        keys += following.keys[: most - len(keys)]
     if len(keys) == most and (high is None or not keys or keys[-1] < high):
-        return keys, page.values[start : start + most]
+        return keys, values
     return _gathered(pages(tree, low, high), most)
+
+
+def first_entries_of_each(
+    trees: list[Tree], low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value], list[Key]]:
+    """The first entries of several trees, one tree after the other, at most so many of each.
+
+    Third is the last key of each tree that may have more. Nearly always they are in one leaf, and
+    the way there is printed here once more because it is most of what a short query does.
+    """
+    keys: list[Key] = []
+    values: list[Value] = []
+    last_keys: list[Key] = []
+    for tree in trees:
+        page = tree
+        while type(page) is Branch:
+            page = page.children[0 if low is None else bisect_right(page.separators, low)]
+        start = 0 if low is None else bisect_left(page.keys, low)
+        some = page.keys[start : start + most]
+        if len(some) == most and (high is None or some[-1] < high):
+            values += page.values[start : start + most]
+        else:
+            some, more = first_entries(tree, low, high, most)
+            values += more
+        keys += some
+        if len(some) == most:
+            last_keys.append(some[-1])
+    return keys, values, last_keys
+
+
+def last_entries_of_each(
+    trees: list[Tree], low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value], list[Key]]:
+    """The same from the end, descending."""
+    keys: list[Key] = []
+    values: list[Value] = []
+    last_keys: list[Key] = []
+    for tree in trees:
+        some, more = last_entries(tree, low, high, most)
+        keys += some
+        values += more
+        if len(some) == most:
+            last_keys.append(some[-1])
+    return keys, values, last_keys
 
 
 def last_entries(
@@ -193,6 +304,24 @@ def apply(tree: Tree, keys: list[Key], values: Sequence[Value | None]) -> Tree:
     if type(tree) is Leaf:
         return _root_over(_changed_leaf(tree, keys, values, 0, len(keys)))
     return _root_over(_changed_branch(tree, keys, values, 0, len(keys)))
+
+
+def children_of(page: Tree) -> list[Tree]:
+    """The pages right below a page; a leaf has none. Read, never change."""
+    return page.children if type(page) is Branch else []
+
+
+def leaf_of(keys: list[Key], values: list[Value]) -> Leaf:
+    """A page with these entries, as one was that was stored; the lists become the page's."""
+    assert len(keys) == len(values) <= PAGE_ENTRIES_MAX
+    return Leaf(keys, values, len(keys))
+
+
+def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
+    """A page over these pages of one height, as one was that was stored."""
+    assert len(separators) + 1 == len(children) <= PAGE_ENTRIES_MAX
+    assert all(child.height == children[0].height for child in children)
+    return Branch(separators, children, _length_of(children), children[0].height + 1)
 
 
 def difference(

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from qserver.storage.btree import EMPTY, Key, Value, difference, get
+from qserver.storage.btree import Key, Value, difference, get
 from qserver.storage.partition import Partition, TreeWrites, Writes
 from qserver.storage.transaction import Part, ScannedRange
 from qserver.values.comparison import same_row
@@ -63,7 +63,7 @@ def overlap(part: Part, writes: Mapping[int, TreeWrites], whose: str) -> Conflic
         if changes is not None and key in changes and _differs(changes[key], seen):
             return Conflict(f"a key that was read is being changed by {whose}", tree, key)
     for scanned in part.ranges:
-        before = part.base.trees.get(scanned.tree, EMPTY)
+        before = part.base.tree(scanned.tree)
         for key, becomes in writes.get(scanned.tree, {}).items():
             if key in scanned:
                 was = get(before, key)

@@ -5,7 +5,13 @@ index is another. A tree that was never written is empty, so creating a table ne
 the shards. Rows are found by primary key; an index entry's key begins with the indexed columns
 and its value is the primary key of the row.
 
-The map from number to tree is pyrsistent's: it is small, keyed, and written once a round.
+Trees are filed in blocks of neighbouring numbers, both plain dicts that nobody changes:
+
+    blocks {0: {1: •, 7: •}, 2: {33: •}}      tree 7 is in block 7 >> BLOCK_BITS
+
+Every read passes here, and two look-ups in dicts are what Python does fastest. A round copies
+the few blocks that it touches and the map of blocks, so old views stay cheap to keep even when
+there are thousands of trees, which copies of one dict with all of them would not be.
 """
 
 from __future__ import annotations
@@ -14,7 +20,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import msgspec
-from pyrsistent import PMap, pmap
 
 from qserver.storage.btree import EMPTY, Key, Tree, Value, apply
 
@@ -28,30 +33,56 @@ SEQUENCES_TREE: Final = 0
 """A tree of the engine's own: how far each sequence's numbers are reserved."""
 
 
+BLOCK_BITS: Final = 4
+
+Block: TypeAlias = dict[int, Tree]
+
+_NO_TREES: Final[Block] = {}
+
+
 class Partition(msgspec.Struct, frozen=True, eq=False):
     """Trees by number. Two partitions are told apart by identity, as pages are."""
 
-    trees: PMap[int, Tree] = pmap()
+    blocks: dict[int, Block] = msgspec.field(default_factory=dict)
+
+    @staticmethod
+    def of(trees: Mapping[int, Tree]) -> Partition:
+        """The partition that holds these trees."""
+        blocks: dict[int, Block] = {}
+        for number, tree in trees.items():
+            blocks.setdefault(number >> BLOCK_BITS, {})[number] = tree
+        return Partition(blocks)
 
     def tree(self, number: int) -> Tree:
-        return self.trees.get(number, EMPTY)
+        return self.blocks.get(number >> BLOCK_BITS, _NO_TREES).get(number, EMPTY)
+
+    @property
+    def trees(self) -> dict[int, Tree]:
+        """All of them, by number."""
+        return {number: tree for block in self.blocks.values() for number, tree in block.items()}
 
     def changed(self, writes: Mapping[int, TreeWrites], dropped: Iterable[int] = ()) -> Partition:
         """The next partition: each touched page is copied once for the whole batch."""
-        trees = self.trees
+        blocks = self.blocks.copy()
         for number, changes in writes.items():
+            at = number >> BLOCK_BITS
+            block = blocks.get(at, _NO_TREES)
             keys = sorted(changes)
-            trees = trees.set(
-                number,
-                apply(trees.get(number, EMPTY), keys, [changes[key] for key in keys]),
-            )
+            tree = apply(block.get(number, EMPTY), keys, [changes[key] for key in keys])
+            blocks[at] = {**block, number: tree}
         for number in dropped:  # last: a tree that was dropped is never written again
-            trees = trees.discard(number)
-        return Partition(trees)
+            at = number >> BLOCK_BITS
+            rest = {each: tree for each, tree in blocks.get(at, {}).items() if each != number}
+            if rest:
+                blocks[at] = rest
+            else:
+                blocks.pop(at, None)
+        return Partition(blocks)
 
     def __repr__(self) -> str:
-        rows = sum(map(len, self.trees.values()))
-        return f"a partition with {rows} entries in {len(self.trees)} trees"
+        trees = self.trees
+        rows = sum(map(len, trees.values()))
+        return f"a partition with {rows} entries in {len(trees)} trees"
 
 
 def merge_writes(into: Writes, writes: Mapping[int, TreeWrites]) -> None:

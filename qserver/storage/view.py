@@ -23,11 +23,12 @@ import msgspec
 from qserver.storage.btree import (
     Key,
     Value,
-    first_entries,
+    first_entries_of_each,
     get,
-    last_entries,
+    last_entries_of_each,
     pages,
     pages_backward,
+    value_runs,
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.partition import Partition
@@ -56,6 +57,13 @@ class View(msgspec.Struct, frozen=True, eq=False):
         """Entries with low <= key < high, a page at a time, in no particular order."""
         for partition in self.partitions:
             yield from pages(partition.tree(tree), low, high)
+
+    def value_runs(
+        self, tree: int, low: Key | None = None, high: Key | None = None
+    ) -> Iterator[list[Value]]:
+        """The values of the same entries, in no particular order, many at a time."""
+        for partition in self.partitions:
+            yield from value_runs(partition.tree(tree), low, high)
 
     def pages_in_order(
         self,
@@ -97,7 +105,7 @@ class View(msgspec.Struct, frozen=True, eq=False):
         Keys are spread evenly, so of each partition little more than its share is taken. Should
         that not be enough, which is rare, all of them give the whole number.
         """
-        share = most // len(self.partitions) + isqrt(2 * most) + 1
+        share = most // len(self.partitions) + isqrt(most) + 1
         page = self._first_of_each(tree, low, high, backward, most, share)
         return page or self._first_of_each(tree, low, high, backward, most, most) or ([], [])
 
@@ -105,24 +113,17 @@ class View(msgspec.Struct, frozen=True, eq=False):
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int, share: int
     ) -> Page | None:
         """The first entries if no partition can have more of them than its share; else None."""
-        find = last_entries if backward else first_entries
-        keys: list[Key] = []
-        last_keys: list[Key] = []
-        found: dict[Key, Value] = {}
-        for partition in self.partitions:
-            some, values = find(partition.tree(tree), low, high, share)
-            keys += some
-            found.update(zip(some, values))  # noqa: B905  # two slices of one page
-            if len(some) == share and share < most:
-                last_keys.append(some[-1])
-        if last_keys and len(keys) < most:
+        find = last_entries_of_each if backward else first_entries_of_each
+        trees = [partition.tree(tree) for partition in self.partitions]
+        keys, values, last_keys = find(trees, low, high, share)
+        if share < most and last_keys and len(keys) < most:
             return None
-        keys.sort(reverse=backward)
-        del keys[most:]
-        for last in last_keys:
-            if last > keys[-1] if backward else last < keys[-1]:
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=backward)[:most]
+        if share < most and last_keys:
+            last = keys[order[-1]]
+            if (max(last_keys) > last) if backward else (min(last_keys) < last):
                 return None
-        return keys, [found[key] for key in keys]
+        return [keys[at] for at in order], [values[at] for at in order]
 
     def __repr__(self) -> str:
         return (

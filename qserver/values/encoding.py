@@ -90,6 +90,11 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
     if not entries:
         return _encode(((), ()))
     keys, rows = zip(*entries, strict=True)
+    return encode_columns(keys, rows)
+
+
+def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None]) -> bytes:
+    """The same bytes, for keys and rows that are two columns already."""
     try:
         if _all_plain(map(type, _flat(keys))) and _all_plain(map(type, _flat(filter(None, rows)))):
             return _encode((keys, rows))
@@ -100,9 +105,16 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
 
 def decode_entries(data: bytes) -> list[Entry]:
     """The entries that `encode_entries` was given, in their order."""
+    return list(zip(*decode_columns(data), strict=True))
+
+
+def decode_columns(data: bytes) -> tuple[list[Key], list[Row | None]]:
+    """The same entries as two columns of one length."""
     try:
         keys, rows = _decode_entries(data)
-        return list(zip(keys, rows, strict=True))
+        if len(keys) != len(rows):
+            raise ValueError(f"{len(keys)} keys with {len(rows)} rows")
+        return keys, rows
     except _UNREADABLE as error:
         raise _corrupted(data, error) from error
 

@@ -244,7 +244,10 @@ def stable_hash(key: Key) -> int:
 
 def partition_of(key: Key, partitions: int) -> int:
     """The partition, from 0 to `partitions` - 1, that a key belongs to."""
-    return stable_hash(key) % partitions
+    try:
+        return crc32(_encode(key)) % partitions
+    except OverflowError:  # see `stable_hash`, which this is but for a call on the hottest path
+        return stable_hash(key) % partitions
 
 
 def _name_special(element: object) -> object:

@@ -135,14 +135,14 @@ class HeldLog(MemoryLog):
 
     def spoil(self, version: int) -> None:
         """Damage the record of a version."""
-        data = bytearray(self._records[version - 1][1])
+        data = bytearray(self._records[version])
         data[-1] ^= 1
-        self._records[version - 1] = (version, bytes(data))
+        self._records[version] = bytes(data)
 
     @property
     def versions(self) -> int:
         """How many records are durable."""
-        return len(self._records)
+        return self._last
 
 
 @asynccontextmanager

@@ -12,6 +12,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
+from qserver.durability.recovery import Recovered
+from qserver.durability.saved_pages import SavedPages
 from qserver.engine.coordinator import CoordinatorStatistics
 from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
@@ -78,7 +80,9 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """Version 1 has the table with that many counters."""
     world = Laboratory()
-    incarnation = Incarnation(empty_view(shards), log or MemoryLog(), world)
+    incarnation = Incarnation(
+        Recovered(empty_view(shards), SavedPages(), 0), log or MemoryLog(), world
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incarnation.run)
         made = Bench(world, incarnation)

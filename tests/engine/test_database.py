@@ -200,7 +200,7 @@ async def test_pauses_between_falls_grow_and_are_forgotten_after_a_long_life(
             world.kill("log")
             await until_fallen(database, database.statistics().falls + 1)
             fell = trio.current_time()
-            await database.read(counters.look(1))
+            await database.transact(counters.look(1))
             return round(trio.current_time() - fell, 6)
 
         pauses = [await pause_after_a_death() for _ in range(12)]
@@ -208,6 +208,22 @@ async def test_pauses_between_falls_grow_and_are_forgotten_after_a_long_life(
         assert pauses[-2:] == [5.0, 5.0]
         await trio.sleep(60)
         assert await pause_after_a_death() == 0.01
+
+
+async def test_what_was_recovered_is_read_during_the_pause_before_commits_go_on(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory()
+    async with opened(world=world, counters=5) as database:
+        for falls in range(1, 9):
+            await database.transact(counters.look(1))
+            world.kill("log")
+            await until_fallen(database, falls)
+        fell = trio.current_time()
+        assert (await database.read(counters.look(1))).version == 1
+        assert trio.current_time() == fell and database.state is State.RECOVERING
+        await database.transact(counters.increment(1))
+        assert trio.current_time() - fell > 1
 
 
 # --- a disk that fails -----------------------------------------------------------------------

@@ -124,7 +124,7 @@ async def test_a_storm_of_inserts_drops_and_creates_leaves_what_the_order_of_ver
     found = [] if table is None else [key[0] for keys, _ in view.pages(table.id) for key in keys]
     assert sorted(found) == expected
     assert len(inserted) > 10
-    recovered = await recover(log, shards)
+    recovered = (await recover(log, shards)).view
     assert recovered.catalog.tables == view.catalog.tables
     assert trees_of(recovered) <= living
 

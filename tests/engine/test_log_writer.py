@@ -28,7 +28,8 @@ class Desk:
         self.log = HeldLog()
         self.published = Published(empty_view(1), lambda: 0.0)
         self.mailbox = Mailbox[Append]("log", 64)
-        self.writer = LogWriter(self.log, self.published, self.mailbox)
+        self.logged: list[int] = []
+        self.writer = LogWriter(self.log, self.published, self.mailbox, self.logged.append)
         self.replies: list[Reply[Answer]] = []
         self.answered: list[Answer] = []
 

@@ -10,6 +10,7 @@ from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.errors import OutOfMemory, QueryCanceled
+from qserver.limits import ROW_ID_BLOCK
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import opened_sql
 
@@ -194,3 +195,34 @@ async def test_many_rows_at_once_are_as_many_rows_one_by_one() -> None:
         ]
         assert one == many
         assert one[3] == (3, 6, "it's 3")
+
+
+async def test_a_statement_may_insert_more_rows_than_row_ids_are_reserved_at_once() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE first (a INT)")
+        await database.execute("INSERT INTO first VALUES (1)")
+        count = ROW_ID_BLOCK + 1
+        sql = f"CREATE TABLE t AS SELECT 1 AS a FROM generate_series(1, {count})"
+        result = await database.execute(sql, timeout_ms=60_000)
+        assert result.affected_rows == count
+
+
+# --- the first rows of a scan ---
+
+
+@pytest.mark.parametrize("condition", ["", "WHERE n > 4", "WHERE id > 100 AND n = 3"])
+@pytest.mark.parametrize("order", ["", "ORDER BY id", "ORDER BY id DESC"])
+async def test_a_limit_cuts_the_rows_that_there_are_without_it(condition: str, order: str) -> None:
+    async with opened_sql() as database:
+        await with_rows(database, 700)
+        query = f"SELECT * FROM t {condition} {order}"
+        everything = (await database.execute(query)).rows
+        for limit, offset in ((0, 0), (1, 0), (7, 0), (300, 0), (5000, 0), (10, 3), (200, 150)):
+            cut = f"{query} LIMIT {limit} OFFSET {offset}"
+            rows = (await database.execute(cut)).rows
+            wanted = everything[offset : offset + limit]
+            if order:
+                assert rows == wanted
+            else:  # any will do, but none twice
+                assert len(rows) == len(set(rows)) == len(wanted)
+                assert set(rows) <= set(everything)

@@ -56,7 +56,7 @@ from qserver.values.types import (
         (array_of(INTEGER), [1, None, "3"], (1, None, 3)),
         (array_of(INTEGER), [[1], [2]], ((1,), (2,))),
         (array_of(INTEGER), "{1,2}", (1, 2)),
-        (JSON, {"a": [1]}, '{"a": [1]}'),
+        (JSON, {"a": [1]}, '{"a":[1]}'),
         (JSON, '{"a":1}', '{"a":1}'),
     ],
 )

@@ -38,7 +38,11 @@ from qserver.values.types import INTEGER
 
 
 def bind_aggregate(scope: Scope, node: syntax.Call, name: str) -> Expression:
-    call = _call(scope, node, name)
+    return place_aggregate(scope, node, _call(scope, node, name), name)
+
+
+def place_aggregate(scope: Scope, node: syntax.Call, call: AggregateCall, name: str) -> Expression:
+    """What stands for the call's value, which the query that it belongs to computes."""
     level = _owner(scope, [call])
     _check_contents(scope, level, call)
     error = refuse_aggregate(level.clause)

@@ -25,13 +25,16 @@ from qserver.sql.binder.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import alike, settled
 from qserver.sql.binder.copies import again
+from qserver.sql.binder.hypothetical import HYPOTHETICAL, bind_hypothetical
 from qserver.sql.binder.operands import Operand, located
+from qserver.sql.binder.record_functions import bind_populating
 from qserver.sql.binder.row_functions import bind_row_function
 from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
 from qserver.sql.binder.windows import bind_window_call
 from qserver.sql.bound import Case, Coalesce, Constant, Expression
+from qserver.sql.functions.json_records import POPULATING
 from qserver.sql.functions.resolve import (
     is_aggregate,
     is_function,
@@ -57,6 +60,8 @@ def bind_call(scope: Scope, node: syntax.Call) -> Operand:
         return bind_window_call(scope, node, name)
     if is_aggregate(name) and (node.within_group or not is_window_function(name)):
         return bind_aggregate(scope, node, name)
+    if name in HYPOTHETICAL and node.within_group:
+        return bind_hypothetical(scope, node, name)
     if is_window_function(name):
         raise WrongObjectType(
             f"window function {name} requires an OVER clause", position=node.position + 1
@@ -152,6 +157,7 @@ _SPECIAL: Final[dict[str, Callable[[Scope, syntax.Call], Operand]]] = {
     "least": _greatest_or_least,
     "grouping": bind_grouping,
     "pg_typeof": _type_of,
+    **dict.fromkeys(POPULATING, bind_populating),
 }
 
 

@@ -11,6 +11,7 @@ row; a cast of a constant is made now; everything else gets a Cast around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,10 +24,12 @@ from qserver.errors import (
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.functions.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type
 from qserver.values.casts import Cast as CastFunction
 from qserver.values.casts import assignment_function, cast_function, unchanged
+from qserver.values.records import Record
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, record_of
 
 
@@ -153,12 +156,11 @@ def _record(binding: Binding, row: RowValue) -> Expression:
 def _row_function(columns: tuple[tuple[str, SqlType], ...]) -> Function:
     """ROW(…) for columns of these names and types; one object for the same."""
     types = tuple([sql_type for _, sql_type in columns])
-    places = "".join([f"{{{at}}}, " for at in range(len(types))])
-    return Function("row", types, record_of(columns), _as_tuple, strict=False, inline=f"({places})")
+    return Function("row", types, record_of(columns), _as_record, strict=False)
 
 
-def _as_tuple(*items: Any) -> tuple[Any, ...]:
-    return items
+def _as_record(*items: Any) -> Record:
+    return Record(items)
 
 
 # --- casts ---------------------------------------------------------------------------------------
@@ -199,6 +201,8 @@ def _read(
         return _cast(slot, target, cast(slot.type, target), operand.position)
     function = _assigning_reader(target) if assigning else _reader(target)
     if operand.text is not None:
+        if isinstance(function, MomentReader) and is_moment_word(operand.text):
+            return Apply(_moment(function, operand.text), (), target, nullable=False)
         try:
             return Constant(function(operand.text), target)
         except QserverError as error:
@@ -208,15 +212,24 @@ def _read(
 
 
 @lru_cache(maxsize=1024)
+def _moment(reader: MomentReader, word: str) -> Function:
+    """The word of a definition, which means another moment in each run."""
+    return Function(
+        "moment", (), reader.type, lambda context: reader.at(word, context), needs_context=True
+    )
+
+
+@lru_cache(maxsize=1024)
 def _reader(target: SqlType) -> CastFunction:
-    return cast_function(TEXT, target)
+    read = cast_function(TEXT, target)
+    return MomentReader(read, target) if is_moment_type(target) else read
 
 
 @lru_cache(maxsize=1024)
 def _assigning_reader(target: SqlType) -> CastFunction:
     """First what the text says, then whether it fits: 'abcd' is too long for a CHAR(3) column."""
     bare = target.bare
-    read = cast_function(TEXT, bare)
+    read = _reader(bare)
     return read if bare == target else _composed(read, assignment_function(bare, target))
 
 
@@ -227,4 +240,6 @@ def _composed(first: CastFunction, second: CastFunction) -> CastFunction:
         return second
     if second is unchanged:
         return first
+    if isinstance(first, MomentReader):
+        return replace(first, then=(*first.then, second))
     return lambda value: second(first(value))

@@ -18,6 +18,7 @@ from qserver.errors import (
     DuplicateAlias,
     FeatureNotSupported,
     QserverError,
+    SqlSyntaxError,
 )
 from qserver.sql import syntax
 from qserver.sql.binder.recursive_tables import (
@@ -147,14 +148,14 @@ def _bind(tables: CommonTables, entry: Entry, recursive: bool) -> None:
         return
     entry.begun = True
     scope, node = tables.scope, entry.node
-    if node.search is not None or node.cycle is not None:
-        raise FeatureNotSupported("SEARCH and CYCLE are not supported", position=node.position + 1)
     assert scope is not None
     scope.binding.enter()
     statement = node.statement
     if isinstance(statement, syntax.Query):
         if recursive and mentions(statement, node.name):
             bind_recursive(scope, entry, statement)
+        elif node.search is not None or node.cycle is not None:
+            raise SqlSyntaxError("WITH query is not recursive", position=node.position + 1)
         else:
             query = scope.binding.prepare_query(scope, statement).finish()
             entry.columns = named_columns(node, query.columns)

@@ -42,7 +42,7 @@ def bind_conflict(
         )
     relations = (target.relation(old), target.relation(new, "excluded"))
     inner = scope.inside().with_relations(relations)
-    assigned_values = bind_assignments(inner, target, node.assignments)
+    assigned_values = bind_assignments(inner, target, old, node.assignments)
     where = None
     if node.assignments_where is not None:
         operand = inner.bind_in(Clause.WHERE, node.assignments_where)

@@ -12,6 +12,7 @@ an error; NOT NULL is looked after when rows are written.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qserver.errors import DuplicateColumn, SqlSyntaxError
 from qserver.sql import syntax
@@ -19,6 +20,7 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
 from qserver.sql.binder.conflict import bind_conflict
+from qserver.sql.binder.part_assignment import Part, part_type, refuse_default, with_part
 from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at
@@ -30,10 +32,10 @@ from qserver.sql.binder.table_expressions import (
 )
 from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
 from qserver.sql.binder.value_lists import check_lengths, for_rows
-from qserver.sql.bound import Column, Expression
+from qserver.sql.bound import Column, Constant, Expression
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
 from qserver.values.schema import Table
-from qserver.values.types import UNKNOWN
+from qserver.values.types import UNKNOWN, SqlType
 
 
 def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
@@ -41,8 +43,9 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     binding = scope.binding
     target = find_target(scope, node.table, "insert into")
     table = target.table
-    positions = _target_positions(target, node)
-    plan, given = _source(scope, table, node, positions)
+    places = _places(target, node)
+    plan, found = _source(scope, table, node, places)
+    given = _whole_columns(scope, table, places, found)
     values = [
         given[at] if at in given else default_of(binding, column)
         for at, column in enumerate(table.columns)
@@ -67,31 +70,60 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     )
 
 
-def _target_positions(target: Target, node: syntax.Insert) -> list[int]:
-    """The columns that the statement has values for, in its order."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a value goes: into a column, or a part of it; and of which type it is there."""
+
+    at: int
+    type: SqlType
+    part: Part | None = None
+
+
+def _places(target: Target, node: syntax.Insert) -> list[_Place]:
+    """What the statement has values for, in its order."""
+    columns = target.table.columns
     if not node.columns:
-        return target.positions()
-    place = node.table.position
-    positions = [target.position(name, place, "insert into") for name in node.columns]
-    for name in node.columns:
-        if node.columns.count(name) > 1:
+        return [_Place(at, columns[at].type) for at in target.positions()]
+    position = node.table.position
+    parts = node.targets or (None,) * len(node.columns)
+    places: list[_Place] = []
+    for name, part in zip(node.columns, parts, strict=True):
+        at = target.position(name, position, "insert into")
+        if any(each.at == at and (part is None or each.part is None) for each in places):
             raise DuplicateColumn(
-                f'column "{name}" specified more than once', position=place + 1, column=name
+                f'column "{name}" specified more than once', position=position + 1, column=name
             )
-    return positions
+        column = columns[at]
+        places.append(_Place(at, column.type if part is None else part_type(column, part), part))
+    return places
+
+
+def _whole_columns(
+    scope: Scope, table: Table, places: Sequence[_Place], found: dict[int, Expression]
+) -> dict[int, Expression]:
+    """The value of each column, by position, from the values for the places, by number."""
+    given: dict[int, Expression] = {}
+    for n, value in found.items():
+        place = places[n]
+        if place.part is None:
+            given[place.at] = value
+        else:
+            empty = Constant(None, table.columns[place.at].type)
+            given[place.at] = with_part(scope, given.get(place.at, empty), place.part, value)
+    return given
 
 
 def _source(
-    scope: Scope, table: Table, node: syntax.Insert, positions: Sequence[int]
+    scope: Scope, table: Table, node: syntax.Insert, places: Sequence[_Place]
 ) -> tuple[Plan, dict[int, Expression]]:
-    """The plan, and the value of each column that it has one for."""
+    """The plan, and the value for each place that it has one for, by number."""
     query = node.source
     if query is None:
         return OneRow(), {}
     plain = not (query.order_by or query.limit or query.offset or query.common_tables)
     if isinstance(query.body, syntax.Values) and plain:
-        return _from_values(scope, table, node, query.body, positions)
-    return _from_query(scope, table, node, query, positions)
+        return _from_values(scope, table, node, query.body, places)
+    return _from_query(scope, table, node, query, places)
 
 
 def _from_values(
@@ -99,18 +131,21 @@ def _from_values(
     table: Table,
     node: syntax.Insert,
     rows: syntax.Values,
-    positions: Sequence[int],
+    places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
     check_lengths(rows)
     first = rows.rows[0]
-    _check_count(table, node, positions, len(first), [leftmost(item) for item in first])
+    _check_count(node, places, len(first), [leftmost(item) for item in first])
     inner = for_rows(scope.inside(), rows)
     inner.level.entries.append(relation_of_table(table.name, 0, table))  # to explain errors only
-    targets = positions[: len(first)]
+    targets = places[: len(first)]
     items = tuple(
         [
             tuple(
-                [_item(inner, table, node, item, at) for item, at in zip(row, targets, strict=True)]
+                [
+                    _item(inner, table, node, item, place)
+                    for item, place in zip(row, targets, strict=True)
+                ]
             )
             for row in rows.rows
         ]
@@ -119,31 +154,30 @@ def _from_values(
     columns = tuple(
         [
             OutputColumn(
-                table.columns[at].name,
-                table.columns[at].type,
-                any(row[n].nullable for row in items),
+                table.columns[place.at].name, place.type, any(row[n].nullable for row in items)
             )
-            for n, at in enumerate(targets)
+            for n, place in enumerate(targets)
         ]
     )
     plan = Values(source, items, columns, rows.repeated, float(len(items)), rows.slot)
-    given: dict[int, Expression] = {
-        at: Column(source, n, column.type, column.nullable, column.name)
-        for n, (at, column) in enumerate(zip(targets, columns, strict=True))
+    return plan, {
+        n: Column(source, n, column.type, column.nullable, column.name)
+        for n, column in enumerate(columns)
     }
-    return plan, given
 
 
 def _item(
-    scope: Scope, table: Table, node: syntax.Insert, item: syntax.Expression, at: int
+    scope: Scope, table: Table, node: syntax.Insert, item: syntax.Expression, place: _Place
 ) -> Expression:
-    column = table.columns[at]
+    column = table.columns[place.at]
+    if isinstance(item, syntax.Default) and place.part is not None:
+        raise refuse_default(leftmost(item))
     if isinstance(item, syntax.Default) or (node.overriding == "user" and column.identity):
         return default_of(scope.binding, column)
     if not (node.overriding == "system" and column.identity):
         refuse_value(column, leftmost(item), inserting=True)
     operand = scope.bind_in(Clause.VALUES, item)
-    return assigned(scope.binding, operand, column.type, column.name, leftmost(item))
+    return assigned(scope.binding, operand, place.type, column.name, leftmost(item))
 
 
 def _from_query(
@@ -151,42 +185,38 @@ def _from_query(
     table: Table,
     node: syntax.Insert,
     query: syntax.Query,
-    positions: Sequence[int],
+    places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
     """Columns of unknown type become what the table's columns are."""
     prepared = scope.binding.prepare_query(scope, query)
-    places = [outline.position for outline in prepared.outlines]
-    _check_count(table, node, positions, len(places), places)
+    positions = [outline.position for outline in prepared.outlines]
+    _check_count(node, places, len(positions), positions)
     wanted = [
-        table.columns[at].type.bare if outline.type == UNKNOWN else None
-        for outline, at in zip(prepared.outlines, positions, strict=False)
+        place.type.bare if outline.type == UNKNOWN else None
+        for outline, place in zip(prepared.outlines, places, strict=False)
     ]
     finished = prepared.finish(wanted)
-    given: dict[int, Expression] = {}
-    for n, at in enumerate(positions[: len(places)]):
-        column = table.columns[at]
+    found: dict[int, Expression] = {}
+    for n, place in enumerate(places[: len(positions)]):
+        column = table.columns[place.at]
         if node.overriding == "user" and column.identity:
             continue
         if not (node.overriding == "system" and column.identity):
-            refuse_value(column, places[n], inserting=True)
+            refuse_value(column, positions[n], inserting=True)
         value = column_at(finished, n)
-        given[at] = assigned(scope.binding, value, column.type, column.name, places[n])
-    return finished.plan, given
+        found[n] = assigned(scope.binding, value, place.type, column.name, positions[n])
+    return finished.plan, found
 
 
 def _check_count(
-    table: Table,
-    node: syntax.Insert,
-    positions: Sequence[int],
-    count: int,
-    places: Sequence[int],
+    node: syntax.Insert, places: Sequence[_Place], count: int, positions: Sequence[int]
 ) -> None:
-    if count > len(positions):
+    if count > len(places):
         raise SqlSyntaxError(
             "INSERT has more expressions than target columns",
-            position=places[len(positions)] + 1,
+            position=positions[len(places)] + 1,
         )
-    if count < len(positions) and node.columns:
+    if count < len(places) and node.columns:
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions", position=node.table.position + 1
         )

@@ -45,6 +45,13 @@ class Literals:
         """
         return bool(self._values[index] == value) and self.value(index) == value
 
+    def guess(self, index: int) -> Any:
+        """What the literal is worth, without pinning it: only to guess which plan will be quick.
+
+        The plan must be right for whatever comes.
+        """
+        return self._values[index]
+
     @property
     def pinned(self) -> frozenset[int]:
         return frozenset(self._pinned)
@@ -63,3 +70,6 @@ class RepeatedLiterals(Literals):
 
     def is_worth(self, index: int, value: Any) -> bool:
         return False
+
+    def guess(self, index: int) -> Any:
+        return None

@@ -7,13 +7,15 @@ AND and OR become one flat node, other operators are applied from the innermost 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qserver.sql import syntax
 from qserver.sql.binder.calling import function, has_rows, operator
 from qserver.sql.binder.coercion import condition
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.membership import in_list
 from qserver.sql.binder.negatives import negative_literal
-from qserver.sql.binder.operands import Operand, RowValue
+from qserver.sql.binder.operands import Operand, RowValue, Unknown
 from qserver.sql.binder.rows import (
     COMPARISONS,
     compare,
@@ -23,7 +25,8 @@ from qserver.sql.binder.rows import (
 )
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import row_query
-from qserver.sql.bound import Expression, Not
+from qserver.sql.bound import Apply, Expression, Not
+from qserver.sql.functions.prefixes import has_prefix, with_prefix
 
 _LIKE_OPERATORS = {
     "like": ("like", False),
@@ -124,7 +127,12 @@ def _like(
     if escape is not None:
         pattern = function(binding, "like_escape", (pattern, escape), position)
     symbol = f"not {kind}" if negated else kind
-    return operator(binding, symbol, left, pattern, position)
+    matched = operator(binding, symbol, left, pattern, position)
+    if symbol == "like" and isinstance(pattern, Unknown) and type(pattern.name) is int:
+        likely = scope.literals.guess(pattern.name) if pattern.text is None else pattern.text
+        if has_prefix(likely) and isinstance(matched, Apply):
+            return replace(matched, function=with_prefix(matched.function))
+    return matched
 
 
 def bind_between(scope: Scope, node: syntax.Between) -> Expression:

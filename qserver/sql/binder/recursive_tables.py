@@ -24,6 +24,7 @@ from qserver.errors import (
 from qserver.sql import syntax
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope
+from qserver.sql.binder.search_cycle import written_out
 from qserver.sql.functions.resolve import common_type
 from qserver.sql.plan import Aggregate, CommonTable, CommonTableScan, OutputColumn
 from qserver.sql.walk import everything
@@ -73,6 +74,9 @@ def bind_recursive(scope: Scope, entry: Entry, query: syntax.Query) -> None:
         )
     _refuse_around_recursion(query)
     entry.recursive = True
+    if node.search is not None or node.cycle is not None:
+        own = binding.prepare_query(scope, _as_query(body.left)).finish().columns
+        body = written_out(node, body, [column.name for column in named_columns(node, own)])
     prepared = binding.prepare_query(scope, _as_query(body.left))
     places = [outline.position for outline in prepared.outlines]
     start = prepared.finish()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from qserver.errors import (
     DatatypeMismatch,
     FeatureNotSupported,
@@ -16,7 +18,8 @@ from qserver.sql.binder.coercion import alike, assigned, condition, explicit, se
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.names import find_relation, missing_relation, whole_row
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
-from qserver.sql.binder.rows import compare, is_null
+from qserver.sql.binder.row_types import as_row, row_type
+from qserver.sql.binder.rows import compare, disjunction, is_null
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.type_names import bind_type
 from qserver.sql.bound import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
@@ -102,7 +105,13 @@ def bind_default(scope: Scope, node: syntax.Default) -> Operand:
 
 
 def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
-    target = bind_type(node.type, scope.literals, scope.binding.catalog.find_type)
+    try:
+        target = bind_type(node.type, scope.literals, scope.binding.catalog.find_type)
+    except UndefinedObject:
+        row = row_type(scope, node.type)
+        if row is None:
+            raise
+        return as_row(scope, scope.bind(node.operand), row, leftmost(node))
     operand = node.operand
     if isinstance(operand, syntax.ArrayItems) and target.kind is Kind.ARRAY:
         return _array_of_type(scope, operand, target)
@@ -198,6 +207,34 @@ def bind_subscript(scope: Scope, node: syntax.Subscript) -> Expression:
     If one of them is a slice all are: `a[2][1:3]` is `a[1:2][1:3]`, as in PostgreSQL.
     """
     binding = scope.binding
+    first, chain = subscripts(node)
+    operand = settled(binding, scope.bind(first))
+    if operand.type.kind not in (Kind.ARRAY, Kind.JSONB):
+        raise DatatypeMismatch(
+            f"cannot subscript type {operand.type.bare} because it does not support subscripting",
+            position=leftmost(first) + 1,
+        )
+    if operand.type.kind is Kind.JSONB:
+        return _inside_json(scope, operand, chain)
+    if not any(each.is_slice for each in chain):
+        numbers = [array_bound(scope, each.low) for each in chain]
+        return function(binding, "array_subscript", [operand, *numbers], node.position)
+    bounds = array_bounds(scope, chain)
+    part = function(binding, "array_slice", [operand, *bounds], node.position)
+    given = [each.low for each in chain] + [each.high for each in chain]
+    missing: list[Expression] = [
+        IsNull(bound)
+        for bound in [array_bound(scope, each) for each in given if each is not None]
+        if bound.nullable
+    ]
+    if not missing:
+        return part
+    unknown = disjunction(missing)
+    return Case(((unknown, Constant(None, part.type)),), part, part.type)
+
+
+def subscripts(node: syntax.Subscript) -> tuple[syntax.Expression, list[syntax.Subscript]]:
+    """What the subscripts belong to, and all of them, the first one first."""
     chain = [node]
     first: syntax.Expression = node.operand
     while isinstance(first, syntax.Subscript):
@@ -210,27 +247,21 @@ def bind_subscript(scope: Scope, node: syntax.Subscript) -> Expression:
             f"({DIMENSIONS_MAX})",
             position=leftmost(first) + 1,
         )
-    operand = settled(binding, scope.bind(first))
-    if operand.type.kind not in (Kind.ARRAY, Kind.JSONB):
-        raise DatatypeMismatch(
-            f"cannot subscript type {operand.type.bare} because it does not support subscripting",
-            position=leftmost(first) + 1,
-        )
-    if operand.type.kind is Kind.JSONB:
-        return _inside_json(scope, operand, chain)
-    if not any(each.is_slice for each in chain):
-        numbers = [_bound(scope, each.low) for each in chain]
-        return function(binding, "array_subscript", [operand, *numbers], node.position)
+    return first, chain
+
+
+def array_bounds(scope: Scope, chain: Sequence[syntax.Subscript]) -> list[Expression]:
+    """Two bounds for each dimension of a slice."""
     bounds: list[Expression] = []
     for each in chain:
         if each.is_slice:
-            bounds += [_bound(scope, each.low), _bound(scope, each.high)]
+            bounds += [array_bound(scope, each.low), array_bound(scope, each.high)]
         else:
-            bounds += [Constant(1, INTEGER), _bound(scope, each.low)]
-    return function(binding, "array_slice", [operand, *bounds], node.position)
+            bounds += [Constant(1, INTEGER), array_bound(scope, each.low)]
+    return bounds
 
 
-def _bound(scope: Scope, node: syntax.Expression | None) -> Expression:
+def array_bound(scope: Scope, node: syntax.Expression | None) -> Expression:
     """A subscript; one that is left out is NULL."""
     if node is None:
         return Constant(None, INTEGER)

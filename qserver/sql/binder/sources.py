@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from qserver.errors import (
     DuplicateAlias,
-    FeatureNotSupported,
     InvalidColumnReference,
     QserverError,
     SqlSyntaxError,
@@ -26,6 +25,7 @@ from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.common_tables import scan_common_table
 from qserver.sql.binder.operands import RowValue
 from qserver.sql.binder.prepared import Finished
+from qserver.sql.binder.record_functions import record_scan, wants_columns
 from qserver.sql.binder.relations import (
     AnyRelation,
     Relation,
@@ -169,11 +169,11 @@ def _bind_subquery(scope: Scope, item: syntax.SubqueryRef) -> tuple[Plan, Relati
 def _bind_function(scope: Scope, item: syntax.FunctionRef) -> tuple[Plan, Relation]:
     """Rows of a function. One with one column is named by the alias: generate_series(1, 3) AS n."""
     name = item.call.name[-1]
-    if item.column_types:
-        raise FeatureNotSupported(
-            "a column definition list is not supported", position=item.position + 1
-        )
-    if is_table_function(name):
+    if wants_columns(item):
+        scope.level.clause = Clause.FUNCTION_IN_FROM
+        listed = record_scan(scope, item)
+        plan: FunctionScan | Project = with_ordinality(listed) if item.ordinality else listed
+    elif is_table_function(name):
         scope.level.clause = Clause.FUNCTION_IN_FROM
         operands = [scope.bind(argument) for argument in item.call.arguments]
         scan = function_scan(scope, name, operands, item.call.position)
@@ -181,7 +181,7 @@ def _bind_function(scope: Scope, item: syntax.FunctionRef) -> tuple[Plan, Relati
             scan = replace(scan, columns=(replace(scan.columns[0], name=item.alias),))
         if item.ordinality:
             scan = with_ordinality(scan)
-        plan: FunctionScan | Project = scan
+        plan = scan
     else:
         plan = _one_row_of(scope, item)
     relation = relation_of_query(item.alias or name, plan.source, plan.columns)

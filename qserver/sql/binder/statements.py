@@ -1,7 +1,7 @@
 """The way in: a statement's syntax becomes a bound statement, or an error that says where.
 
-`bind` is for SELECT, INSERT, UPDATE and DELETE, `bind_expression` for one expression over one row
-of a table, as DEFAULT, CHECK and indexes have them.
+`bind` is for SELECT, INSERT, UPDATE, DELETE and MERGE, `bind_expression` for one expression over
+one row of a table, as DEFAULT, CHECK and indexes have them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qserver.errors import FeatureNotSupported
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
 from qserver.sql.binder.clauses import Clause
@@ -17,6 +16,7 @@ from qserver.sql.binder.coercion import assigned, condition, settled
 from qserver.sql.binder.expressions import EXPRESSION_BINDERS
 from qserver.sql.binder.insert import bind_insert
 from qserver.sql.binder.literals import Literals
+from qserver.sql.binder.merge import bind_merge
 from qserver.sql.binder.queries import prepare_query
 from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost, outermost
@@ -111,10 +111,10 @@ def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Chang
     if isinstance(statement, syntax.Query):
         query = prepare_query(scope, statement).finish()
         return Select(query.plan, query.source, query.columns)
+    if isinstance(statement, syntax.Merge):
+        return bind_merge(scope, statement)
     if isinstance(statement, syntax.Insert | syntax.Update | syntax.Delete):
         return _bind_change(scope, statement)
-    if isinstance(statement, syntax.Merge):
-        raise FeatureNotSupported("MERGE is not supported", position=statement.position + 1)
     raise AssertionError(f"{type(statement).__name__} is not for the binder")
 
 

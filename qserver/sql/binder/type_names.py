@@ -98,6 +98,7 @@ _SIMPLE: Final = {
     "json": JSON,
     "jsonb": JSONB,
 }
+_ARRAYS: Final = {f"_{name}": array_of(sql_type) for name, sql_type in _SIMPLE.items()}
 _WITH_LENGTH: Final = {"varchar": varchar, "bpchar": char}
 _WITH_DIGITS: Final = frozenset({"time", "timetz", "timestamp", "timestamptz", "interval"})
 
@@ -138,7 +139,7 @@ def _scalar(name: str, arguments: tuple[object, ...], find_type: FindType) -> Sq
         fields = name.removeprefix("interval ")
         if fields in INTERVAL_FIELDS:
             return interval(fields, *numbers)
-    found = _SIMPLE.get(internal)
+    found = _SIMPLE.get(internal) or _ARRAYS.get(internal)
     if found is None:
         found = find_type(last if schema in ("", "public") else name)
     if found is None:

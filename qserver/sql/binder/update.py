@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.errors import (
-    DatatypeMismatch,
-    FeatureNotSupported,
-    QserverError,
-    SqlSyntaxError,
-)
+from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, condition
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
 from qserver.sql.binder.joins import bind_from
 from qserver.sql.binder.operands import Operand, RowValue
+from qserver.sql.binder.part_assignment import Part, part_type, refuse_default, with_part
 from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
@@ -43,7 +39,7 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
     target = find_target(outer, node.table, "update")
     table = target.table
     plan, scope, old = _found_rows(outer, target, node.table, node.sources)
-    assigned_values = bind_assignments(scope, target, node.assignments)
+    assigned_values = bind_assignments(scope, target, old, node.assignments)
     plan = _filtered(scope, plan, node.where)
     values = whole_row(table, old, assigned_values)
     changed = frozenset(assigned_values)
@@ -112,36 +108,39 @@ def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan
 
 
 def bind_assignments(
-    scope: Scope, target: Target, assignments: Sequence[syntax.Assignment]
+    scope: Scope, target: Target, old: int, assignments: Sequence[syntax.Assignment]
 ) -> dict[int, Expression]:
-    """The new value of each assigned column, by position."""
+    """The new value of each assigned column, by position; `old` is the row before."""
     table = target.table
+    before = old_values(table, old)
     values: dict[int, Expression] = {}
+    whole: set[int] = set()
     for assignment in assignments:
         targets = [target.position(name, assignment.position) for name in assignment.columns]
-        if assignment.target is not None:
-            raise _part_of_column(table.columns[targets[0]], assignment.target)
-        operands = _operands(scope, assignment)
-        for at, (node, operand) in zip(targets, operands, strict=True):
-            if at in values:
+        part = assignment.target
+        for at, (node, operand) in zip(targets, _operands(scope, assignment), strict=True):
+            if at in whole or (at in values and part is None):
                 raise SqlSyntaxError(
                     f'multiple assignments to same column "{table.columns[at].name}"',
                     position=assignment.position + 1,
                 )
-            values[at] = _value(scope, table, at, node, operand)
+            if part is None:
+                whole.add(at)
+                values[at] = _value(scope, table, at, node, operand)
+            else:
+                value = _part(scope, table.columns[at], part, node, operand)
+                values[at] = with_part(scope, values.get(at, before[at]), part, value)
     return values
 
 
-def _part_of_column(column: Column, target: syntax.Subscript | syntax.Field) -> QserverError:
-    if isinstance(target, syntax.Field):
-        return DatatypeMismatch(
-            f'cannot assign to field "{target.name}" of column "{column.name}" because its type '
-            f"{column.type.bare} is not a composite type",
-            position=leftmost(target) + 1,
-        )
-    return FeatureNotSupported(
-        "assignment to a part of a column is not supported", position=leftmost(target) + 1
-    )
+def _part(
+    scope: Scope, column: Column, part: Part, node: syntax.Expression, operand: Operand | None
+) -> Expression:
+    wanted = part_type(column, part)
+    if operand is None:
+        raise refuse_default(leftmost(node))
+    refuse_value(column, leftmost(node), inserting=False)
+    return assigned(scope.binding, operand, wanted, column.name, leftmost(node))
 
 
 def _operands(

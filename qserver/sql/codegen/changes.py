@@ -20,14 +20,18 @@ from qserver.sql.codegen.change_support import (
 )
 from qserver.sql.codegen.expressions import Rows
 from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.merges import print_merge
 from qserver.sql.codegen.runtime import refuse_null
-from qserver.sql.plan import Change
+from qserver.sql.plan import Change, Select
 from qserver.sql.walk import everything, output_sources
 from qserver.values.schema import Table
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Operators
 
+
+ROWS_INSERTED_AT_ONCE = 1024
+"""Rows that an INSERT gathers before it puts them into the table."""
 
 Give: TypeAlias = Callable[[str], None]
 """Prints what becomes of a row of RETURNING, given its code."""
@@ -44,7 +48,7 @@ def produce_change(operators: Operators, statement: Change) -> None:
             source.line("yield out")
             source.line("out = []")
 
-    _ChangePrinter(operators, statement, give, counted=True).print()
+    ChangePrinter(operators, statement, give, counted=True).print()
     if statement.returning is not None:
         with source.block("if out:"):
             source.line("yield out")
@@ -60,10 +64,10 @@ def produce_common_change(operators: Operators, statement: Change, name: str) ->
     def give(row: str) -> None:
         source.line(f"{name}.append({row})")
 
-    _ChangePrinter(operators, statement, give, counted=False).print()
+    ChangePrinter(operators, statement, give, counted=False).print()
 
 
-class _ChangePrinter:
+class ChangePrinter:
     def __init__(self, operators: Operators, statement: Change, give: Give, counted: bool) -> None:
         self.give = give
         self.counted = counted
@@ -74,6 +78,8 @@ class _ChangePrinter:
         self.table = self.source.known(statement.table, "table")
         self.touched = ""
         """The name of the set of keys that ON CONFLICT DO UPDATE has written."""
+        self.fresh_rows = ""
+        """The name of the list of rows that are to be inserted."""
 
     def print(self) -> None:
         statement = self.statement
@@ -81,8 +87,10 @@ class _ChangePrinter:
             self.insert(statement)
         elif isinstance(statement, plan.Update):
             self.update(statement)
-        else:
+        elif isinstance(statement, plan.Delete):
             self.delete(statement)
+        else:
+            print_merge(self, statement)
 
     # --- INSERT ---
 
@@ -91,6 +99,9 @@ class _ChangePrinter:
         if statement.on_conflict is not None and statement.on_conflict.values:
             self.touched = self.source.fresh("touched")
             self.source.line(f"{self.touched} = set()")
+        if statement.on_conflict is None:
+            self.fresh_rows = self.source.fresh("fresh")
+            self.source.line(f"{self.fresh_rows} = []")
         if any(isinstance(each, plan.Scan) for each in everything(node)):
             kept = self.operators.keep(node, Rows())
             self.operators.replay(
@@ -98,18 +109,29 @@ class _ChangePrinter:
             )
         else:
             self.operators.produce(node, Rows(), lambda rows: self._insert_row(statement, rows))
+        if statement.on_conflict is None:
+            self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
 
     def _insert_row(self, statement: plan.Insert, rows: Rows) -> None:
         line = self.source.line
         new = self.source.fresh("r")
         line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
-        self._check(statement.table, statement.values, statement.checks, new, inner)
+        self.check(statement.table, statement.values, statement.checks, new, inner)
         if statement.on_conflict is None:
-            line(f"transaction.insert({self.table}, {new})")
-            self._done(inner)
+            self.done(inner)
+            self._insert_with_others(new)
             return
         self._insert_or(statement, statement.on_conflict, new, inner)
+
+    def _insert_with_others(self, new: str) -> None:
+        """Rows are gathered, because many go in at once for much less."""
+        line = self.source.line
+        line(f"{self.fresh_rows}.append({new})")
+        with self.source.block(f"if len({self.fresh_rows}) >= {ROWS_INSERTED_AT_ONCE}:"):
+            line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
+            line(f"{self.fresh_rows} = []")
+            self.operators.pause()
 
     def _insert_or(
         self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: Rows
@@ -122,13 +144,13 @@ class _ChangePrinter:
         with self.source.block(f"if {old} is None:"):
             line(f"transaction.insert({self.table}, {new})")
             if action.values:
-                line(f"{self.touched}.add({self._key(statement.table, new)})")
-            self._done(rows)
+                line(f"{self.touched}.add({self.key(statement.table, new)})")
+            self.done(rows)
         if not action.values:
             return
         self.source.name("refuse_second_change", refuse_second_change)
         with self.source.block("else:"):
-            with self.source.block(f"if {self._key(statement.table, old)} in {self.touched}:"):
+            with self.source.block(f"if {self.key(statement.table, old)} in {self.touched}:"):
                 line("refuse_second_change()")
             inner = rows.with_row(action.old_source, old)
             truth = "True"
@@ -139,10 +161,10 @@ class _ChangePrinter:
                 line(f"{updated} = {self._new_row(action.values, inner)}")
                 deeper = inner.with_row(action.new_source, updated)
                 deeper = deeper.with_row(statement.new_source, updated)
-                self._check(statement.table, action.values, action.checks, updated, deeper)
-                self._replace(old, updated)
-                line(f"{self.touched}.add({self._key(statement.table, updated)})")
-                self._done(deeper)
+                self.check(statement.table, action.values, action.checks, updated, deeper)
+                self.replace(old, updated)
+                line(f"{self.touched}.add({self.key(statement.table, updated)})")
+                self.done(deeper)
 
     def _new_row(self, values: tuple[Expression, ...], rows: Rows) -> str:
         return self.printer.values(values, rows)
@@ -157,12 +179,12 @@ class _ChangePrinter:
 
         def inside(rows: Rows) -> None:
             old, key = rows.row(statement.old_source), self.source.fresh("k")
-            line(f"{key} = {self._key(statement.table, old)}")
-            with self.source.block(f"if {key} not in {changes}:"):
+            line(f"{key} = {self.key(statement.table, old)}")
+            with self.source.block(f"if {key} not in {changes}{self._untouched(key, old)}:"):
                 new = self.source.fresh("r")
                 line(f"{new} = {self._new_row(statement.values, rows)}")
                 inner = rows.with_row(statement.new_source, new)
-                self._check(statement.table, statement.values, statement.checks, new, inner)
+                self.check(statement.table, statement.values, statement.checks, new, inner)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
                 self.operators.hold(changes, 3)
@@ -181,14 +203,18 @@ class _ChangePrinter:
             # Rows may move to keys that other rows of the statement are about to leave.
             with self.source.block(f"for old, new, _ in {changes}.values():"):
                 with self.source.block(
-                    f"if {self._key(statement.table, 'old')} != "
-                    f"{self._key(statement.table, 'new')}:"
+                    f"if {self.key(statement.table, 'old')} != {self.key(statement.table, 'new')}:"
                 ):
-                    line(f"transaction.delete({self.table}, {self._key(statement.table, 'old')})")
+                    line(f"transaction.delete({self.table}, {self.key(statement.table, 'old')})")
+        if _changes_unique_key(statement):
+            # So may values of other unique keys: they are taken when all old ones are gone.
+            with self.source.block(f"if len({changes}) > 1:"):
+                with self.source.block(f"for key in {changes}:"):
+                    line(f"transaction.delete({self.table}, key)")
         old, new, others = (self.source.fresh(prefix) for prefix in ("r", "r", "t"))
         with self.source.block(f"for {old}, {new}, {others} in {changes}.values():"):
             if key_changes:
-                same = f"{self._key(statement.table, old)} == {self._key(statement.table, new)}"
+                same = f"{self.key(statement.table, old)} == {self.key(statement.table, new)}"
                 with self.source.block(f"if {same}:"):
                     line(f"transaction.put({self.table}, {new})")
                 with self.source.block("else:"):
@@ -199,9 +225,9 @@ class _ChangePrinter:
             if statement.returning is not None:
                 target, rows = self.operators.unpack(sources, rows)
                 line(f"{target} = {others}")
-            self._done(rows.with_row(statement.new_source, new))
+            self.done(rows.with_row(statement.new_source, new))
 
-    def _replace(self, old: str, new: str) -> None:
+    def replace(self, old: str, new: str) -> None:
         self.source.name("replace_row", replace_row)
         self.source.line(f"replace_row(transaction, {self.table}, {old}, {new})")
 
@@ -212,10 +238,12 @@ class _ChangePrinter:
         line(f"{gone} = {{}}")
 
         def inside(rows: Rows) -> None:
-            old = rows.row(statement.old_source)
+            old, key = rows.row(statement.old_source), self.source.fresh("k")
             item = pattern(sources, rows) if statement.returning is not None else "None"
-            line(f"{gone}.setdefault({self._key(statement.table, old)}, {item})")
-            self.operators.hold(gone, 2)
+            line(f"{key} = {self.key(statement.table, old)}")
+            with self.source.block(f"if {key} not in {gone}{self._untouched(key, old)}:"):
+                line(f"{gone}[{key}] = {item}")
+                self.operators.hold(gone, 2)
 
         self.operators.produce(statement.plan, Rows(), inside)
         key, item = self.source.fresh("k"), self.source.fresh("t")
@@ -225,14 +253,20 @@ class _ChangePrinter:
             if statement.returning is not None:
                 target, rows = self.operators.unpack(sources, rows)
                 line(f"{target} = {item}")
-            self._done(rows)
+            self.done(rows)
 
-    def _key(self, table: Table, row: str) -> str:
+    def _untouched(self, key: str, old: str) -> str:
+        """Print that no other change of the statement has come first: a row is changed once."""
+        if not self.source.reads_before:
+            return ""
+        return f" and transaction.get_entry({self.table}.id, {key}) == {old}"
+
+    def key(self, table: Table, row: str) -> str:
         return f"{self.source.known(table.key_of, 'key_of')}({row})"
 
     # --- each row ---
 
-    def _check(
+    def check(
         self,
         table: Table,
         values: tuple[Expression, ...],
@@ -256,9 +290,28 @@ class _ChangePrinter:
                 name = self.source.known(check.name, "name")
                 self.source.line(f"fail_check({self.table}, {name}, {new})")
 
-    def _done(self, rows: Rows) -> None:
+    def done(self, rows: Rows) -> None:
         """Count a row, and give back what RETURNING wants of it."""
         if self.counted:
             self.source.line("affected += 1")
         if self.statement.returning is not None:
             self.give(self.printer.values(self.statement.returning.expressions, rows))
+
+
+def changes_before_it_reads(statement: Select | Change) -> bool:
+    """Could the statement see its own changes? A WITH may make some, and RETURNING may read."""
+    changes = [each for each in everything(statement) if isinstance(each, Change)]
+    returning = [each.returning for each in changes if each.returning is not None]
+    return (
+        len(changes) > 1
+        or (bool(changes) and isinstance(statement, Select | plan.Merge))
+        or any(isinstance(part, plan.Scan) for each in returning for part in everything(each))
+    )
+
+
+def _changes_unique_key(statement: plan.Update) -> bool:
+    """Can two rows of the statement want what one of them has in a unique index?"""
+    return any(
+        index.unique and (not statement.changed or not statement.changed.isdisjoint(index.columns))
+        for index in statement.table.indexes
+    )

@@ -41,6 +41,7 @@ from qserver.sql.bound import (
     Slot,
 )
 from qserver.sql.codegen.source import Source
+from qserver.sql.functions.moments import MomentReader
 from qserver.sql.functions.registry import Function
 
 if TYPE_CHECKING:
@@ -56,20 +57,38 @@ BRACKETS_MOST = 50
 
 
 class Rows:
-    """Where the current row of each source is: the name of a variable, or names by column."""
+    """Where the current row of each source is: the name of a variable, or names by column.
 
-    __slots__ = ("_columns", "_rows")
+    Where it is known how many columns a row has, those who want all of them take it as it is.
+    """
+
+    __slots__ = ("_columns", "_rows", "_widths")
 
     def __init__(
         self,
         rows: Mapping[int, str] | None = None,
         columns: Mapping[tuple[int, int], str] | None = None,
+        widths: Mapping[int, int] | None = None,
     ) -> None:
         self._rows = dict(rows or {})
         self._columns = dict(columns or {})
+        self._widths = dict(widths or {})
 
-    def with_row(self, source: int, name: str) -> Rows:
-        return Rows({**self._rows, source: name}, self._columns)
+    def with_row(self, source: int, name: str, width: int | None = None) -> Rows:
+        widths = self._widths if width is None else {**self._widths, source: width}
+        return Rows({**self._rows, source: name}, self._columns, widths)
+
+    def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
+        """The variable that holds just these expressions, if they are all columns of one row."""
+        first = expressions[0] if expressions else None
+        if not isinstance(first, Column) or self._widths.get(first.source) != len(expressions):
+            return None
+        for position, each in enumerate(expressions):
+            if not isinstance(each, Column) or each.source != first.source:
+                return None
+            if each.position != position or (each.source, position) in self._columns:
+                return None
+        return self._rows[first.source]
 
     def row(self, source: int) -> str:
         return self._rows[source]
@@ -128,6 +147,9 @@ class Printer:
 
     def values(self, expressions: tuple[Expression, ...], rows: Rows) -> str:
         """A tuple."""
+        whole = rows.whole_row(expressions)
+        if whole is not None:
+            return whole
         items = [self.value(each, rows) for each in expressions]
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
@@ -155,11 +177,18 @@ class Printer:
         names.append(name)
         return name
 
+    def converted(self, convert: Callable[[Any], Any], code: str) -> str:
+        """A literal as a value; the words for a moment need to know the time."""
+        name = self.source.known(convert, "convert")
+        if isinstance(convert, MomentReader):
+            return f"{name}.at({code}, context)"
+        return f"{name}({code})"
+
     def _literal_of_row(self, expression: Slot) -> str:
         code = f"{self.row_of_literals}[{expression.name}]"
         if expression.convert is None:
             return code
-        converted = f"{self.source.known(expression.convert, 'convert')}({code})"
+        converted = self.converted(expression.convert, code)
         return f"(None if {code} is None else {converted})" if expression.nullable else converted
 
     def column(self, expression: Column, rows: Rows) -> str:

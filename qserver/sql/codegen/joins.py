@@ -18,6 +18,8 @@ from qserver.sql.walk import output_sources
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
 
+MATCHES_FEW = 64
+
 
 def produce_join(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) -> None:
     assert node.kind != "right", "a rule has turned right joins around"
@@ -86,6 +88,14 @@ def _matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -
     return f"{prepared}.get({key}, ())"
 
 
+def _named_matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -> str:
+    """The same, in a variable, and paced."""
+    found = operators.source.fresh("found")
+    operators.source.line(f"{found} = {_matches(operators, node, prepared, rows)}")
+    _pace_many(operators, found)
+    return found
+
+
 def _inner(
     operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
@@ -99,9 +109,26 @@ def _inner(
     if not prepared:
         operators.produce(node.right, rows, inside)
         return
-    operators.loop_over(
-        _matches(operators, node, prepared, rows), output_sources(node.right), rows, inside
-    )
+    _loop_over_matches(operators, node, prepared, rows, inside)
+
+
+def _loop_over_matches(
+    operators: Operators, node: plan.Join, prepared: str, rows: Rows, inside: Consumer
+) -> None:
+    sources = output_sources(node.right)
+    if node.method == "loop":
+        operators.loop_over(prepared, sources, rows, inside)
+        return
+    found = _named_matches(operators, node, prepared, rows)
+    target, inner = operators.unpack(sources, rows)
+    with operators.for_each(target, found):
+        inside(inner)
+
+
+def _pace_many(operators: Operators, found: str) -> None:
+    """Few matches are as nothing beside the row that they match, whose own loop is paced."""
+    with operators.source.block(f"if len({found}) > {MATCHES_FEW}:"):
+        operators.pace(f"len({found})")
 
 
 def _left(
@@ -125,13 +152,15 @@ def _left(
         operators.produce(node.right, rows, inside)
         candidates = found
     else:
-        candidates = _matches(operators, node, prepared, rows)
+        candidates = _named_matches(operators, node, prepared, rows)
         if node.condition is not None:
             target, inner = operators.unpack(sources, rows)
             item = target if len(sources) == 1 else pattern(sources, inner)
             truth = operators.printer.truth(node.condition, inner)
             candidates = f"[{item} for {target} in {candidates} if {truth}]"
-    operators.loop_over(f"{candidates} or {nulls}", sources, rows, consume)
+    target, inner = operators.unpack(sources, rows)
+    with operators.for_each(target, f"{candidates} or {nulls}"):
+        consume(inner)
 
 
 def _nulls(operators: Operators, node: plan.Plan) -> str:
@@ -182,7 +211,7 @@ def _if_any(
     head: str,
 ) -> None:
     assert prepared, "a semi-join keeps its right side"
-    candidates = _matches(operators, node, prepared, rows)
+    candidates = _named_matches(operators, node, prepared, rows)
     if node.condition is not None:
         target, inner = operators.unpack(output_sources(node.right), rows)
         truth = operators.printer.truth(node.condition, inner)
@@ -210,6 +239,8 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
 
     def inside(inner: Rows) -> None:
         line(f"{found} = False")
+        if not node.hash_keys:
+            operators.pace(f"len({right})")
         if node.hash_keys:
             key, checks = _key(operators, tuple(each for each, _ in node.hash_keys), inner)
             numbers = f"{by_key}.get({key}, ())"

@@ -17,17 +17,25 @@ list, and a new nest begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.bound import Expression
+from qserver.sql.bound import Expression, Slot
 from qserver.sql.codegen.aggregates import produce_aggregate
-from qserver.sql.codegen.changes import produce_common_change
+from qserver.sql.codegen.common_tables import produce_tables
 from qserver.sql.codegen.expressions import Printer, Rows
 from qserver.sql.codegen.joins import produce_join
 from qserver.sql.codegen.kept import pattern
-from qserver.sql.codegen.runtime import exception, intersection, row_limit, row_offset, with_ties
+from qserver.sql.codegen.runtime import (
+    exception,
+    intersection,
+    pages_of,
+    row_limit,
+    row_offset,
+    with_ties,
+)
 from qserver.sql.codegen.scans import produce_scan
 from qserver.sql.codegen.sorting import print_sort
 from qserver.sql.codegen.source import Source
@@ -39,24 +47,64 @@ Consumer: TypeAlias = Callable[[Rows], None]
 
 ROWS_BETWEEN_CHECKS = 1024
 
+ROWS_BETWEEN_PAUSES = 2048
+"""Rows that are looked at, in whatever loop, before others may run."""
+
 
 class Operators:
-    """Prints plans into one function. `gives_way`: the function is a generator that may yield."""
+    """Prints plans into one function. `gives_way`: the function is a generator that may yield.
+
+    `hands_out`: when it gives way it hands out the rows that it has, so that whoever reads them as
+    a stream does not wait for a page to be full.
+    """
 
     def __init__(self, source: Source, printer: Printer, gives_way: bool) -> None:
         self.source = source
         self.printer = printer
         self.gives_way = gives_way
+        self.hands_out = False
 
     def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
         """Print what makes the plan's rows, and the consumer for each of them."""
         _PRODUCERS[type(node)](self, node, rows, consume)
 
+    def inside_a_function(self) -> Operators:
+        """For a function of its own, which cannot give way for the one around it."""
+        self.source.functions += 1
+        return Operators(self.source, self.printer, gives_way=False)
+
     def pause(self) -> None:
         """Print a place between pages: give way if that is possible, and look at the deadline."""
         self.source.line("context.check()")
-        if self.gives_way:
+        if self.hands_out:
+            self.source.line("yield out or None")
+            self.source.line("out = []")
+        elif self.gives_way:
             self.source.line("yield None")
+
+    def pace(self, rows_looked_at: str) -> None:
+        """Print the count of rows that are about to be looked at, and a pause when it is due.
+
+        All loops of a statement count together. One that cannot give way looks at the deadline
+        and leaves the count as it is, so that the next one around it that can will do so.
+        """
+        self.source.line(f"context.work += {rows_looked_at}")
+        self._pause_if_due()
+
+    def _pause_if_due(self) -> None:
+        with self.source.block(f"if context.work > {ROWS_BETWEEN_PAUSES}:"):
+            if self.gives_way:
+                self.source.line("context.work = 0")
+            self.pause()
+
+    @contextmanager
+    def for_each(self, target: str, iterable: str) -> Iterator[None]:
+        """A loop over some rows. What a function did for one of them may make a pause due."""
+        before = self.source.functions
+        with self.source.block(f"for {target} in {iterable}:"):
+            yield
+            if self.source.functions > before:
+                self._pause_if_due()
 
     # --- small ones ---
 
@@ -80,7 +128,7 @@ class Operators:
         def inside(inner: Rows) -> None:
             name = self.source.fresh("r")
             self.source.line(f"{name} = {self.printer.values(node.expressions, inner)}")
-            consume(inner.with_row(node.source, name))
+            consume(inner.with_row(node.source, name, len(node.expressions)))
 
         self.produce(node.input, rows, inside)
 
@@ -93,12 +141,19 @@ class Operators:
 
     def _repeated_values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
         """All rows of a lifted list: its slots are positions in a row of literals."""
+        (item,) = node.items
+        if all(
+            isinstance(each, Slot) and each.name == at and each.convert is None
+            for at, each in enumerate(item)
+        ):
+            self.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
+            return
         given, row = self.source.fresh("given"), self.source.fresh("r")
         with self.source.block(f"for {given} in slots[{node.slot}]:"):
             self.printer.row_of_literals = given
-            self.source.line(f"{row} = {self.printer.values(node.items[0], rows)}")
+            self.source.line(f"{row} = {self.printer.values(item, rows)}")
             self.printer.row_of_literals = None
-            consume(rows.with_row(node.source, row))
+            consume(rows.with_row(node.source, row, len(item)))
 
     def function_scan(self, node: plan.FunctionScan, rows: Rows, consume: Consumer) -> None:
         arguments = [self.printer.value(each, rows) for each in node.arguments]
@@ -114,11 +169,23 @@ class Operators:
             call = f"((*v, {name}) for {name}, v in enumerate({call}, 1))"
         self.loop(node.source, call, rows, consume)
 
-    def loop(self, made: int, iterable: str, rows: Rows, consume: Consumer) -> None:
+    def loop(
+        self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
+    ) -> None:
         """Rows of one source from a Python iterable."""
         name = self.source.fresh("r")
-        with self.source.block(f"for {name} in {iterable}:"):
-            consume(rows.with_row(made, name))
+        with self.loop_by_pages(name, iterable):
+            consume(rows.with_row(made, name, width))
+
+    @contextmanager
+    def loop_by_pages(self, target: str, iterable: str) -> Iterator[None]:
+        """A loop over any number of rows that gives way now and then."""
+        self.source.name("pages_of", pages_of)
+        page = self.source.fresh("page")
+        with self.source.block(f"for {page} in pages_of({iterable}):"):
+            self.pace(f"len({page})")
+            with self.for_each(target, page):
+                yield
 
     # --- keeping rows ---
 
@@ -150,7 +217,7 @@ class Operators:
         self, iterable: str, sources: tuple[int, ...], rows: Rows, consume: Consumer
     ) -> None:
         target, inner = self.unpack(sources, rows)
-        with self.source.block(f"for {target} in {iterable}:"):
+        with self.loop_by_pages(target, iterable):
             consume(inner)
 
     def unpack(self, sources: tuple[int, ...], rows: Rows) -> tuple[str, Rows]:
@@ -219,6 +286,15 @@ class Operators:
         with self.source.block(f"except {done}:"):
             line("pass")
 
+    def bounds_of_rows(self, node: plan.Limit, rows: Rows) -> tuple[str, str]:
+        """Print which rows LIMIT and OFFSET leave: names for the first, and the one after them."""
+        limit, offset = self._bounds(node.limit, node.offset, rows)
+        if node.offset is None:
+            return offset, limit
+        stop = self.source.fresh("most")
+        self.source.line(f"{stop} = {limit} + {offset}")
+        return offset, stop
+
     def _limit_with_ties(self, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
         self.source.name("with_ties", with_ties)
         limit, offset = self._bounds(node.limit, node.offset, rows)
@@ -267,6 +343,7 @@ class Operators:
     def set_operation(self, node: plan.SetOperation, rows: Rows, consume: Consumer) -> None:
         """Both sides in a generator of its own, so that the consumer is printed once."""
         made = self.source.fresh("both")
+        hands_out, self.hands_out = self.hands_out, False
         with self.source.block(f"def {made}():"):
             if node.kind == "union":
                 self._union(node, rows)
@@ -274,11 +351,12 @@ class Operators:
                 self._intersect_or_except(node, rows)
             self.source.line("return")
             self.source.line("yield")
+        self.hands_out = hands_out
         name = self.source.fresh("r")
         with self.source.block(f"for {name} in {made}():"):
             if self.gives_way:
                 with self.source.block(f"if {name} is None:"):
-                    self.source.line("yield None")
+                    self.pause()
                     self.source.line("continue")
             consume(rows.with_row(node.source, name))
 
@@ -312,48 +390,8 @@ class Operators:
         self.loop(node.source, f"table{node.number}", rows, consume)
 
     def with_tables(self, node: plan.WithTables, rows: Rows, consume: Consumer) -> None:
-        for table in node.tables:
-            name = f"table{table.number}"
-            if isinstance(table.plan, plan.Insert | plan.Update | plan.Delete):
-                produce_common_change(self, table.plan, name)
-            elif table.recursive is None:
-                self.source.line(f"{name} = []")
-                self._append_rows(table.plan, table.source, name, rows)
-            else:
-                self._recursive_table(table, rows)
+        produce_tables(self, node, rows)
         self.produce(node.input, rows, consume)
-
-    def _append_rows(self, node: Plan, made: int, name: str, rows: Rows) -> None:
-        def inside(inner: Rows) -> None:
-            self.source.line(f"{name}.append({inner.row(made)})")
-            self.hold(name, 1)
-
-        self.produce(node, rows, inside)
-
-    def _recursive_table(self, table: plan.CommonTable, rows: Rows) -> None:
-        """Run the recursive part on what the last turn added, until it adds nothing."""
-        line, number = self.source.line, table.number
-        everything, fresh = self.source.fresh("rows"), self.source.fresh("rows")
-        line(f"table{number} = []")
-        assert table.recursive is not None
-        assert not isinstance(table.plan, plan.Insert | plan.Update | plan.Delete)
-        self._append_rows(table.plan, table.source, f"table{number}", rows)
-        seen = self.source.fresh("seen")
-        if not table.every:
-            line(f"table{number} = list(dict.fromkeys(table{number}))")
-            line(f"{seen} = set(table{number})")
-        line(f"{everything} = table{number}[:]")
-        with self.source.block(f"while table{number}:"):
-            self.pause()
-            line(f"{fresh} = []")
-            self._append_rows(table.recursive, table.recursive_source, fresh, rows)
-            if not table.every:
-                line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
-                line(f"{seen}.update({fresh})")
-            line(f"{everything} += {fresh}")
-            line(f"context.hold(len({fresh}), 4)")
-            line(f"table{number} = {fresh}")
-        line(f"table{number} = {everything}")
 
     def join(self, node: plan.Join, rows: Rows, consume: Consumer) -> None:
         produce_join(self, node, rows, consume)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from qserver.errors import (
@@ -15,6 +16,8 @@ from qserver.errors import (
 from qserver.values.schema import Table
 
 _NO_LIMIT = 1 << 62
+
+ROWS_OF_PAGE = 1024
 
 
 def row_limit(value: int | None) -> int:
@@ -133,3 +136,13 @@ def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
                 column=column.name,
             )
     raise AssertionError("a row without a misplaced NULL was refused")
+
+
+def pages_of(rows: Iterable[Any]) -> Iterable[Sequence[Any]]:
+    """Rows in pieces, so that whoever loops over them can give way in between."""
+    if not isinstance(rows, list | tuple):
+        source = iter(rows)
+        return iter(lambda: list(islice(source, ROWS_OF_PAGE)), [])
+    if len(rows) <= ROWS_OF_PAGE:
+        return (rows,)
+    return (rows[at : at + ROWS_OF_PAGE] for at in range(0, len(rows), ROWS_OF_PAGE))

@@ -13,9 +13,9 @@ predicate: then only rows that satisfy it, before or after another's change, can
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression
@@ -27,7 +27,11 @@ from qserver.values.types import CAREFUL_KINDS, Kind
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
 
-PAGES_BETWEEN_PAUSES = 32
+ENTRY_COSTS_ROWS = 8
+"""An entry of an index leads to a row elsewhere: finding it costs as much as so many of a scan."""
+
+PageConsumer: TypeAlias = Callable[[str, str, str, Rows], None]
+"""Prints what is done with a page, given its name, that of a row, the condition and the rows."""
 
 
 def produce_scan(operators: Operators, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
@@ -36,22 +40,20 @@ def produce_scan(operators: Operators, node: plan.Scan, rows: Rows, consume: Con
 
 def is_read_by_pages(node: plan.Plan) -> bool:
     """Whether a plan is a scan whose pages can be taken whole."""
-    if not isinstance(node, plan.Scan) or node.access.index is not None or node.access.ordered:
+    if not isinstance(node, plan.Scan) or node.access.index is not None:
         return False
     keys = node.access.range
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
 
-def produce_pages(
-    operators: Operators, node: plan.Scan, rows: Rows, consume: Callable[[str, Rows], None]
-) -> None:
+def produce_pages(operators: Operators, node: plan.Scan, rows: Rows, consume: PageConsumer) -> None:
     """Print a scan whose consumer takes a comprehension over a page: `for r in page if …`."""
 
     def take(page: str, printer: _ScanPrinter) -> None:
-        clause = f"for {printer.row} in {page}"
+        condition = ""
         if node.condition is not None:
-            clause += f" if {operators.printer.truth(node.condition, printer.inner)}"
-        consume(clause, printer.inner)
+            condition = f" if {operators.printer.truth(node.condition, printer.inner)}"
+        consume(page, printer.row, condition, printer.inner)
 
     _ScanPrinter(operators, node, rows, lambda _: None, take).print()
 
@@ -72,7 +74,7 @@ class _ScanPrinter:
         self.node = node
         self.rows = rows
         self.row = self.source.fresh("r")
-        self.inner = rows.with_row(node.source, self.row)
+        self.inner = rows.with_row(node.source, self.row, len(node.table.columns))
         self.consume = consume
 
     def print(self) -> None:
@@ -201,18 +203,20 @@ class _ScanPrinter:
         return f"{access.backward}, {self.printer.value(access.wanted, self.rows)}"
 
     def _pages(self, what: str, page: str) -> None:
-        count = self.source.fresh("n")
-        self.source.line(f"{count} = 0")
         name = self.source.fresh("page")
-        with self.source.block(f"for {what.replace('page in', f'{name} in', 1)}:"):
-            self.source.line(f"{count} += 1")
-            with self.source.block(f"if not {count} % {PAGES_BETWEEN_PAUSES}:"):
-                self.operators.pause()
+        with self._paced(f"for {what.replace('page in', f'{name} in', 1)}:", f"len({name})"):
             if self.take_page is not None:
                 self.take_page(name, self)
                 return
-            with self.source.block(f"for {self.row} in {name}:"):
+            with self.operators.for_each(self.row, name):
                 self._matches()
+
+    @contextmanager
+    def _paced(self, head: str, looked_at: str) -> Iterator[None]:
+        """A loop over pages that gives way now and then; a small scan never does."""
+        with self.source.block(head):
+            self.operators.pace(looked_at)
+            yield
 
     def _index_range(self, exact: bool) -> None:
         access = self.node.access
@@ -232,9 +236,8 @@ class _ScanPrinter:
                 head = f"for _, {name} in {pages}:"
             else:
                 head = f"for {name} in scan_in_any_order({index.id}, {low}, {high}):"
-            with self.source.block(head):
-                self.operators.pause()
-                with self.source.block(f"for {entry} in {name}:"):
+            with self._paced(head, f"{ENTRY_COSTS_ROWS} * len({name})"):
+                with self.operators.for_each(entry, name):
                     self._entry(entry)
 
     def _entry(self, entry: str) -> None:

@@ -14,6 +14,10 @@ from typing import Any
 class Source:
     def __init__(self) -> None:
         self.namespace: dict[str, Any] = {}
+        self.reads_before = False
+        """Does the statement make changes that what it reads must not show?"""
+        self.functions = 0
+        """How many functions have been printed that cannot give way."""
         self._lines: list[str] = []
         self._depth = 0
         self._counts: dict[str, int] = {}

@@ -2,7 +2,11 @@
 
 Each becomes a function of its own beside the main one. Its arguments are the values of the outer
 columns that it depends on, and it remembers its answers, so it runs once for each distinct
-combination of them, and once in all if it depends on none.
+combination of them, and once in all if it depends on none. One that is left to chance is run for
+each row, unless it depends on none.
+
+Common tables that it reads and does not make are arguments too. They are made anew in each turn of
+a recursion, and for each outer row of a subquery around: then what was remembered is forgotten.
 """
 
 from __future__ import annotations
@@ -13,8 +17,8 @@ from typing import TYPE_CHECKING
 from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
 from qserver.sql.codegen.expressions import Rows
 from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, single
-from qserver.sql.plan import Plan
-from qserver.sql.walk import free_columns, output_sources
+from qserver.sql.plan import CommonTable, CommonTableScan, Plan
+from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.expressions import Printer
@@ -78,19 +82,28 @@ class Subqueries:
         with self.source.set_aside() as lines:
             self._function(name, arguments, node, inside, way, result)
         self.functions += lines
+        self.source.functions += 1
         values = [rows.column(column) for column in outer]
-        return f"{name}({', '.join(values)})"
+        return f"{name}({', '.join([*values, *_tables_read(node)])})"
 
     def _function(
         self, name: str, arguments: list[str], node: Plan, inside: Rows, way: str, result: str
     ) -> None:
         line = self.source.line
+        tables = _tables_read(node)
         memory = self.source.fresh("memory")
         line(f"{memory} = {{}}")
+        if tables:
+            line(f"{memory}_of = {[None] * len(tables)}")
         key = f"({', '.join(arguments)}{',' if len(arguments) == 1 else ''})"
-        with self.source.block(f"def {name}({', '.join(arguments)}):"):
-            with self.source.block(f"if {key} in {memory}:"):
-                line(f"return {memory}[{key}]")
+        with self.source.block(f"def {name}({', '.join([*arguments, *tables])}):"):
+            for at, table in enumerate(tables):
+                with self.source.block(f"if {memory}_of[{at}] is not {table}:"):
+                    line(f"{memory}_of[{at}] = {table}")
+                    line(f"{memory}.clear()")
+            if not (arguments and is_volatile(node)):
+                with self.source.block(f"if {key} in {memory}:"):
+                    line(f"return {memory}[{key}]")
             self._body(node, inside, way, result, f"{memory}[{key}] = ")
 
     def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
@@ -118,3 +131,11 @@ class Subqueries:
         line(f"{remember}answer")
         line("return answer")
         assert len(output_sources(node)) == 1
+
+
+def _tables_read(node: Plan) -> list[str]:
+    """The names of common tables that a plan reads and that are made outside of it."""
+    nodes = list(everything(node))
+    made = {each.number for each in nodes if type(each) is CommonTable}
+    read = {each.number for each in nodes if type(each) is CommonTableScan}
+    return [f"table{number}" for number in sorted(read - made)]

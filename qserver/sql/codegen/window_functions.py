@@ -15,12 +15,16 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
-from qserver.sql.bound import WindowCall
+from qserver.sql.bound import Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
 from qserver.values.keys import canonical
 
 Item = Any
 OfItem = Callable[[Item], Any]
+
+_GREATEST = float("inf")
+_LEAST = -_GREATEST
+_INFINITIES = (_LEAST, _GREATEST)
 
 
 def window_values(
@@ -36,6 +40,9 @@ def window_values(
     steps: Any,
 ) -> list[Any]:
     """The value of a window call for each row, in the order of the rows."""
+    if rows:
+        _check_offset(call, "starting", call.frame.start, start_offset)
+        _check_offset(call, "ending", call.frame.end, end_offset)
     result: list[Any] = [None] * len(rows)
     partitions: dict[Any, list[int]] = {}
     for number, row in enumerate(rows):
@@ -56,6 +63,18 @@ def window_values(
         for number, value in zip(numbers, part.values(), strict=True):
             result[number] = value
     return result
+
+
+def _check_offset(
+    call: WindowCall, what: str, bound: tuple[str, Expression | None], offset: Any
+) -> None:
+    """Counts of rows and groups are looked at even for a function that ignores its frame."""
+    if bound[1] is None:
+        return
+    if offset is None:
+        raise InvalidFrameOffset(f"frame {what} offset must not be null")
+    if call.frame.mode != "range" and offset < 0:
+        raise InvalidFrameOffset(f"frame {what} offset must not be negative")
 
 
 class _Partition:
@@ -80,6 +99,8 @@ class _Partition:
         self.raw = None if raw is None else [raw(row) for row in rows]
         self.steps = steps
         self.keys = [steps.comparable(value) for value in self.raw or ()]
+        self.keys_backward = self.keys[::-1]
+        self.known = _not_null(self.raw or [])
         self.peer_start: list[int] = []
         for number, order in enumerate(orders):
             same = number > 0 and order == orders[number - 1]
@@ -235,12 +256,7 @@ class _Partition:
         return self._offset(number, kind, self.offsets[1], is_start=False)
 
     def _offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
-        what = "starting" if is_start else "ending"
-        if offset is None:
-            raise InvalidFrameOffset(f"frame {what} offset must not be null")
         mode = self.call.frame.mode
-        if mode != "range" and offset < 0:
-            raise InvalidFrameOffset(f"frame {what} offset must not be negative")
         if mode == "rows":
             at = number - offset if kind == "preceding" else number + offset
             return int(at if is_start else at + 1)
@@ -253,21 +269,38 @@ class _Partition:
 
     def _range_offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
         assert self.raw is not None
-        current, steps = self.raw[number], self.steps
-        if current is None:
-            return self.peer_start[number] if is_start else self.peer_end[number]
-        if isinstance(offset, int | float | Decimal) and not offset >= 0:
+        current = self.raw[number]
+        if isinstance(offset, int | float | Decimal) and (offset != offset or offset < 0):
             raise InvalidFrameOffset("invalid preceding or following size in window function")
+        if current is None or current != current:  # NULL and NaN are near to nothing else
+            return self.peer_start[number] if is_start else self.peer_end[number]
         descending = self.call.order_by[0].descending
         back = (kind == "preceding") != descending
-        move = steps.subtract if back else steps.add
-        bound = canonical(move(steps.operand(current), steps.offset(offset)))
-        keys = self.keys
+        bound = self._moved(current, offset, back)
+        if bound is None:
+            bound = _LEAST if is_start != descending else _GREATEST
+        low, high = self.known
         if descending:
-            keys = keys[::-1]
-            at = bisect_right(keys, bound) if is_start else bisect_left(keys, bound)
-            return len(keys) - at
-        return bisect_left(keys, bound) if is_start else bisect_right(keys, bound)
+            count, keys = len(self.keys), self.keys_backward
+            find = bisect_right if is_start else bisect_left
+            return count - find(keys, bound, count - high, count - low)
+        find = bisect_left if is_start else bisect_right
+        return find(self.keys, bound, low, high)
+
+    def _moved(self, value: Any, offset: Any, back: bool) -> Any:
+        """How far the frame reaches from a value; None if that is from one infinity to another."""
+        steps = self.steps
+        if offset in _INFINITIES and value in _INFINITIES and (value > 0) == back:
+            return None
+        move = steps.subtract if back else steps.add
+        return canonical(move(steps.operand(value), steps.offset(offset)))
+
+
+def _not_null(values: list[Any]) -> tuple[int, int]:
+    """From where to where there are values: NULLs stand together, at one end."""
+    count = sum([value is not None for value in values])
+    start = len(values) - count if values and values[0] is None else 0
+    return start, start + count
 
 
 _FUNCTIONS: dict[str, Callable[[_Partition], Iterable[Any]]] = {

@@ -62,7 +62,11 @@ def _truncate(sql_type: SqlType, word: str, value: datetime) -> datetime:
 
 def _truncate_in_zone(word: str, value: datetime, zone: str) -> datetime:
     where = zone_named(zone)
-    return to_utc(_truncate(TIMESTAMPTZ, word, to_local(value, where)), where)
+    local = to_local(value, where)
+    cut = _truncate(TIMESTAMPTZ, word, local)
+    if unit_named(word.lower()) in _TIME_UNITS:
+        return value - (local - cut)  # within an hour that comes twice, too, it is the same one
+    return to_utc(cut, where)
 
 
 def _truncate_interval(word: str, value: Interval) -> Interval:

@@ -11,26 +11,40 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, InvalidTextRepresentation
-from qserver.sql.functions.registry import TableFunction
+from qserver.sql.functions.registry import Function, TableFunction
 from qserver.values.arrays import is_rectangular
 from qserver.values.casts import assignment_function, reader
 from qserver.values.json_input import jsonb_from_text
 from qserver.values.json_parts import elements, kind_of, member, scalar_text
+from qserver.values.records import Record
 from qserver.values.types import JSON, JSONB, Kind, SqlType
 
 Columns = tuple[tuple[str, SqlType], ...]
 Rows = Iterable[tuple[Any, ...]]
+RowMaker = Callable[..., tuple[Any, ...]]
+"""From the text of a JSON object, and perhaps a row that has the values that it lacks."""
 
 RECORD_FUNCTIONS: Final = frozenset(
     {"json_to_record", "jsonb_to_record", "json_to_recordset", "jsonb_to_recordset"}
 )
+POPULATING: Final = frozenset(
+    {
+        "json_populate_record",
+        "jsonb_populate_record",
+        "json_populate_recordset",
+        "jsonb_populate_recordset",
+    }
+)
+"""They have a row as first argument, with values for what the JSON lacks."""
 
 
-def record_function(name: str, columns: Columns) -> TableFunction:
-    """The function of that name for rows of these columns."""
-    assert name in RECORD_FUNCTIONS, f"{name} makes no records"
+def record_function(name: str, columns: Columns, base: SqlType | None = None) -> TableFunction:
+    """The function of that name for rows of these columns; `base`: the type of a given row."""
     own = JSON if name.startswith("json_") else JSONB
     row = _row_maker(columns)
+    if base is not None:
+        return _populating(name, own, base, columns, row)
+    assert name in RECORD_FUNCTIONS, f"{name} makes no records"
     if name.endswith("recordset"):
         return TableFunction(name, (own,), columns, _rows_maker(name, row))
 
@@ -40,7 +54,37 @@ def record_function(name: str, columns: Columns) -> TableFunction:
     return TableFunction(name, (own,), columns, one_row, strict=False)
 
 
-def _rows_maker(name: str, row: Callable[[str], tuple[Any, ...]]) -> Callable[[Any], Rows]:
+def populate_function(name: str, base: SqlType) -> Function:
+    """json_populate_record as a function of one row: a record."""
+    row = _row_maker(base.columns)
+
+    def populated(given: tuple[Any, ...] | None, value: Any) -> Record | None:
+        if value is None:
+            return None if given is None else Record(given)
+        return Record(row(str(value), given))
+
+    own = JSON if name.startswith("json_") else JSONB
+    return Function(name, (base, own), base, populated, strict=False, gives_null=True)
+
+
+def _populating(
+    name: str, own: SqlType, base: SqlType, columns: Columns, row: RowMaker
+) -> TableFunction:
+    def one_row(given: tuple[Any, ...] | None, value: Any) -> Rows:
+        if value is None:
+            return [given or (None,) * len(columns)]
+        return [row(str(value), given)]
+
+    def rows(given: tuple[Any, ...] | None, value: Any) -> Rows:
+        if value is None:
+            return []
+        return _rows_maker(name, lambda text: row(text, given))(value)
+
+    call = rows if name.endswith("recordset") else one_row
+    return TableFunction(name, (base, own), columns, call, strict=False)
+
+
+def _rows_maker(name: str, row: RowMaker) -> Callable[[Any], Rows]:
     def rows(value: Any) -> Rows:
         text = str(value)
         kind = kind_of(text)
@@ -56,18 +100,20 @@ def _rows_maker(name: str, row: Callable[[str], tuple[Any, ...]]) -> Callable[[A
     return rows
 
 
-def _row_maker(columns: Columns) -> Callable[[str], tuple[Any, ...]]:
+def _row_maker(columns: Columns) -> RowMaker:
     converters = [(name, _converter(sql_type)) for name, sql_type in columns]
 
-    def row(text: str) -> tuple[Any, ...]:
+    def row(text: str, given: tuple[Any, ...] | None = None) -> tuple[Any, ...]:
         kind = kind_of(text)
         if kind != "object":
             what = "an array" if kind == "array" else "a scalar"
             raise InvalidParameterValue(f"cannot call populate_composite on {what}")
-        parts = [(member(text, name), convert) for name, convert in converters]
-        return tuple(
-            [None if part is None or part == "null" else convert(part) for part, convert in parts]
-        )
+        values = list(given or (None,) * len(columns))
+        for at, (name, convert) in enumerate(converters):
+            part = member(text, name)
+            if part is not None:
+                values[at] = None if part == "null" else convert(part)
+        return tuple(values)
 
     return row
 

@@ -207,6 +207,13 @@ def _other_bound() -> QserverError:
     return FeatureNotSupported("arrays with a lower bound other than 1 do not exist")
 
 
+def _place(place: int | None) -> int:
+    """A bound that is written; one that is left out is NULL."""
+    if place is None:
+        raise _null_subscript("array")
+    return place
+
+
 def _assign(types: tuple[SqlType, ...]) -> Function:
     return Function("array_assign", types, types[0], array_assign, strict=False)
 
@@ -218,6 +225,7 @@ def _assign_slice(types: tuple[SqlType, ...]) -> Function:
 
 
 FUNCTIONS: Final = (
+    Function("array_place", (INTEGER,), INTEGER, _place, strict=False),
     Generic("array_assign", (ANYARRAY, ANYELEMENT, INTEGER), _assign, variadic=True),
     Generic(
         "array_assign_slice", (ANYARRAY, ANYARRAY, INTEGER, INTEGER), _assign_slice, variadic=True

@@ -3,7 +3,7 @@
 Each looks for one kind of improvement and leaves the rest alone. Order matters, and is the order of
 `RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
 conditions moved to where they can be checked first), then joins are ordered, then access paths
-and methods are chosen.
+and methods are chosen, and last the order of rows is looked after where it shows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from qserver.sql.plan import Plan
 from qserver.sql.rules.choose_access import choose_access
 from qserver.sql.rules.estimate import RowCount, with_estimates
+from qserver.sql.rules.keep_order import keep_order
 from qserver.sql.rules.order_joins import order_joins
 from qserver.sql.rules.push_conditions import push_conditions
 from qserver.sql.rules.sort_less import sort_less
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     order_joins,
     choose_access,
     sort_less,
+    keep_order,
     with_estimates,
 )
 

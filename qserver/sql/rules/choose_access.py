@@ -1,7 +1,8 @@
 """How a scan finds its rows: by the whole key, by part of it, by an index, or by looking at all.
 
 Equalities of leading key columns with something that does not depend on the row, then perhaps
-IN or bounds on the next column. A condition that the key guarantees is not checked again.
+IN or bounds on the next column, which may be those of a LIKE with a fixed beginning. A condition
+that the key guarantees is not checked again.
 
 A secondary index is used for equalities and IN, and for a range only if both ends are bounded:
 a row found by an index costs as much as twenty rows of a scan.
@@ -14,11 +15,13 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Expression, InList
+from qserver.sql.bound import Apply, Cast, Column, Expression, InList
+from qserver.sql.functions.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import conjunction, conjuncts, is_volatile, rebuilt, sources_named
 from qserver.values.schema import Index
+from qserver.values.types import TEXT, Kind
 
 _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
@@ -78,7 +81,28 @@ def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
             symbol = condition.function.comparison
             if not _note(scan, terms, left, symbol, right, condition):
                 _note(scan, terms, right, _MIRRORED[symbol], left, condition)
+    for condition in conditions:  # last, because bounds that were written are at least as good
+        if isinstance(condition, Apply):
+            _note_prefix(scan, condition, terms)
     return terms
+
+
+def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) -> None:
+    """LIKE is checked all the same: its bounds only say where to look."""
+    if not probably_has_prefix(condition.function):
+        return
+    column, pattern = condition.arguments
+    if isinstance(column, Cast):
+        column = column.operand
+    if not (isinstance(column, Column) and column.source == scan.source):
+        return
+    if column.type.kind not in (Kind.TEXT, Kind.VARCHAR) or sources_named(pattern):
+        return
+    of_column = terms.setdefault(column.position, _Terms())
+    if of_column.low is None and of_column.high is None:
+        low = Apply(LOW, (pattern,), TEXT, nullable=pattern.nullable)
+        high = Apply(HIGH, (pattern,), TEXT, nullable=pattern.nullable)
+        of_column.low, of_column.high = (low, True, low), (high, False, high)
 
 
 def _note(

@@ -58,7 +58,7 @@ def _inputs_ordered(node: Plan, row_count: RowCount) -> Plan:
                 if table.recursive is None
                 else order_joins(table.recursive, row_count),
             )
-            if not isinstance(table.plan, plan.Insert | plan.Update | plan.Delete)
+            if not isinstance(table.plan, plan.Change)
             else table
             for table in node.tables
         )

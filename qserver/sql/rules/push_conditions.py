@@ -75,7 +75,7 @@ def _above(node: Plan, conditions: Conditions) -> Plan:
 
 
 def _push_table(table: plan.CommonTable) -> plan.CommonTable:
-    if isinstance(table.plan, plan.Insert | plan.Update | plan.Delete):
+    if isinstance(table.plan, plan.Change):
         return table
     recursive = None if table.recursive is None else push(table.recursive, ())
     return replace(table, plan=push(table.plan, ()), recursive=recursive)

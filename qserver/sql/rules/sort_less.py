@@ -2,6 +2,7 @@
 
 Limit(Sort(x))                      keeps only the rows that can be among the first
 Limit(Sort by the key (Scan))       reads the tree in its order and stops
+min or max of a key (Scan)          the same, for the first or the last
 """
 
 from __future__ import annotations
@@ -10,11 +11,19 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.bound import Column, SortKey
+from qserver.sql.bound import Column, Constant, IsNull, SortKey
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import has_subquery, is_volatile, rebuilt, substituted
+from qserver.sql.walk import (
+    conjunction,
+    conjuncts,
+    has_subquery,
+    is_volatile,
+    rebuilt,
+    substituted,
+)
 from qserver.values.schema import Index
+from qserver.values.types import BIGINT
 
 
 def sort_less(node: Plan, row_count: RowCount) -> Plan:
@@ -23,6 +32,8 @@ def sort_less(node: Plan, row_count: RowCount) -> Plan:
             return _below_projection(each)
         if isinstance(each, plan.Limit):
             return _limit(each)
+        if isinstance(each, plan.Aggregate):
+            return _extreme(each)
         return each
 
     result: Plan = rebuilt(node, less)
@@ -52,11 +63,10 @@ def _limit(node: plan.Limit) -> Plan:
     below = node.input
     if node.limit is None or node.with_ties:
         return node
-    if isinstance(below, plan.Project) and isinstance(below.input, plan.Sort):
-        sort = below.input
+    if isinstance(below, plan.Project) and isinstance(below.input, plan.Sort | plan.Scan):
         if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
             return node
-        return replace(below, input=_limit(replace(node, input=sort)))
+        return replace(below, input=_limit(replace(node, input=below.input)))
     if not isinstance(below, plan.Sort):
         return node
     scan = _scan_in_order(below)
@@ -65,6 +75,29 @@ def _limit(node: plan.Limit) -> Plan:
             scan = replace(scan, access=replace(scan.access, wanted=node.limit))
         return replace(node, input=scan)
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
+
+
+def _extreme(node: plan.Aggregate) -> Plan:
+    """min and max of a column that a tree has in order: of its first or last row only."""
+    if node.keys or node.grouping_sets is not None or len(node.calls) != 1:
+        return node
+    (call,), scan = node.calls, node.input
+    name = call.aggregate.name
+    if name not in ("min", "max") or call.filter is not None or not isinstance(scan, plan.Scan):
+        return node
+    column, last = call.arguments[0], name == "max"
+    if not isinstance(column, Column):
+        return node
+    ordered = _scan_in_order(plan.Sort(scan, (SortKey(column, last, last),)))
+    if ordered is None:
+        return node
+    if last and column.nullable:  # NULLs are the greatest of all
+        known = [*conjuncts(ordered.condition), IsNull(column, negated=True)]
+        ordered = replace(ordered, condition=conjunction(known))
+    one = Constant(1, BIGINT)
+    if ordered.condition is None:
+        ordered = replace(ordered, access=replace(ordered.access, wanted=one))
+    return replace(node, input=plan.Limit(ordered, one))
 
 
 def _scan_in_order(node: plan.Sort) -> plan.Scan | None:

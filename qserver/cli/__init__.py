@@ -1,0 +1,66 @@
+"""The command line: `qserver serve`, `sql`, `key`, `database`, `bench` and those for whole data.
+
+    command_line.py   what may be typed            control.py   key …, database …
+    serving.py        serve                        shell/       sql
+    complaints.py     errors for people            bench/       bench
+
+Exit codes: 0 for success, 1 when a command could not do what it was asked, 2 (argparse's own)
+for a command line that makes no sense.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from qserver.cli.command_line import command_line
+from qserver.cli.complaints import complain
+from qserver.errors import QserverError
+
+INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C has ended, by custom of shells."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    options = command_line().parse_args(arguments)
+    try:
+        return _run(options)
+    except QserverError as error:
+        return complain(error)
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output is gone (`| head`): nothing more can be said, and no error is due
+        # when Python flushes what is left at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _run(options: Namespace) -> int:
+    """Each command is imported when it is asked for: they load very different things."""
+    match options.command:
+        case "serve":
+            from qserver.cli import serving
+
+            return serving.run(options)
+        case "sql":
+            from qserver.cli.shell.entrance import run as run_shell
+
+            return run_shell(options)
+        case "key":
+            from qserver.cli import control
+
+            return control.run_key(options)
+        case "database":
+            from qserver.cli import control
+
+            return control.run_database(options)
+        case "bench":
+            from qserver.cli.bench.entrance import run as run_bench
+
+            return run_bench(options)
+    raise AssertionError("argparse lets no other command through")

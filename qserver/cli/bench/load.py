@@ -1,0 +1,102 @@
+"""Clients in a nursery: each sends, waits for the answer, counts it, and sends again.
+
+|-- warm-up --|------------ measured ------------|
+connections open, plans are made                 cancelled: what is under way does not count
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from qserver.cli.bench.tally import Tally
+from qserver.cli.bench.wire import Address, Connection
+from qserver.cli.bench.workloads import Workload
+from qserver.client import ConnectionFailed, ConnectionLost
+
+WARM_UP_PART: Final = 0.2
+WARM_UP_SECONDS_MAX: Final = 1.0
+LAST_ANSWERS_SECONDS_MAX: Final = 60.0
+_REPORT_SECONDS: Final = 0.25
+_PAUSE_AFTER_LOSS_SECONDS: Final = 0.02
+_CODE: Final = re.compile(rb'"code": ?"(\w+)"')
+
+Watch = Callable[[Tally, float], None]
+"""Called a few times a second with what was counted so far and the seconds since the start."""
+
+
+class Load:
+    """One workload at work."""
+
+    def __init__(self, workload: Workload, address: Address, clients: int) -> None:
+        self._workload = workload
+        self._address = address
+        self._clients = clients
+        self._tally = Tally(workload.name)
+        self._is_measuring = False
+        self._is_over = False
+        self._failure: ConnectionFailed | None = None
+
+    async def run(self, seconds: float, watch: Watch) -> Tally:
+        started = time.perf_counter()
+        async with trio.open_nursery() as nursery:
+            for number in range(self._clients):
+                nursery.start_soon(self._client, random.Random(number), nursery.cancel_scope)
+            await trio.sleep(min(seconds * WARM_UP_PART, WARM_UP_SECONDS_MAX))
+            self._is_measuring = True
+            started = time.perf_counter()
+            while (passed := time.perf_counter() - started) < seconds:
+                watch(self._tally, passed)
+                await trio.sleep(min(_REPORT_SECONDS, seconds - passed))
+            self._is_over = True
+            nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
+        self._tally.seconds = time.perf_counter() - started
+        if self._failure is not None:
+            raise self._failure
+        return self._tally
+
+    async def _client(self, chance: random.Random, scope: trio.CancelScope) -> None:
+        connection = Connection(self._address)
+        try:
+            for request in self._workload.requests(chance):
+                await self._ask(connection, request)
+                if self._is_over:
+                    break
+        except ConnectionFailed as error:
+            self._failure = error
+            scope.cancel()
+        finally:
+            connection.close()
+
+    async def _ask(self, connection: Connection, request: bytes) -> None:
+        before = connection.received_bytes
+        started = time.perf_counter()
+        try:
+            await connection.ask(request)
+        except ConnectionLost as error:
+            self._count_error(error.message)
+            await trio.sleep(_PAUSE_AFTER_LOSS_SECONDS)
+            return
+        latency = time.perf_counter() - started
+        if not self._is_measuring:
+            return
+        if self._workload.succeeded(connection):
+            self._tally.add(latency)
+            self._tally.received_bytes += connection.received_bytes - before
+        else:
+            self._count_error(_reason(connection))
+
+    def _count_error(self, reason: str) -> None:
+        if self._is_measuring:
+            self._tally.errors[reason] += 1
+
+
+def _reason(connection: Connection) -> str:
+    code = _CODE.search(connection.head) or _CODE.search(connection.tail)
+    named = f" {code.group(1).decode()}" if code else ""
+    return f"HTTP {connection.status}{named}"

@@ -1,0 +1,64 @@
+"""Where a bench plays: a database of its own with some accounts in it, gone when the bench is.
+
+A key that may not make databases gets tables with a name of their own in its database instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from qserver.cli.bench.wire import Address
+from qserver.cli.bench.workloads import ACCOUNTS, Target, tables_of
+from qserver.client import TrioClient
+from qserver.errors import Forbidden, NotFound
+
+_ROWS_AT_ONCE: Final = 1000
+_CLEAN_UP_SECONDS: Final = 20.0
+
+
+@asynccontextmanager
+async def stage(url: str, key: str, name: str) -> AsyncIterator[Target]:
+    """Set up, hand out, and take down again, also after an error or Ctrl-C."""
+    async with TrioClient(url, key) as client:
+        try:
+            client.database = name if await _make_database(client, name) else None
+            target = Target(Address.of(client.url), key, client.database, name)
+            await _fill(client, target)
+            yield target
+        finally:
+            with trio.move_on_after(_CLEAN_UP_SECONDS, shield=True):
+                await _take_down(client, name)
+
+
+async def _make_database(client: TrioClient, name: str) -> bool:
+    try:
+        await client.create_database(name)
+    except (Forbidden, NotFound):
+        return False
+    return True
+
+
+async def _fill(client: TrioClient, target: Target) -> None:
+    await client.query(
+        f"CREATE TABLE {target.accounts} "
+        "(id integer PRIMARY KEY, owner text NOT NULL, balance integer NOT NULL)"
+    )
+    await client.query(f"CREATE TABLE {target.entries} (id integer PRIMARY KEY, note text)")
+    for first in range(0, ACCOUNTS, _ROWS_AT_ONCE):
+        numbers = range(first, min(first + _ROWS_AT_ONCE, ACCOUNTS))
+        rows = ",".join(f"({number},'owner {number}',1000)" for number in numbers)
+        await client.query(f"INSERT INTO {target.accounts} VALUES {rows}")
+
+
+async def _take_down(client: TrioClient, name: str) -> None:
+    """Remove what there is: Ctrl-C may have come before anybody knew what that would be."""
+    try:
+        await client.delete_database(name)
+    except (Forbidden, NotFound):
+        client.database = None
+        for table in tables_of(name):
+            await client.query(f"DROP TABLE IF EXISTS {table}")

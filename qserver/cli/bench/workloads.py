@@ -1,0 +1,137 @@
+"""What the clients of a bench ask: each workload makes whole requests, ready to send.
+
+Requests are made of two constant texts and a few numbers. Making one takes a microsecond or two; a
+JSON encoder would take more than the rest of the client.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from qserver.cli.bench.wire import Address, Connection
+
+ACCOUNTS: Final = 10_000
+SCAN_ROWS: Final = 10_000
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+assert SCAN_ROWS <= ACCOUNTS
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the requests of a bench go: `name` begins the names of its tables."""
+
+    address: Address
+    key: str
+    database: str | None
+    name: str
+
+    @property
+    def accounts(self) -> str:
+        return tables_of(self.name)[0]
+
+    @property
+    def entries(self) -> str:
+        return tables_of(self.name)[1]
+
+
+def tables_of(name: str) -> tuple[str, str]:
+    """The tables of a bench with this name: accounts, and what inserts go into."""
+    return f"{name}_accounts", f"{name}_entries"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """`requests` gives the requests of one client, without end."""
+
+    name: str
+    requests: Callable[[random.Random], Iterator[bytes]]
+    succeeded: Callable[[Connection], bool]
+
+
+def workload_of(name: str, target: Target) -> Workload:
+    # Each number is given to one insert only, whichever client makes it.
+    fresh = itertools.count(1)
+    accounts = target.accounts
+    match name:
+        case "point":
+            template = _query(target, f"SELECT id, owner, balance FROM {accounts} WHERE id = ?")
+            return Workload(name, lambda chance: _points(template, chance), _answered)
+        case "insert":
+            template = _query(target, f"INSERT INTO {target.entries} VALUES (?, 'entry')")
+            return Workload(name, lambda chance: (template.filled(n) for n in fresh), _answered)
+        case "transfer":
+            template = _transfer(target)
+            return Workload(name, lambda chance: _transfers(template, chance), _answered)
+        case "scan":
+            whole = _query(target, _scan(accounts), "").filled()
+            return Workload(name, lambda chance: itertools.repeat(whole), _answered)
+        case "stream":
+            whole = _query(target, _scan(accounts), "", _EVENTS).filled()
+            return Workload(name, lambda chance: itertools.repeat(whole), _streamed)
+    raise AssertionError(f"the command line lets no workload {name!r} through")
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A request with places for numbers."""
+
+    head: bytes
+    body: bytes
+
+    def filled(self, *numbers: int) -> bytes:
+        body = self.body % numbers
+        return self.head % len(body) + body
+
+
+def _template(target: Target, path: str, body: str, accept: str) -> Template:
+    address = target.address
+    database = f',"database":"{target.database}"' if target.database else ""
+    head = (
+        f"POST {address.prefix}{path} HTTP/1.1\r\nHost: {address.authority}\r\n"
+        f"Authorization: Bearer {target.key}\r\nContent-Type: application/json\r\n"
+        f"Accept: {accept}\r\nContent-Length: "
+    )
+    # A percent sign in a key or a path is not a place for a number.
+    literal = head.replace("%", "%%").encode("ascii") + b"%d\r\n\r\n"
+    return Template(literal, ("{" + body + database + "}").encode("ascii"))
+
+
+def _query(target: Target, sql: str, params: str = "%d", accept: str = _JSON) -> Template:
+    return _template(target, "/v1/query", f'"sql":"{sql}","params":[{params}]', accept)
+
+
+def _transfer(target: Target) -> Template:
+    update = f"UPDATE {target.accounts} SET balance = balance %s ? WHERE id = ?"
+    statements = ",".join(f'{{"sql":"{update % sign}","params":[%d,%d]}}' for sign in ("-", "+"))
+    return _template(target, "/v1/transaction", f'"statements":[{statements}]', _JSON)
+
+
+def _scan(accounts: str) -> str:
+    return f"SELECT id, owner, balance FROM {accounts} LIMIT {SCAN_ROWS}"
+
+
+def _points(template: Template, chance: random.Random) -> Iterator[bytes]:
+    while True:
+        yield template.filled(int(chance.random() * ACCOUNTS))
+
+
+def _transfers(template: Template, chance: random.Random) -> Iterator[bytes]:
+    while True:
+        giver, taker = (int(chance.random() * ACCOUNTS) for _ in range(2))
+        amount = 1 + int(chance.random() * 10)
+        yield template.filled(amount, giver, amount, taker)
+
+
+def _answered(connection: Connection) -> bool:
+    head = connection.head
+    return connection.status == 200 and (b'"success":true' in head or b'"success": true' in head)
+
+
+def _streamed(connection: Connection) -> bool:
+    return connection.status == 200 and b"event: done" in connection.tail

@@ -1,0 +1,126 @@
+"""Values of an answer as the text of a cell: JSON in, what psql would print out.
+
+The type of the column decides, as it did when the server wrote the JSON: `t` and `f`, timestamps
+with a space, bytes as hexadecimal, arrays in braces. NULL has no text here; a layout has its own
+way to show it.
+
+What goes to a terminal is made harmless first: a value may hold escape sequences, and a text that
+someone else stored must not move the cursor of whoever reads it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from qserver.values.text_output import text_of_double, text_of_real
+
+Writer = Callable[[Any], str]
+
+_NUMBERS: Final = frozenset(
+    {"smallint", "integer", "bigint", "real", "double precision", "numeric", "oid"}
+)
+# Control characters but the line feed, line and paragraph separators, changes of direction.
+_HARMFUL: Final = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_NAMED: Final = {"\t": r"\t", "\r": r"\r", "\f": r"\f", "\v": r"\v", "\b": r"\b"}
+_NEEDS_QUOTES: Final = re.compile(r'[\s{},"\\]|\A\Z|\A[nN][uU][lL][lL]\Z')
+
+
+def is_number(sql_type: str) -> bool:
+    return sql_type.partition("(")[0] in _NUMBERS
+
+
+def writer_of(sql_type: str) -> Writer:
+    """The function that prints the values of a column, NULL excepted."""
+    if sql_type.endswith("[]"):
+        return _array_writer(writer_of(sql_type.removesuffix("[]")))
+    return _WRITERS.get(sql_type.partition("(")[0], _plain)
+
+
+def harmless(text: str) -> str:
+    """The text with everything escaped that a terminal would obey; line feeds stay."""
+    return _HARMFUL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found.group()
+    number = ord(character)
+    return _NAMED.get(character) or (f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}")
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if type(value) in (int, float) else _json(value)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _boolean(value: Any) -> str:
+    return {True: "t", False: "f"}.get(value, str(value))
+
+
+def _double(value: Any) -> str:
+    return value if isinstance(value, str) else text_of_double(float(value))
+
+
+def _real(value: Any) -> str:
+    return value if isinstance(value, str) else text_of_real(float(value))
+
+
+def _bytes(value: Any) -> str:
+    try:
+        return "\\x" + base64.b64decode(value, validate=True).hex()
+    except (binascii.Error, TypeError, ValueError):
+        return str(value)
+
+
+def _timestamp(value: Any) -> str:
+    return str(value).replace("T", " ", 1)
+
+
+def _timestamp_with_zone(value: Any) -> str:
+    text = str(value).replace("T", " ", 1)
+    return text.removesuffix("Z") + "+00" if text.endswith("Z") else text
+
+
+def _array_writer(element: Writer) -> Writer:
+    def write(value: Any) -> str:
+        if not isinstance(value, list):
+            return _plain(value)
+        return "{" + ",".join(map(one, value)) + "}"
+
+    def one(value: Any) -> str:
+        if value is None:
+            return "NULL"
+        if isinstance(value, list):
+            return write(value)
+        text = element(value)
+        if _NEEDS_QUOTES.search(text):
+            text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return text
+
+    return write
+
+
+_WRITERS: Final[dict[str, Writer]] = {
+    "boolean": _boolean,
+    "real": _real,
+    "double precision": _double,
+    "bytea": _bytes,
+    "timestamp": _timestamp,
+    "timestamp without time zone": _timestamp,
+    "timestamptz": _timestamp_with_zone,
+    "timestamp with time zone": _timestamp_with_zone,
+    "json": _json,
+    "jsonb": _json,
+}

@@ -1,0 +1,253 @@
+"""What may be typed: every command, its flags, and help with examples.
+
+Only the parser is here. The commands live in modules of their own, which `qserver.cli.main` imports
+when one of them is asked for: `qserver serve` need not load a terminal's toolkit.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from qserver import __version__
+from qserver.config import SETTINGS
+
+URL_DEFAULT: Final = "http://127.0.0.1:8000"
+FORMATS: Final = ("aligned", "csv", "json", "ndjson")
+FILE_FORMATS: Final = ("sql", "ndjson")
+WORKLOADS: Final = ("point", "insert", "transfer", "scan", "stream")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+_TOP = """\
+examples:
+  qserver serve                           serve the databases in ./qserver-data
+  qserver sql                             a shell
+  qserver sql -c 'SELECT 1'               one statement
+  qserver sql -f schema.sql               a file
+  qserver key create reader --scope data:read
+  qserver database create shop
+  qserver bench --seconds 5 --clients 32
+
+All but serve call a server: --url or QSERVER_URL says where it is, and --key-file or
+QSERVER_API_KEY which key to use.
+"""
+_SERVE = """\
+Each flag can be set in the environment as well, under the name in brackets; the flag counts first.
+
+examples:
+  qserver serve
+  qserver serve --port 8080 --data /var/lib/qserver
+  QSERVER_API_KEY=svc_k_… qserver serve --host 0.0.0.0
+"""
+_SQL = """\
+examples:
+  qserver sql                              a shell; \\? in it shows its commands
+  qserver sql -c 'SELECT 1; SELECT 2'      run statements, print results
+  qserver sql -f dump.sql --database shop  run a file of any size
+  echo 'SELECT 1' | qserver sql            run what comes in
+  qserver sql --format csv -c 'SELECT * FROM users' > users.csv
+
+A file stops at the first error, which names its line, unless --keep-going is given. The statements
+between BEGIN and COMMIT are sent as one transaction.
+"""
+_KEY = """\
+examples:
+  qserver key list
+  qserver key create ci --scope data:read --scope data:write --expires-in 30d
+  qserver key create shop-only --database shop
+  qserver key rotate key_… --grace 1h
+  qserver key revoke key_…
+"""
+_DATABASE = """\
+examples:
+  qserver database list
+  qserver database create shop
+  qserver database delete shop --yes
+"""
+_BENCH = """\
+workloads:
+  point      one row by its primary key
+  insert     one new row
+  transfer   a transaction: two updates of a pair of random accounts
+  scan       10,000 rows in one JSON answer
+  stream     10,000 rows as server-sent events
+
+The bench makes a database of its own, bench_…, and deletes it afterwards; with a key that may not
+make databases it makes its tables in the key's database instead, and drops them.
+
+examples:
+  qserver bench
+  qserver bench --workload point --workload insert --clients 64 --seconds 10
+  qserver bench --json > bench.json
+"""
+
+
+def command_line() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="qserver",
+        description="A SQL database that you talk to over HTTP.",
+        epilog=_TOP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"qserver {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    _serve(_command(commands, "serve", "serve databases over HTTP", _SERVE))
+    _sql(_command(commands, "sql", "a shell, and statements from files", _SQL))
+    _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
+    _database(_command(commands, "database", "create, list and delete databases", _DATABASE))
+    _bench(_command(commands, "bench", "measure a server under load", _BENCH))
+    return parser
+
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for what it returns
+
+
+def _command(
+    commands: _Commands[argparse.ArgumentParser], name: str, summary: str, examples: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    for setting in SETTINGS:
+        if setting.field:
+            shown = f", default {setting.default}" if setting.default else ""
+            parser.add_argument(
+                setting.flag,
+                dest=setting.field,
+                metavar="VALUE",
+                help=f"{setting.meaning} [{setting.name}{shown}]".replace("%", "%%"),
+            )
+
+
+def _sql(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-c", dest="statements", metavar="SQL", action="append", help="run this")
+    parser.add_argument(
+        "-f", dest="files", metavar="FILE", type=Path, action="append", help="run this file"
+    )
+    parser.add_argument("--database", metavar="NAME", help="database to use (else the key's own)")
+    parser.add_argument(
+        "--format", choices=FORMATS, default="aligned", help="how results look (default aligned)"
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="run the rest of a file after an error"
+    )
+    _connection(parser)
+
+
+def _key(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    create = actions.add_parser("create", help="make a key; its secret is shown once")
+    create.add_argument("name", help="what the key is for")
+    create.add_argument(
+        "--scope",
+        dest="scopes",
+        metavar="SCOPE",
+        action="append",
+        help="data:read, data:write, schema, databases, keys or admin; may be repeated "
+        "(default: the scopes of the key in use)",
+    )
+    create.add_argument(
+        "--database",
+        dest="databases",
+        metavar="NAME",
+        action="append",
+        help="limit it to this database; may be repeated",
+    )
+    create.add_argument("--expires-in", metavar="TIME", type=duration, help="such as 12h or 30d")
+    listing = actions.add_parser("list", help="the keys of the organization, without secrets")
+    revoke = actions.add_parser("revoke", help="end a key at once, and its sessions")
+    revoke.add_argument("id", help="as `qserver key list` shows it")
+    revoke.add_argument("--yes", action="store_true", help="do not ask")
+    rotate = actions.add_parser("rotate", help="give a key a new secret")
+    rotate.add_argument("id", help="as `qserver key list` shows it")
+    rotate.add_argument(
+        "--grace",
+        metavar="TIME",
+        type=duration,
+        help="how long the old secret stays good, such as 10m (default: not at all)",
+    )
+    _output(create, listing, rotate)
+    _connection(create, listing, revoke, rotate)
+
+
+def _database(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="action", required=True)
+    create = actions.add_parser("create", help="make an empty database")
+    create.add_argument("name")
+    listing = actions.add_parser("list", help="the databases of the organization")
+    delete = actions.add_parser("delete", help="delete a database and everything in it")
+    delete.add_argument("name")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    _output(create, listing)
+    _connection(create, listing, delete)
+
+
+def _bench(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seconds", type=seconds, default=5.0, help="length of each workload (default 5)"
+    )
+    parser.add_argument(
+        "--clients", type=client_count, default=32, help="connections at once (default 32)"
+    )
+    parser.add_argument(
+        "--workload",
+        dest="workloads",
+        choices=WORKLOADS,
+        action="append",
+        help="may be repeated (default: all)",
+    )
+    _output(parser)
+    _connection(parser)
+
+
+def _output(*parsers: argparse.ArgumentParser) -> None:
+    for parser in parsers:
+        parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _connection(*parsers: argparse.ArgumentParser) -> None:
+    for parser in parsers:
+        group = parser.add_argument_group("connection")
+        group.add_argument(
+            "--url", metavar="URL", help=f"address of the server (QSERVER_URL, else {URL_DEFAULT})"
+        )
+        keys = group.add_mutually_exclusive_group()
+        keys.add_argument("--key", metavar="KEY", help="API key; better set QSERVER_API_KEY")
+        keys.add_argument(
+            "--key-file", metavar="FILE", type=Path, help="file that holds the API key"
+        )
+
+
+# --- what a text may be: argparse turns the error into a message and exit code 2 -----------------
+
+
+def duration(text: str) -> int:
+    """Seconds, from a number with a unit: 90s, 10m, 12h, 30d."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    if not (number.isascii() and number.isdigit() and len(number) <= 9):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 10m, 12h or 30d")
+    return int(number) * _UNITS[unit]
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.1 <= number <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 0.1 to 3600")
+    return number
+
+
+def client_count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of clients from 1 to 1000")
+    return int(text)

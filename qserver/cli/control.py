@@ -1,0 +1,169 @@
+"""`qserver key …` and `qserver database …`: the control plane from a terminal.
+
+What destroys something asks first, unless `--yes` is given; where nobody can be asked (standard
+input is no terminal) it refuses and names the flag. A secret is printed once, on standard output;
+the sentence that says so goes to standard error, so that `--json` can be piped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from qserver.cli.connection import connect
+from qserver.cli.layouts import table
+from qserver.client import Client
+from qserver.errors import InvalidRequest
+
+Record = dict[str, Any]
+
+_KEY_COLUMNS: Final = {
+    "id": "text",
+    "name": "text",
+    "prefix": "text",
+    "state": "text",
+    "scopes": "list",
+    "databases": "list",
+    "created_at": "text",
+    "expires_at": "text",
+}
+_DATABASE_COLUMNS: Final = {
+    "id": "text",
+    "name": "text",
+    "state": "text",
+    "tables": "bigint",
+    "rows": "bigint",
+    "size_bytes": "bigint",
+    "created_at": "text",
+}
+_ONCE = "This is the only time that the secret is shown: keep it now, the server cannot show it.\n"
+
+
+def run_key(options: argparse.Namespace) -> int:
+    return _run(_KEY_ACTIONS, options)
+
+
+def run_database(options: argparse.Namespace) -> int:
+    return _run(_DATABASE_ACTIONS, options)
+
+
+def _run(
+    actions: Mapping[str, Callable[[Client, argparse.Namespace], int]], options: argparse.Namespace
+) -> int:
+    with connect(options) as client:
+        return actions[options.action](client, options)
+
+
+# --- keys ----------------------------------------------------------------------------------------
+
+
+def _create_key(client: Client, options: argparse.Namespace) -> int:
+    made = client.create_key(options.name, options.scopes, options.databases, options.expires_in)
+    return _show_secret(made, options)
+
+
+def _list_keys(client: Client, options: argparse.Namespace) -> int:
+    return _show(client.keys(), _KEY_COLUMNS, options)
+
+
+def _revoke_key(client: Client, options: argparse.Namespace) -> int:
+    if not _confirmed(f"Revoke the key {options.id} and its sessions, at once?", options):
+        return 1
+    client.revoke_key(options.id)
+    sys.stdout.write(f"Revoked {options.id}.\n")
+    return 0
+
+
+def _rotate_key(client: Client, options: argparse.Namespace) -> int:
+    made = client.rotate_key(options.id, options.grace)
+    return _show_secret(made, options)
+
+
+# --- databases -----------------------------------------------------------------------------------
+
+
+def _create_database(client: Client, options: argparse.Namespace) -> int:
+    made = client.create_database(options.name)
+    if options.json:
+        return _print_json(made)
+    sys.stdout.write(f"Created the database {made['name']} ({made['id']}).\n")
+    return 0
+
+
+def _list_databases(client: Client, options: argparse.Namespace) -> int:
+    return _show(client.databases(), _DATABASE_COLUMNS, options)
+
+
+def _delete_database(client: Client, options: argparse.Namespace) -> int:
+    if not _confirmed(f"Delete the database {options.name} and everything in it?", options):
+        return 1
+    client.delete_database(options.name)
+    sys.stdout.write(f"Deleted {options.name}.\n")
+    return 0
+
+
+_KEY_ACTIONS: Final = {
+    "create": _create_key,
+    "list": _list_keys,
+    "revoke": _revoke_key,
+    "rotate": _rotate_key,
+}
+_DATABASE_ACTIONS: Final = {
+    "create": _create_database,
+    "list": _list_databases,
+    "delete": _delete_database,
+}
+
+# --- what is printed, what is asked --------------------------------------------------------------
+
+
+def _show_secret(made: Record, options: argparse.Namespace) -> int:
+    if options.json:
+        _print_json(made)
+    else:
+        sys.stdout.write(f"{made['key']}\n")
+        sys.stderr.write(f"The key {made['id']} ({made['name']}).\n")
+    sys.stderr.write(_ONCE)
+    return 0
+
+
+def _show(
+    records: Sequence[Record], columns: Mapping[str, str], options: argparse.Namespace
+) -> int:
+    if options.json:
+        return _print_json(records)
+    rows = [tuple(_cell(each.get(name)) for name in columns) for each in records]
+    sys.stdout.write(table(tuple(columns), tuple(columns.values()), rows))
+    return 0
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "" if value is None else value
+
+
+def _print_json(value: Any) -> int:
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(f"{text}\n")
+    return 0
+
+
+def _confirmed(question: str, options: argparse.Namespace) -> bool:
+    if options.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InvalidRequest(
+            "nobody is here to confirm: standard input is no terminal",
+            hint="Pass --yes to do it without being asked.",
+        )
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    sys.stderr.write("Nothing was done.\n")
+    return False

@@ -1,0 +1,15 @@
+"""`qserver serve`: flags and environment become settings, and the server runs until it is told."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from qserver.config import SETTINGS, load
+from qserver.web.serving import serve
+
+
+def run(options: argparse.Namespace) -> int:
+    given = {each.field: getattr(options, each.field) for each in SETTINGS if each.field}
+    flags = {field: text for field, text in given.items() if text is not None}
+    return serve(load(os.environ, flags))

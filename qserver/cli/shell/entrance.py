@@ -1,0 +1,67 @@
+"""`qserver sql`: what was asked for, in the order -c, -f, standard input, prompt."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from qserver.cli.connection import connect
+from qserver.cli.shell.commands import run_command
+from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.scripts import ScriptFailed, run_file, run_standard_input
+from qserver.cli.shell.shell import Shell
+from qserver.cli.splitting import split
+
+
+def run(options: argparse.Namespace) -> int:
+    with connect(options, options.database) as client:
+        shell = Shell(client, run_command, _write, _say)
+        shell.layout_name = options.format
+        try:
+            if options.statements or options.files:
+                return _given(shell, options)
+            if not sys.stdin.isatty():
+                run_standard_input(shell, options.keep_going)
+                return 0
+            return _converse(shell)
+        except ScriptFailed:
+            return 1
+        finally:
+            shell.write_to(None)
+
+
+def _given(shell: Shell, options: argparse.Namespace) -> int:
+    for text in options.statements or ():
+        try:
+            for statement in split(text):
+                shell.take(statement)
+        except StatementFailed as failure:
+            shell.say(told(failure))
+            return 1
+        if shell.block is not None:
+            shell.say("BEGIN without COMMIT: nothing of the transaction was sent.\n")
+            return 1
+    for path in options.files or ():
+        run_file(shell, path, options.keep_going)
+    return 0
+
+
+def _converse(shell: Shell) -> int:
+    # Only a person needs the toolkit of the terminal, which takes a moment to load.
+    from qserver.cli.shell.prompt import converse
+
+    # A wrong URL or key is said now, not at the first statement.
+    shell.database = shell.client.tables()["database"]
+    return converse(shell, os.environ)
+
+
+def _write(text: str) -> None:
+    # A batch at a time, so each is flushed: whoever reads a pipe sees it when we have it.
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,64 @@
+"""A statement that failed, and how that is told: what, where in the text, and what to do.
+
+schema.sql:12: ERROR 42P01: relation "users" does not exist
+LINE 2:   FROM users
+               ^
+HINT: …
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.cli.cells import harmless
+from qserver.cli.layouts import width
+from qserver.cli.splitting import Statement
+from qserver.errors import QserverError
+
+_EXCERPT_MAX: Final = 100
+_STATEMENT_LINES_MAX: Final = 3
+
+
+class StatementFailed(Exception):
+    """A statement, and the error that it ended in."""
+
+    def __init__(self, statement: Statement, error: QserverError) -> None:
+        super().__init__(str(error))
+        self.statement = statement
+        self.error = error
+
+    def line(self) -> int:
+        """The line of the file, as near to the mistake as is known."""
+        position = self.error.position
+        return self.statement.line if position is None else self.statement.line_at(position - 1)
+
+
+def told(failure: StatementFailed, source: str | None = None) -> str:
+    """All of it, for standard error; `source` is the file, where there is one."""
+    error = failure.error
+    place = "" if source is None else f"{source}:{failure.line()}: "
+    lines = [f"{place}ERROR {error.code}: {error.message}"]
+    if error.position is not None:
+        lines += _excerpt(failure.statement.text, error.position - 1)
+    elif source is not None:
+        lines += _beginning(failure.statement.text)
+    lines += [f"DETAIL: {error.detail}"] if error.detail else []
+    lines += [f"HINT: {error.hint}"] if error.hint else []
+    return "".join(f"{harmless(line)}\n" for line in lines)
+
+
+def _excerpt(text: str, offset: int) -> list[str]:
+    """The line of the statement with the mistake, and a mark under it."""
+    offset = min(max(offset, 0), len(text))
+    start = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    label = f"LINE {text.count(chr(10), 0, offset) + 1}: "
+    left = max(start, offset - _EXCERPT_MAX // 2)
+    line = text[left : len(text) if end < 0 else end][:_EXCERPT_MAX]
+    before = harmless(text[left:offset])
+    return [f"{label}{harmless(line)}", " " * (len(label) + width(before)) + "^"]
+
+
+def _beginning(text: str) -> list[str]:
+    lines = text.splitlines()[:_STATEMENT_LINES_MAX]
+    return [f"  {line[:_EXCERPT_MAX]}{'…' if len(line) > _EXCERPT_MAX else ''}" for line in lines]

@@ -1,0 +1,117 @@
+"""A person at the keyboard: lines are edited and coloured, and run when they are whole.
+
+Enter runs what ends with a semicolon and otherwise begins a new line. Ctrl-C at the prompt throws
+the line away; while a statement runs it cancels that statement, by closing the connection, on
+which the server stops it. Only Ctrl-D and \\q leave.
+
+The history is a file that only its owner may read: statements hold data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import PostgresLexer
+
+from qserver import __version__
+from qserver.cli.shell.completion import SqlCompleter
+from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.shell import Shell
+from qserver.cli.splitting import is_whole, split
+from qserver.errors import ProgramLimitExceeded, QserverError
+
+_SPOKEN: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
+"""What people type in a shell that they do not know yet."""
+
+
+def converse(shell: Shell, environ: Mapping[str, str]) -> int:
+    """Read and run until the person leaves."""
+    names = SqlCompleter()
+    session: PromptSession[str] = PromptSession(
+        history=_history(shell, environ),
+        lexer=PygmentsLexer(PostgresLexer),
+        completer=names,
+        complete_while_typing=False,
+        auto_suggest=AutoSuggestFromHistory(),
+        multiline=Condition(_goes_on),
+        prompt_continuation="...> ",
+        enable_history_search=False,
+    )
+    shell.say(f"qserver {__version__} at {shell.client.url}. \\? for help, \\q to leave.\n")
+    while not shell.is_over:
+        try:
+            _learn_names(shell, names)
+            text = session.prompt(f"{shell.database}{'*' if shell.block else ''}> ")
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            break
+        run_text(shell, _SPOKEN.get(text.strip().rstrip(";").lower(), text))
+    if shell.block is not None:
+        shell.say("The open transaction was dropped: nothing of it was sent.\n")
+    return 0
+
+
+def run_text(shell: Shell, text: str) -> None:
+    """Run what was typed; an error, or Ctrl-C, ends it and not the shell."""
+    try:
+        for statement in split(text):
+            shell.take(statement)
+    except StatementFailed as failure:
+        shell.say(told(failure))
+    except ProgramLimitExceeded as error:
+        shell.say(f"ERROR {error.code}: {error.message}\n")
+    except KeyboardInterrupt:
+        shell.say("\nCancelled. If it was a write, it may have been applied or not.\n")
+
+
+def _goes_on() -> bool:
+    text = get_app().current_buffer.text
+    if text.strip().lower() in _SPOKEN:
+        return False
+    try:
+        return not is_whole(text)
+    except ProgramLimitExceeded:
+        return False
+
+
+def _learn_names(shell: Shell, names: SqlCompleter) -> None:
+    if shell.names_are_stale:
+        try:
+            answer = shell.client.tables()
+        except QserverError:
+            return  # Tab offers what it knows; a statement will say what is wrong
+        names.know(answer["tables"])
+        shell.database = answer["database"]
+        shell.names_are_stale = False
+
+
+def _history(shell: Shell, environ: Mapping[str, str]) -> History:
+    path = history_path(environ)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made before it is written to: a file that FileHistory makes is open to others.
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        shell.say(f"There will be no history: {path}: {error.strerror}\n")
+        return InMemoryHistory()
+    return FileHistory(path)
+
+
+def history_path(environ: Mapping[str, str]) -> Path:
+    state = environ.get("XDG_STATE_HOME")
+    folder = Path(state) if state else Path.home() / ".local" / "state"
+    return folder / "qserver" / "history"

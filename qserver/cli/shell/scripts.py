@@ -1,0 +1,120 @@
+"""Statements from files and pipes, of any size: read in pieces, run one by one.
+
+A script stops at its first error, with the file, the line and the statement, unless it is told to
+keep going; it always stops when the server is gone or does not take the key. Nothing is read ahead
+but one piece, so `generate | qserver sql` runs each statement as soon as it is there.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from qserver.cli.shell.failures import StatementFailed, told
+from qserver.cli.shell.progress import Progress
+from qserver.cli.shell.shell import Shell
+from qserver.cli.splitting import Splitter, Statement
+from qserver.client import ConnectionFailed, ConnectionLost
+from qserver.errors import InvalidRequest, QserverError, Unauthorized
+
+PIECE_BYTES: Final = 64 * 1024
+_HOPELESS: Final = (ConnectionFailed, ConnectionLost, Unauthorized)
+
+Read = Callable[[], bytes]
+
+
+class ScriptFailed(QserverError):
+    """The script's fault: a statement of it failed, which has been told already."""
+
+    name = "script_failed"
+
+
+class Script:
+    """One source of statements, on its way through the shell."""
+
+    def __init__(self, shell: Shell, name: str, read: Read, progress: Progress) -> None:
+        self._shell = shell
+        self._name = name
+        self._read = read
+        self._progress = progress
+        self._bytes = 0
+        self._count = 0
+        self.failures = 0
+
+    def run(self, keep_going: bool = False) -> None:
+        """Run all of it; afterwards `failures` says how many statements failed."""
+        shell = self._shell
+        try:
+            for statement in self._statements():
+                self._progress.update(self._bytes, self._count)
+                self._count += 1
+                try:
+                    shell.take(statement)
+                except StatementFailed as failure:
+                    self._tell(told(failure, self._name))
+                    if not keep_going or isinstance(failure.error, _HOPELESS):
+                        return
+                if shell.is_over:
+                    return
+            self._expect_no_block()
+        finally:
+            self._progress.clear()
+
+    def _statements(self) -> Iterator[Statement]:
+        splitter = Splitter()
+        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+        try:
+            while piece := self._read():
+                self._bytes += len(piece)
+                yield from splitter.feed(decoder.decode(piece))
+            yield from splitter.feed(decoder.decode(b"", final=True))
+            yield from splitter.finish()
+        except UnicodeDecodeError as error:
+            self._tell(f"{self._name}: this is not UTF-8 text: {error}\n")
+        except QserverError as error:
+            self._tell(f"{self._name}: {error.message}. {error.hint or ''}\n")
+        except OSError as error:
+            self._tell(f"{self._name}: cannot be read: {error.strerror}\n")
+
+    def _expect_no_block(self) -> None:
+        block = self._shell.block
+        if block is not None:
+            self._tell(
+                f"{self._name}:{block[0].line}: BEGIN without COMMIT: "
+                f"nothing of the transaction was sent.\n"
+            )
+
+    def _tell(self, text: str) -> None:
+        self.failures += 1
+        self._progress.clear()
+        self._shell.say(text)
+
+
+def run_file(shell: Shell, path: Path, keep_going: bool = False) -> None:
+    """Run a file; `ScriptFailed` when something in it failed."""
+    try:
+        file = path.open("rb", buffering=0)
+    except OSError as error:
+        raise InvalidRequest(f"cannot read {path}: {error.strerror}") from error
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        _run(shell, str(path), lambda: file.read(PIECE_BYTES), size, keep_going)
+
+
+def run_standard_input(shell: Shell, keep_going: bool = False) -> None:
+    source = sys.stdin.fileno()
+    _run(shell, "standard input", lambda: os.read(source, PIECE_BYTES), None, keep_going)
+
+
+def _run(shell: Shell, name: str, read: Read, size: int | None, keep_going: bool) -> None:
+    progress = Progress(sys.stderr, size)
+    script = Script(shell, name, read, progress)
+    with shell.in_script(progress.clear):
+        script.run(keep_going)
+    if script.failures:
+        counted = "one error" if script.failures == 1 else f"{script.failures} errors"
+        raise ScriptFailed(f"{name}: {counted}")

@@ -1,0 +1,277 @@
+"""One statement after the other: sent, and its result printed while it comes.
+
+A statement that reads is streamed, whatever its size: rows are printed in batches and forgotten.
+BEGIN opens a block that is only collected; COMMIT sends it as one transaction request, ROLLBACK
+drops it. Nothing of a block has happened before its COMMIT, so leaving the shell loses nothing that
+was ever there.
+
+        take(statement)
+          ├─ \\command      commands.py
+          ├─ BEGIN         block = []
+          ├─ in a block    block.append
+          ├─ COMMIT        client.transaction(block)
+          └─ else          client.stream or client.query ─► layout ─► write
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TextIO, TypeVar
+
+from qserver.cli.layouts import LAYOUTS, Expanded, Layout, Row, Write
+from qserver.cli.shell.failures import StatementFailed
+from qserver.cli.splitting import Statement
+from qserver.client import Client, Result
+from qserver.errors import InvalidRequest, ProgramLimitExceeded, QserverError, RateLimited
+from qserver.limits import SCRIPT_DEPTH_MAX, TRANSACTION_STATEMENTS_MAX
+
+_Answer = TypeVar("_Answer")
+
+BATCH_ROWS: Final = 1000
+BATCH_SECONDS: Final = 0.25
+"""Rows that trickle in are shown no later than this after the one before them."""
+
+_READS: Final = frozenset({"select", "with", "values", "table", "explain", "show", ""})
+"""The first words of what is streamed; none at all is a parenthesis."""
+
+_DEFINES: Final = frozenset({"create", "alter", "drop"})
+_BEGINS: Final = frozenset({("begin",), ("start", "transaction")})
+_COMMITS: Final = frozenset({"commit", "end"})
+_DROPS: Final = frozenset({"rollback", "abort"})
+_TAGGED: Final = frozenset({"insert", "update", "delete", "merge"})
+
+
+class Shell:
+    """What `qserver sql` knows between two statements."""
+
+    def __init__(
+        self,
+        client: Client,
+        run_command: Callable[[Shell, str], None],
+        write: Write,
+        say: Write,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.client = client
+        self.database = client.database or ""
+        self.layout_name = "aligned"
+        self.is_expanded = False
+        self.is_timed = False
+        self.is_quiet = False
+        """Statements without rows print nothing: what a file wants."""
+        self.is_patient = False
+        """Wait when the server asks to, rather than fail: a file is not at a keyboard."""
+        self.is_over = False
+        self.names_are_stale = True
+        self._run_command = run_command
+        self._write = write
+        self._say = say
+        self._pause = pause
+        self._before_output: Callable[[], None] = _nothing
+        self._scripts = 0
+        self._file: TextIO | None = None
+        self._block: list[Statement] | None = None
+
+    @property
+    def block(self) -> list[Statement] | None:
+        """The statements since BEGIN, that one included; None outside of a block."""
+        return self._block
+
+    def write(self, text: str) -> None:
+        """Take a part of a result."""
+        if self._file is None:
+            self._before_output()
+            self._write(text)
+        else:
+            self._file.write(text)
+
+    def say(self, text: str) -> None:
+        """Take what is not a result: notes, timings, complaints."""
+        self._before_output()
+        self._say(text)
+
+    def write_to(self, path: Path | None) -> None:
+        """Results go to this file from now on; None: to the terminal again."""
+        file = None if path is None else path.open("w", encoding="utf-8")
+        if self._file is not None:
+            self._file.close()
+        self._file = file
+
+    @contextmanager
+    def in_script(self, before_output: Callable[[], None]) -> Iterator[None]:
+        """While a script runs: quiet, patient, and a progress bar makes room for output."""
+        if self._scripts == SCRIPT_DEPTH_MAX:
+            raise InvalidRequest(f"files include each other more than {SCRIPT_DEPTH_MAX} deep")
+        if self._block is not None:
+            raise InvalidRequest(
+                "a transaction is open", hint="End it with COMMIT or ROLLBACK first."
+            )
+        kept = self.is_quiet, self.is_patient, self._before_output
+        self.is_quiet, self.is_patient, self._before_output = True, True, before_output
+        self._scripts += 1
+        try:
+            yield
+        finally:
+            self._block = None
+            self._scripts -= 1
+            self.is_quiet, self.is_patient, self._before_output = kept
+
+    def take(self, statement: Statement) -> None:
+        """Run one statement or command; `StatementFailed` says what went wrong with which."""
+        started = time.perf_counter()
+        try:
+            if statement.is_command:
+                self._run_command(self, statement.text)
+                return
+            self._take_statement(statement)
+        except QserverError as error:
+            raise StatementFailed(statement, error) from error
+        if self.is_timed:
+            self.say(f"Time: {(time.perf_counter() - started) * 1000:.3f} ms\n")
+
+    def _take_statement(self, statement: Statement) -> None:
+        words = statement.words(2)
+        first, second = (*words, "", "")[:2]
+        if (first,) in _BEGINS or words in _BEGINS:
+            self._begin(statement)
+        elif first in _COMMITS:
+            self._commit()
+        elif first in _DROPS and second != "to":
+            self._drop()
+        elif self._block is not None:
+            self._collect(statement, self._block)
+        else:
+            self._run(statement, first)
+
+    # --- a block ---------------------------------------------------------------------------------
+
+    def _begin(self, statement: Statement) -> None:
+        if self._block is not None:
+            raise InvalidRequest(
+                "a transaction is open already",
+                hint="End it with COMMIT or ROLLBACK; blocks do not nest.",
+            )
+        self._block = [statement]
+        self._note("BEGIN: what follows is sent together at COMMIT.\n")
+
+    def _collect(self, statement: Statement, block: list[Statement]) -> None:
+        if len(block) > TRANSACTION_STATEMENTS_MAX:
+            self._block = None
+            raise ProgramLimitExceeded(
+                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements",
+                detail="Nothing of it was sent.",
+                hint="Use several transactions, or INSERT several rows with one statement.",
+            )
+        block.append(statement)
+
+    def _commit(self) -> None:
+        if self._block is None:
+            self.say("There is no transaction to commit.\n")
+            return
+        statements, self._block = self._block[1:], None
+        try:
+            done = self._call(lambda: self.client.transaction([each.text for each in statements]))
+        except QserverError as error:
+            if error.statement is not None and error.statement < len(statements):
+                raise StatementFailed(statements[error.statement], error) from error
+            raise
+        for statement, result in zip(statements, done.results, strict=True):
+            self._print(statement, result)
+        self._note("COMMIT\n")
+
+    def _drop(self) -> None:
+        if self._block is None:
+            self.say("There is no transaction to roll back.\n")
+            return
+        self._block = None
+        self._note("ROLLBACK: nothing of it was sent.\n")
+
+    # --- one statement ---------------------------------------------------------------------------
+
+    def _run(self, statement: Statement, first: str) -> None:
+        if first in _READS:
+            self._call(lambda: self._stream(statement))
+        else:
+            result = self._call(lambda: self.client.query(statement.text))
+            self._print(statement, result)
+
+    def _call(self, call: Callable[[], _Answer]) -> _Answer:
+        while True:
+            try:
+                return call()
+            except RateLimited as error:
+                # The server has refused the request unread: sending it again is safe.
+                if not self.is_patient:
+                    raise
+                seconds = vars(error).get("retry_after_seconds", 1)
+                self.say(f"The server asks to wait {seconds} s (rate limit).\n")
+                self._pause(float(seconds))
+
+    def _stream(self, statement: Statement) -> None:
+        with self.client.stream(statement.text) as rows:
+            if not rows.columns:
+                for _ in rows:
+                    raise AssertionError("rows without columns")
+                self._tag(statement, rows.affected_rows)
+                return
+            layout = self._layout()
+            layout.begin(rows.columns, rows.types)
+            count = 0
+            for batch in _gathered(rows.batches()):
+                layout.rows(batch)
+                count += len(batch)
+            layout.end(count)
+        self._finish_result()
+
+    def _print(self, statement: Statement, result: Result) -> None:
+        if result.columns:
+            layout = self._layout()
+            layout.begin(result.columns, result.types)
+            layout.rows(result.rows)
+            layout.end(len(result.rows))
+            self._finish_result()
+        else:
+            self._tag(statement, result.affected_rows)
+
+    def _layout(self) -> Layout:
+        if self.is_expanded and self.layout_name == "aligned":
+            return Expanded(self.write)
+        return LAYOUTS[self.layout_name](self.write)
+
+    def _finish_result(self) -> None:
+        if self.layout_name == "aligned":
+            self.write("\n")
+
+    def _tag(self, statement: Statement, affected_rows: int) -> None:
+        """`INSERT 3`, `CREATE TABLE`: said, not written, so that files hold rows only."""
+        words = statement.words(2)
+        if words and words[0] in _DEFINES:
+            self.names_are_stale = True
+        if words and words[0] in _TAGGED:
+            self._note(f"{words[0].upper()} {affected_rows}\n")
+        else:
+            self._note(" ".join(words).upper() + "\n")
+
+    def _note(self, text: str) -> None:
+        if not self.is_quiet:
+            self.say(text)
+
+
+def _nothing() -> None:
+    """What is done before output when no bar is on the screen."""
+
+
+def _gathered(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
+    """Batches that are worth a table: many rows, or as many as came in a quarter of a second."""
+    gathered: list[Row] = []
+    since = time.monotonic()
+    for batch in batches:
+        gathered += batch
+        if len(gathered) >= BATCH_ROWS or time.monotonic() - since > BATCH_SECONDS:
+            yield gathered
+            gathered, since = [], time.monotonic()
+    if gathered:
+        yield gathered

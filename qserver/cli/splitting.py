@@ -1,0 +1,156 @@
+"""Statements out of text that arrives in pieces, of any length and cut anywhere.
+
+    "SELECT ';'; -- a;b" + " c\\n\\\\d users\\nINS" ─► SELECT ';'   \\d users      kept: INS
+
+Where a string, a comment or a quoted name ends is the lexer's knowledge: the regular expression is
+made of its parts, so that the command line and the server cannot disagree about where a statement
+ends. A line that begins with a backslash, between two statements, is a command of the shell.
+
+What was looked at is not looked at again: the next search resumes at one of the last few words, far
+enough back that no cut between two pieces of text can have hidden the start of something. Kept is
+at most one statement, and a statement has a limit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from qserver.errors import ProgramLimitExceeded
+from qserver.limits import STATEMENT_BYTES_MAX
+from qserver.sql.lexer import BLOCK_COMMENT, LINE_COMMENT, OPEN, QUOTED, SPACE, STRING, WORD
+
+_BLANK: Final = rf"{SPACE}++|{LINE_COMMENT}|{BLOCK_COMMENT}"
+_PIECE: Final = re.compile(
+    rf"(?P<blank>{_BLANK})|(?P<literal>{STRING}|{QUOTED})|(?P<open>{OPEN})|(?P<end>;)"
+    rf"|(?P<other>{WORD}|[(),=<>+*0-9]++|.)",
+    re.DOTALL,
+)
+_BLANKS: Final = re.compile(rf"(?:{_BLANK})*+", re.DOTALL)
+_WORDS: Final = re.compile(WORD)
+# A cut can part `$` from `tag$`, `U&` from its quote, E'…' from its second line: two solid pieces.
+_RESUME_PIECES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement or, if it begins with a backslash, one command, and where it stands."""
+
+    text: str
+    first_line: int
+
+    @property
+    def is_command(self) -> bool:
+        return self.text.startswith("\\")
+
+    @property
+    def line(self) -> int:
+        """The line of the first word: comments may stand before it."""
+        return self.line_at(_after_blanks(self.text))
+
+    def line_at(self, offset: int) -> int:
+        return self.first_line + self.text.count("\n", 0, offset)
+
+    def words(self, count: int) -> tuple[str, ...]:
+        """The first few words, in lower case, comments passed over."""
+        found: list[str] = []
+        position = 0
+        while len(found) < count:
+            position = _after_blanks(self.text, position)
+            word = _WORDS.match(self.text, position)
+            if word is None:
+                break
+            found.append(word.group().lower())
+            position = word.end()
+        return tuple(found)
+
+
+class Splitter:
+    """Feed it text; it gives back what is whole, and keeps the rest."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._start = 0
+        """Where in the text the statement begins that is not whole yet."""
+        self._resume = 0
+        self._line = 1
+
+    def feed(self, text: str) -> Iterator[Statement]:
+        self._text = self._text[self._start :] + text
+        self._resume, self._start = self._resume - self._start, 0
+        yield from self._cut(is_all=False)
+        if len(self._text) - self._start > STATEMENT_BYTES_MAX:
+            first = _after_blanks(self._text, self._start)
+            line = self._line + self._text.count("\n", self._start, first)
+            raise ProgramLimitExceeded(
+                f"the statement that begins on line {line} is too long",
+                detail=f"The limit is {STATEMENT_BYTES_MAX} bytes.",
+                hint="Is a quote, a */ or a semicolon missing?",
+            )
+
+    def finish(self) -> Iterator[Statement]:
+        """What is left when no more text comes: the last statement needs no semicolon."""
+        yield from self._cut(is_all=True)
+        yield from self._take(len(self._text))
+
+    @property
+    def is_between_statements(self) -> bool:
+        """Is nothing kept but blanks and comments that have ended?"""
+        return _after_blanks(self._text, self._start) == len(self._text)
+
+    def _cut(self, is_all: bool) -> Iterator[Statement]:
+        solid: deque[int] = deque(maxlen=_RESUME_PIECES)
+        position, begun = self._resume, self._resume > self._start
+        while position < len(self._text):
+            found = _PIECE.match(self._text, position)
+            assert found is not None, "the last alternative takes any character"
+            if found.lastgroup == "end":
+                yield from self._take(position, skip=1)
+            elif not begun and found.group() == "\\":
+                line_end = self._text.find("\n", position)
+                if line_end < 0 and not is_all:
+                    break
+                yield from self._take(line_end if line_end >= 0 else len(self._text))
+            else:
+                if found.lastgroup != "blank":
+                    begun = True
+                    solid.append(position)
+                position = found.end()
+                continue
+            position, begun = self._start, False
+            solid.clear()
+        if len(solid) == _RESUME_PIECES:
+            self._resume = solid[0]
+
+    def _take(self, end: int, skip: int = 0) -> Iterator[Statement]:
+        """Cut the text at `end`; nothing comes of it if it is blank."""
+        taken, first_line = self._text[self._start : end], self._line
+        self._start = self._resume = end + skip
+        self._line += taken.count("\n")
+        text = taken.lstrip()
+        if _after_blanks(text) < len(text):
+            first_line += taken.count("\n", 0, len(taken) - len(text))
+            yield Statement(text.rstrip(), first_line)
+
+
+def split(text: str) -> list[Statement]:
+    """The statements of a text that is all there."""
+    splitter = Splitter()
+    return [*splitter.feed(text), *splitter.finish()]
+
+
+def is_whole(text: str) -> bool:
+    """Can the shell run this now, or does it wait for a semicolon?"""
+    splitter = Splitter()
+    for _ in splitter.feed(text + "\n"):
+        pass
+    return splitter.is_between_statements
+
+
+def _after_blanks(text: str, start: int = 0) -> int:
+    found = _BLANKS.match(text, start)
+    assert found is not None, "no blanks are also a match"
+    return found.end()

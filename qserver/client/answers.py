@@ -1,0 +1,100 @@
+"""How an answer reads: results as values, failures as exceptions; no I/O.
+
+Rows are tuples in the order of `columns`, also where the server sent objects. An answer that is
+not the API's JSON (a proxy's page, another server) is `UnexpectedAnswer`, whatever its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from qserver.client.failures import error_from, unexpected_answer
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one statement came to."""
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: list[Row]
+    affected_rows: int = 0
+    version: int | None = None
+    retries: int = 0
+    truncated: bool = False
+    timings: Mapping[str, int] = field(default_factory=dict)
+    diff: list[dict[str, Any]] | None = None
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """The rows by column name; the server has made the names different."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionResult:
+    """What the statements of a transaction came to, one after the other."""
+
+    results: list[Result]
+    affected_rows: int
+    version: int | None
+    retries: int
+    timings: Mapping[str, int]
+    diff: list[dict[str, Any]] | None = None
+
+
+def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+    """The object of a successful answer; every failure is raised."""
+    if status == 204:
+        return {}
+    try:
+        answer = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise unexpected_answer(status, body) from None
+    match answer:
+        case {"success": True} if status < 300:
+            return dict(answer)
+        case {"error": dict() as fields}:
+            raise error_from(fields, status, headers.get("retry-after"))
+        case _:
+            raise unexpected_answer(status, body)
+
+
+def result_of(answer: Mapping[str, Any]) -> Result:
+    columns = tuple(answer.get("columns", ()))
+    return Result(
+        columns,
+        tuple(answer.get("types", ())),
+        [row_of(row, columns) for row in answer.get("rows", ())],
+        int(answer.get("affected_rows", 0)),
+        answer.get("version"),
+        int(answer.get("retries", 0)),
+        bool(answer.get("truncated", False)),
+        answer.get("timings", {}),
+        answer.get("diff"),
+    )
+
+
+def transaction_of(answer: Mapping[str, Any]) -> TransactionResult:
+    return TransactionResult(
+        [result_of(each) for each in answer.get("results", ())],
+        int(answer.get("affected_rows", 0)),
+        answer.get("version"),
+        int(answer.get("retries", 0)),
+        answer.get("timings", {}),
+        answer.get("diff"),
+    )
+
+
+def row_of(row: Any, columns: tuple[str, ...]) -> Row:
+    return tuple(map(row.__getitem__, columns)) if isinstance(row, dict) else tuple(row)
+
+
+def record_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of the control plane: the answer without its `success`."""
+    return {field: value for field, value in answer.items() if field != "success"}

@@ -1,0 +1,155 @@
+"""What the client sends: requests as values, made without any I/O.
+
+Parameters are bound by the server and never spliced into the text. Python values that JSON lacks
+go as the strings that the API's table of types names: Decimal and dates as text, bytes as base64,
+and the three doubles that JSON cannot write as "NaN", "Infinity" and "-Infinity".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from qserver import __version__
+from qserver.errors import InvalidRequest
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+EVENT_STREAM: Final = "text/event-stream"
+JSON: Final = "application/json"
+_USER_AGENT: Final = f"qserver-client/{__version__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request, but for the address and the key."""
+
+    method: str
+    path: str
+    content: bytes | None = None
+    accept: str = JSON
+    database: str | None = None
+    """For requests without a body to name it in."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        named = {} if self.database is None else {"X-Database": self.database}
+        return {"Accept": self.accept, **named}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a transaction, with what is bound in it."""
+
+    sql: str
+    params: Parameters | None = None
+
+
+def checked_url(url: str) -> str:
+    """The URL without its last slash; an error if it is not one of a server."""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # of brackets that do not close, of a port that is no number
+        is_good = False
+    if not is_good:
+        raise InvalidRequest(
+            f"{url!r} is not the URL of a server", hint="Write it as http://127.0.0.1:8000."
+        )
+    return url.rstrip("/")
+
+
+def headers_with(key: str | None) -> dict[str, str]:
+    """The headers of every request. The key stands here and nowhere else."""
+    headers = {"User-Agent": _USER_AGENT, "Content-Type": JSON}
+    if key is not None:
+        if not (key.isascii() and key.isprintable() and " " not in key):
+            raise InvalidRequest(
+                "the API key holds characters that no key has",
+                hint="A key is svc_k_ and then letters, digits, - or _; check how it was copied.",
+            )
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
+
+
+def query(
+    sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+) -> Request:
+    body = {"sql": sql, "format": "arrays", **_given(params, database), **options}
+    return Request("POST", "/v1/query", encoded(body))
+
+
+def stream(
+    sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+) -> Request:
+    body = {"sql": sql, **_given(params, database), **options}
+    return Request("POST", "/v1/query", encoded(body), EVENT_STREAM)
+
+
+def transaction(
+    statements: Sequence[str | Statement], database: str | None, options: Mapping[str, Any]
+) -> Request:
+    body = {
+        "statements": [
+            each if isinstance(each, str) else {"sql": each.sql, **_given(each.params, None)}
+            for each in statements
+        ],
+        **_given(None, database),
+        **options,
+    }
+    return Request("POST", "/v1/transaction", encoded(body))
+
+
+def tables(database: str | None) -> Request:
+    if database is not None and not (database.isascii() and database.isprintable()):
+        raise InvalidRequest(f"{database!r} is not the name of a database")
+    return Request("GET", "/tables", database=database)
+
+
+def record(method: str, *path: str, **fields: Any) -> Request:
+    """A request of the control plane; fields that are None are left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    address = "/v1/" + "/".join(quote(each, safe="") for each in path)
+    return Request(method, address, encoded(given) if given else None)
+
+
+def page(path: str, cursor: str | None) -> Request:
+    query = "" if cursor is None else "?" + urlencode({"cursor": cursor})
+    return Request("GET", f"/v1/{path}{query}")
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (TypeError, ValueError) as error:
+        raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
+
+
+def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if params is not None:
+        given["params"] = _bindable(params)
+    if database is not None:
+        given["database"] = database
+    return given
+
+
+def _bindable(value: Any) -> Any:
+    """The value with its non-finite doubles as strings: an encoder would write null for them."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else _NOT_FINITE[str(value)]
+        case Mapping():
+            return {name: _bindable(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_bindable(each) for each in value]
+        case _:
+            return value
+
+
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

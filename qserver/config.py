@@ -1,0 +1,353 @@
+"""The settings of the service: each declared once, with its default, its meaning and its check.
+
+    flag of `qserver serve`  ─►  environment  ─►  default          the first that is given counts
+
+`SETTINGS` is the only list there is: the command line makes its flags from it, the documentation
+its table, and a name in the environment that begins with `QSERVER_` and is not in it is an error,
+because a setting that is spelled wrong and silently ignored is found on the worst day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from qserver import limits
+from qserver.errors import InvalidSetting
+
+PREFIX: Final = "QSERVER_"
+IN_MEMORY: Final = ":memory:"
+"""As a data folder: nothing is kept when the process ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: `field` names it in `Settings`, `flag` on the command line."""
+
+    name: str
+    field: str
+    default: str
+    meaning: str
+    parse: Callable[[str], Any]
+    secret: bool = False
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.field.removesuffix("_s").replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the service was told, checked."""
+
+    host: str
+    port: int
+    data: str
+    api_key: str | None
+    shards: int
+    data_url: str | None
+    alias_url: str | None
+    control_url: str | None
+    cors_origins: tuple[str, ...]
+    open_signup: bool
+    default_tier: str
+    tls_certificate: str | None
+    tls_key: str | None
+    access_log: bool
+    connections_max: int
+    header_timeout_s: float
+    idle_timeout_s: float
+    drain_timeout_s: float
+    database_idle_s: float
+    databases_open_max: int
+
+    def __repr__(self) -> str:
+        """Says nothing secret: settings end up in logs."""
+        return f"settings: {self.host}:{self.port}, data in {self.data}, {self.shards} shards"
+
+
+def load(environ: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a process; `flags` are those of the command line, by field."""
+    _refuse_unknown(environ)
+    flags = flags or {}
+    values = {each.field: _value(each, environ, flags) for each in SETTINGS if each.field}
+    settings = Settings(**values)
+    _check_together(settings)
+    return settings
+
+
+def _value(setting: Setting, environ: Mapping[str, str], flags: Mapping[str, str]) -> Any:
+    for source, text in _given(setting, environ, flags):
+        try:
+            return setting.parse(text)
+        except ValueError as error:
+            shown = "" if setting.secret else f" {text!r}"
+            raise InvalidSetting(
+                f"{source}{shown} is wrong: {error}", hint=f"{setting.name}: {setting.meaning}"
+            ) from None
+    return setting.parse(setting.default)
+
+
+def _given(
+    setting: Setting, environ: Mapping[str, str], flags: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Where a setting is given, strongest first. A platform says `PORT`, for all addresses."""
+    given = []
+    if setting.field in flags:
+        given.append((setting.flag, flags[setting.field]))
+    if environ.get(setting.name):
+        given.append((setting.name, environ[setting.name]))
+    if environ.get("PORT") and setting.field == "port":
+        given.append(("PORT", environ["PORT"]))
+    if environ.get("PORT") and setting.field == "host":
+        given.append(("PORT", "0.0.0.0"))
+    return given
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = {each.name for each in SETTINGS}
+    unknown = sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
+    if unknown:
+        raise InvalidSetting(
+            f"unknown setting {', '.join(unknown)}",
+            hint="Known are: " + ", ".join(sorted(known)) + ".",
+        )
+
+
+def _check_together(settings: Settings) -> None:
+    if (settings.tls_certificate is None) != (settings.tls_key is None):
+        raise InvalidSetting(
+            "a certificate needs its key, and a key its certificate",
+            hint="Set both QSERVER_TLS_CERTIFICATE and QSERVER_TLS_KEY, or neither.",
+        )
+    if settings.alias_url is not None and settings.data_url is None:
+        raise InvalidSetting(
+            "QSERVER_ALIAS_URL needs QSERVER_DATA_URL: an alias is another name of that host"
+        )
+
+
+# --- what a text may be --------------------------------------------------------------------------
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is empty")
+    return text
+
+
+def _optional(text: str) -> str | None:
+    return text or None
+
+
+def _key(text: str) -> str | None:
+    if not text:
+        return None
+    rest = text.removeprefix("svc_k_")
+    if rest == text or len(rest) < 16 or not rest.replace("-", "").replace("_", "").isalnum():
+        raise ValueError("a key is svc_k_ and then at least 16 letters, digits, - or _")
+    return text
+
+
+def _url(text: str) -> str | None:
+    if not text:
+        return None
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it is not a URL such as https://data.example.com")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("a URL of a host has no path")
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def _switch(text: str) -> bool:
+    answers = {"1": True, "true": True, "yes": True, "on": True}
+    answers |= {"0": False, "false": False, "no": False, "off": False}
+    if text.lower() not in answers:
+        raise ValueError("it is neither 1 nor 0")
+    return answers[text.lower()]
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = tuple(each.strip() for each in text.split(",") if each.strip())
+    for origin in origins:
+        if origin != "*" and not origin.startswith(("http://", "https://")):
+            raise ValueError(f"{origin!r} is not an origin such as https://app.example.com")
+    return origins
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"it is none of {', '.join(words)}")
+        return text
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise ValueError(f"it is not a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds <= 86_400:
+        raise ValueError("it is not a number of seconds, more than 0 and at most 86400")
+    return seconds
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "QSERVER_HOST",
+        "host",
+        "127.0.0.1",
+        "Address to listen on. With PORT set, as a platform does, the default is 0.0.0.0.",
+        _text,
+    ),
+    Setting(
+        "QSERVER_PORT",
+        "port",
+        "8000",
+        "Port to listen on, 0 for any free one. PORT, without the prefix, means the same.",
+        _whole(0, 65_535),
+    ),
+    Setting(
+        "QSERVER_DATA_DIR",
+        "data",
+        "./qserver-data",
+        f"Folder that holds the databases; made if absent. {IN_MEMORY} keeps nothing.",
+        _text,
+    ),
+    Setting(
+        "QSERVER_API_KEY",
+        "api_key",
+        "",
+        "The first API key (svc_k_…). Without it one is made and printed at the first start.",
+        _key,
+        secret=True,
+    ),
+    Setting(
+        "QSERVER_SHARDS",
+        "shards",
+        str(limits.SHARDS_DEFAULT),
+        "Partitions of a database, fixed when it is made.",
+        _whole(1, limits.SHARDS_MAX),
+    ),
+    Setting(
+        "QSERVER_DATA_URL",
+        "data_url",
+        "",
+        "URL of the host that serves queries. Without it any host serves everything.",
+        _url,
+    ),
+    Setting(
+        "QSERVER_ALIAS_URL",
+        "alias_url",
+        "",
+        "URL of a second host for queries, kept for old clients; control routes redirect there.",
+        _url,
+    ),
+    Setting(
+        "QSERVER_CONTROL_URL",
+        "control_url",
+        "",
+        "URL of the host that serves sessions, databases and keys.",
+        _url,
+    ),
+    Setting(
+        "QSERVER_CORS_ORIGINS",
+        "cors_origins",
+        "*",
+        "Origins of web pages that may call, separated by commas; * for all.",
+        _origins,
+    ),
+    Setting(
+        "QSERVER_OPEN_SIGNUP",
+        "open_signup",
+        "0",
+        "1 lets anyone make an organization with POST /v1/signup.",
+        _switch,
+    ),
+    Setting(
+        "QSERVER_DEFAULT_TIER",
+        "default_tier",
+        "unlimited",
+        "Tier of the organization `default`: free, pro or unlimited.",
+        _one_of("free", "pro", "unlimited"),
+    ),
+    Setting(
+        "QSERVER_TLS_CERTIFICATE",
+        "tls_certificate",
+        "",
+        "File with the certificate chain (PEM); with it the server speaks HTTPS.",
+        _optional,
+    ),
+    Setting(
+        "QSERVER_TLS_KEY", "tls_key", "", "File with the certificate's private key.", _optional
+    ),
+    Setting(
+        "QSERVER_ACCESS_LOG",
+        "access_log",
+        "0",
+        "1 writes one line a request to standard output.",
+        _switch,
+    ),
+    Setting(
+        "QSERVER_CONNECTIONS_MAX",
+        "connections_max",
+        str(limits.CONNECTIONS_MAX),
+        "Connections open at once; the next is answered with 503.",
+        _whole(1, 1_000_000),
+    ),
+    Setting(
+        "QSERVER_HEADER_TIMEOUT_S",
+        "header_timeout_s",
+        str(limits.HEADER_SECONDS_MAX),
+        "Seconds that a client may take to send the head of a request.",
+        _seconds,
+    ),
+    Setting(
+        "QSERVER_IDLE_TIMEOUT_S",
+        "idle_timeout_s",
+        str(limits.IDLE_SECONDS_MAX),
+        "Seconds that a connection without a request stays open.",
+        _seconds,
+    ),
+    Setting(
+        "QSERVER_DRAIN_TIMEOUT_S",
+        "drain_timeout_s",
+        str(limits.DRAIN_SECONDS_MAX),
+        "Seconds that requests under way have to end after SIGTERM.",
+        _seconds,
+    ),
+    Setting(
+        "QSERVER_DATABASE_IDLE_S",
+        "database_idle_s",
+        str(limits.DATABASE_IDLE_SECONDS),
+        "Seconds after which a database that nobody uses is closed; the next request opens it.",
+        _seconds,
+    ),
+    Setting(
+        "QSERVER_DATABASES_OPEN_MAX",
+        "databases_open_max",
+        str(limits.DATABASES_OPEN_MAX),
+        "Databases open at once; past it the one unused for longest is closed.",
+        _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_URL",
+        "",
+        "http://127.0.0.1:8000",
+        "Where the commands of `qserver` find the server; `serve` does not use it.",
+        _url,
+    ),
+)

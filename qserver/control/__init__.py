@@ -1,0 +1,42 @@
+"""Organizations, databases, keys, sessions and rate limits: see `plane`."""
+
+from __future__ import annotations
+
+from qserver.control.databases import Databases, OpenDatabase, OpenDatabaseStatistics
+from qserver.control.logs import Logs, MemoryLogs
+from qserver.control.plane import ControlPlane
+from qserver.control.rates import Allowance
+from qserver.control.records import (
+    SCOPES,
+    TIERS,
+    DatabaseFacts,
+    DatabaseRecord,
+    Grant,
+    KeyRecord,
+    Organization,
+    OrganizationOverview,
+    SessionRecord,
+    Tier,
+    Wiped,
+)
+
+__all__ = [
+    "ControlPlane",
+    "Grant",
+    "Allowance",
+    "Databases",
+    "OpenDatabase",
+    "OpenDatabaseStatistics",
+    "Logs",
+    "MemoryLogs",
+    "Organization",
+    "OrganizationOverview",
+    "DatabaseRecord",
+    "DatabaseFacts",
+    "KeyRecord",
+    "SessionRecord",
+    "Wiped",
+    "Tier",
+    "TIERS",
+    "SCOPES",
+]

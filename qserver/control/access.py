@@ -1,0 +1,242 @@
+"""From a token to what it allows, from a name to an open database: the path of every request.
+
+    token ─► cached? ─► Grant                     both caches hold what was true at one version of
+       └──► digest ─► SQL ─► Grant                the control database, and are emptied when that
+    name ─► cached? ─► id ─► open? ─► OpenDatabase   version has changed: a revoked key fails on the
+       └──► SQL ───────┘       └──► opened        very next request, whoever revoked it
+
+The durable version is one number that is at hand without waiting, so to ask it is all that a
+request costs here. Time is looked at besides: an expiry changes no version.
+
+A name is looked up and its database registered as wanted at one and the same version, with no wait
+in between. A deletion changes the version first and closes the database afterwards; so it finds
+every host, and nobody opens a database again that has been deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from qserver.control.databases import Databases, OpenDatabase
+from qserver.control.records import Grant
+from qserver.control.store import Store
+from qserver.control.tokens import SESSION_PREFIX, digest, is_token
+from qserver.errors import DatabaseUnavailable, Forbidden, NotFound, Unauthorized
+from qserver.limits import GRANTS_KEPT_MAX
+
+_KEY_COLUMNS: Final = (
+    "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at"
+)
+_FIND_KEY: Final = f"""select {_KEY_COLUMNS}, null, null, null, null
+    from keys k join organizations o on o.id = k.organization_id where k.digest = $1"""
+_FIND_SESSION: Final = f"""select {_KEY_COLUMNS}, s.id, s.scopes, s.database_id, s.expires_at
+    from sessions s join keys k on k.id = s.key_id
+    join organizations o on o.id = k.organization_id where s.digest = $1"""
+
+
+class _Found(msgspec.Struct, frozen=True):
+    """A row of either query; the last four are a session's."""
+
+    organization_id: str
+    organization: str
+    tier: str
+    key_id: str
+    key_scopes: Sequence[str]
+    databases: Sequence[str] | None
+    key_expires_at: datetime | None
+    revoked_at: datetime | None
+    session_id: str | None
+    session_scopes: Sequence[str] | None
+    session_database: str | None
+    session_expires_at: datetime | None
+
+
+class Access:
+    def __init__(self, store: Store, databases: Databases, now: Callable[[], float]) -> None:
+        self._store = store
+        self._databases = databases
+        self._now = now
+        self._version = -1
+        self._grants: dict[str, Grant] = {}
+        self._names: dict[tuple[str, str], tuple[str, str]] = {}
+        """Organization and name, or id, to id and name."""
+
+    # --- tokens ---
+
+    def grant_nowait(self, token: str) -> Grant | None:
+        """What a token allows, if that is known without asking and surely still so."""
+        if not self._caches_are_good():
+            return None
+        grant = self._grants.get(token)
+        if grant is None or grant.expires_at <= self._now():
+            return None
+        return grant
+
+    async def authenticate(self, token: str) -> Grant:
+        """What a token allows; Unauthorized says why it allows nothing."""
+        grant = self.grant_nowait(token)
+        if grant is not None:
+            return grant
+        if not is_token(token):
+            raise Unauthorized(
+                "this is neither a key nor the token of a session",
+                hint="Send the header Authorization: Bearer svc_k_…",
+            )
+        is_session = token.startswith(SESSION_PREFIX)
+        result = await self._store.read(_FIND_SESSION if is_session else _FIND_KEY, digest(token))
+        if not result.rows:
+            raise _unknown(is_session)
+        found = _Found(*result.rows[0])
+        self._check_alive(found)
+        grant = await self._grant(found)
+        if result.version == self._store.version() and self._caches_are_good():
+            if len(self._grants) >= GRANTS_KEPT_MAX:
+                self._grants.clear()
+            self._grants[token] = grant
+        return grant
+
+    def _check_alive(self, found: _Found) -> None:
+        what = "the key" if found.session_id is None else "the key of this session"
+        now = self._store.now()
+        if found.revoked_at is not None:
+            raise Unauthorized(f"{what} was revoked", hint="Use another key.")
+        if found.key_expires_at is not None and found.key_expires_at <= now:
+            raise Unauthorized(f"{what} has expired", hint="Use another key.")
+        if found.session_expires_at is not None and found.session_expires_at <= now:
+            raise Unauthorized("this session has expired", hint="Make a new one with the key.")
+
+    async def _grant(self, found: _Found) -> Grant:
+        scopes = _narrowed(found)
+        limit = None if found.databases is None else frozenset(found.databases)
+        if found.session_database is not None:
+            own = frozenset([found.session_database])
+            limit = own if limit is None else limit & own
+        ends = [
+            end.timestamp()
+            for end in (found.key_expires_at, found.session_expires_at)
+            if end is not None
+        ]
+        return Grant(
+            found.organization_id,
+            found.organization,
+            found.tier,
+            found.key_id,
+            found.session_id,
+            scopes,
+            limit,
+            await self._default_database(limit),
+            min(ends, default=inf),
+        )
+
+    async def _default_database(self, limit: frozenset[str] | None) -> str:
+        """`main` if it may be used, else the first of those that may be."""
+        if limit is None:
+            return "main"
+        rows = await self._store.rows(
+            "select name from databases where id = any($1) order by name = 'main' desc, name"
+            " limit 1",
+            sorted(limit),
+        )
+        return str(rows[0][0]) if rows else "main"
+
+    # --- databases ---
+
+    def database_nowait(self, grant: Grant, name: str | None) -> OpenDatabase | None:
+        """An open database by name or id, if it is known that the grant allows it."""
+        if not self._caches_are_good():
+            return None
+        wanted = grant.database if name is None else name
+        known = self._names.get((grant.organization_id, wanted))
+        if known is None or not grant.may_use(known[0]):
+            return None
+        opened = self._databases.use_nowait(known[0])
+        if opened is not None:
+            opened.name = known[1]
+        return opened
+
+    async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
+        """A database by name or id, opened if it is not open."""
+        wanted = grant.database if name is None else name
+        while True:
+            known = self._known(grant.organization_id, wanted)
+            if known is None:
+                await self._look_up(grant, wanted)
+                continue  # the version may have changed meanwhile
+            database_id, name_now = known
+            if not grant.may_use(database_id):
+                raise not_among_its_databases(wanted)
+            opened = await self._databases.use(database_id)
+            opened.name = name_now
+            return opened
+
+    def _known(self, organization_id: str, wanted: str) -> tuple[str, str] | None:
+        return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
+
+    async def _look_up(self, grant: Grant, wanted: str) -> None:
+        """Remember which database is meant; NotFound if none is, for this organization."""
+        for column in ("name", "id"):
+            result = await self._store.read(
+                f"select id, name, state from databases where organization_id = $1"
+                f" and {column} = $2",
+                grant.organization_id,
+                wanted,
+            )
+            if result.rows:
+                break
+        else:
+            raise no_database(wanted)
+        database_id, name, state = result.rows[0]
+        if state == "deleting":
+            raise no_database(wanted)
+        if not grant.may_use(database_id):
+            raise not_among_its_databases(wanted)
+        if state == "creating":
+            raise DatabaseUnavailable(f"database {wanted} is being made", hint="Try again.")
+        if result.version == self._store.version() and self._caches_are_good():
+            if len(self._names) >= GRANTS_KEPT_MAX:
+                self._names.clear()
+            self._names[grant.organization_id, wanted] = (database_id, name)
+
+    def _caches_are_good(self) -> bool:
+        """Whether what the caches hold, perhaps nothing, is what the control database says now."""
+        version = self._store.version()
+        if version != self._version:
+            self._grants.clear()
+            self._names.clear()
+            self._version = -1 if version is None else version
+        return version is not None
+
+    def __repr__(self) -> str:
+        return f"{len(self._grants)} grants and {len(self._names)} names of databases, cached"
+
+
+def no_database(wanted: Any) -> NotFound:
+    return NotFound(f"there is no database {wanted!r}", hint="GET /v1/databases lists them.")
+
+
+def not_among_its_databases(wanted: str) -> Forbidden:
+    return Forbidden(
+        f"this key may not use the database {wanted!r}",
+        hint="Name one of the databases that the key is limited to, or use another key.",
+    )
+
+
+def _narrowed(found: _Found) -> frozenset[str]:
+    """The scopes of a session are those that it was given and that its key still has."""
+    of_key = frozenset(found.key_scopes)
+    if found.session_scopes is None:
+        return of_key
+    if "admin" in of_key:
+        return frozenset(found.session_scopes)
+    return of_key & frozenset(found.session_scopes)
+
+
+def _unknown(is_session: bool) -> Unauthorized:
+    if is_session:
+        return Unauthorized("no session has this token", hint="It may have ended; make a new one.")
+    return Unauthorized("no key has this secret", hint="Look whether it came whole.")

@@ -1,0 +1,334 @@
+"""Databases that are opened when somebody wants them and closed when nobody does.
+
+                 use: not open                    nobody for idle_seconds, or room is needed
+    (closed) ───────────────────► opening ─► open ─────────────────────────► closing ─► (closed)
+        ▲                           │  all who want it wait for one opening
+        └─────── it failed ◄────────┘  and all learn why; the next to come tries again
+
+Each one lives in a host, a task of its own, which alone opens and closes its log. A host begins
+when those before it that stand in its way have ended: an earlier one of the same database, so
+that no log is ever opened twice, and the one that had to make room. To want a database is to
+register its host, at once, without waiting first; so whoever removes a database finds all hosts
+that could ever touch it (see `access` for the other half of that argument).
+
+A database in use is never closed for being idle or old. When the service stops, or a database is
+removed, those who use it have `DATABASE_CLOSE_SECONDS_MAX` to end, and what was committed by then
+is made durable. Hosts are shielded from cancellation for that reason only.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import msgspec
+import trio
+
+from qserver.control.logs import Logs
+from qserver.durability.port import Log
+from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.plan_cache import PlanCacheStatistics
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.engine.world import World
+from qserver.errors import DatabaseUnavailable, QserverError, QueryCanceled, TooManyRequests
+from qserver.limits import (
+    DATABASE_CLOSE_SECONDS_MAX,
+    DATABASE_IDLE_SECONDS,
+    DATABASES_OPEN_MAX,
+    SHARDS_DEFAULT,
+)
+from qserver.storage.transaction import Transaction
+
+OPENING_LOOK_SECONDS = 0.1
+"""How often one who waits for an opening looks whether the database has met with trouble."""
+
+
+class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    users: int
+    unused_seconds: float
+    database: DatabaseStatistics
+    plans: PlanCacheStatistics
+
+
+class OpenDatabase:
+    """A database in use; whoever was given one calls `release` once, or uses it as a block."""
+
+    __slots__ = ("database", "id", "name", "sql", "unused", "used_at", "users")
+
+    def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
+        self.id = database_id
+        self.name = database_id
+        """What people call it, as it was when it was last asked for."""
+        self.database = database
+        self.sql = sql
+        self.users = 0
+        self.used_at = trio.current_time()
+        self.unused: trio.Event | None = None
+        """Set when the last user goes, if somebody waits for that."""
+
+    def release(self) -> None:
+        assert self.users > 0, "released more often than used"
+        self.users -= 1
+        if self.users == 0:
+            self.used_at = trio.current_time()
+            if self.unused is not None:
+                self.unused.set()
+
+    def __enter__(self) -> OpenDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        return f"{self.database!r}, with {self.users} users"
+
+
+class Databases:
+    """Start `run` in a nursery; until then, and when it has ended, none can be opened."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        world: World,
+        *,
+        shards: int = SHARDS_DEFAULT,
+        idle_seconds: float = DATABASE_IDLE_SECONDS,
+        open_max: int = DATABASES_OPEN_MAX,
+    ) -> None:
+        if open_max < 2:
+            raise ValueError("at least 2 databases can be open: one is the control plane's own")
+        if not idle_seconds > 0:
+            raise ValueError("a database is idle for more than 0 seconds before it is closed")
+        self._logs = logs
+        self._world = world
+        self._shards = shards
+        self._idle_seconds = idle_seconds
+        self._open_max = open_max
+        self._nursery: trio.Nursery | None = None
+        self._open: dict[str, OpenDatabase] = {}
+        self._hosts: dict[str, _Host] = {}
+        """Those of databases that are open or opening; `_closing` has the rest."""
+        self._closing: dict[str, _Host] = {}
+        self.troubles: dict[str, Exception] = {}
+        """Why those that could not be opened could not; the next that succeeds takes it back."""
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Host the databases until cancelled; returns when all are closed."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            try:
+                while True:
+                    await trio.sleep(self._idle_seconds / 2)
+                    self._close_idle()
+            finally:
+                self._nursery = None
+                for host in list(self._hosts.values()):
+                    self._begin_close(host)
+
+    # --- using them ---
+
+    def use_nowait(self, database_id: str) -> OpenDatabase | None:
+        """The database if it is open."""
+        opened = self._open.get(database_id)
+        if opened is not None:
+            opened.users += 1
+        return opened
+
+    async def use(self, database_id: str) -> OpenDatabase:
+        """The database, opened if it is not open.
+
+        Raises DatabaseUnavailable if that fails, TooManyRequests if too many others are in use.
+        """
+        opened = self.use_nowait(database_id)
+        if opened is not None:
+            return opened
+        host = self._hosts.get(database_id) or self._begin_open(database_id)
+        host.waiting += 1
+        try:
+            await host.ready.wait()
+        finally:
+            host.waiting -= 1
+        if host.opened is None:
+            _raise_unavailable(database_id, host.trouble)
+        host.opened.users += 1
+        return host.opened
+
+    async def remove(self, database_id: str) -> None:
+        """Close the database and forget its log. Nobody may want it again."""
+        host = self._hosts.get(database_id)
+        if host is not None:
+            self._begin_close(host)
+        host = self._closing.get(database_id)
+        if host is not None:
+            await host.closed.wait()
+        self.troubles.pop(database_id, None)
+        await self._logs.remove(database_id)
+
+    def size_bytes(self, database_id: str) -> int:
+        return self._logs.size_bytes(database_id)
+
+    def statistics(self) -> tuple[OpenDatabaseStatistics, ...]:
+        """One for each database that is open."""
+        now = trio.current_time()
+        return tuple(
+            OpenDatabaseStatistics(
+                opened.id,
+                opened.name,
+                opened.users,
+                0.0 if opened.users else now - opened.used_at,
+                opened.database.statistics(),
+                opened.sql.statistics(),
+            )
+            for opened in self._open.values()
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{len(self._open)} databases open, {len(self._hosts) - len(self._open)} opening,"
+            f" {len(self._closing)} closing"
+        )
+
+    # --- opening and closing ---
+
+    def _begin_open(self, database_id: str) -> _Host:
+        if self._nursery is None:
+            raise DatabaseUnavailable("the service is starting or stopping", hint="Try again.")
+        after = []
+        if len(self._hosts) >= self._open_max:
+            after.append(self._make_room())
+        if database_id in self._closing:
+            after.append(self._closing[database_id])
+        host = self._hosts[database_id] = _Host(database_id)
+        self._nursery.start_soon(self._run_host, host, after)
+        return host
+
+    def _make_room(self) -> _Host:
+        """Close the database that was not used for longest."""
+        unused = [
+            opened
+            for opened in self._open.values()
+            if opened.users == 0 and self._hosts[opened.id].waiting == 0
+        ]
+        if not unused:
+            raise TooManyRequests(
+                f"all {self._open_max} databases that can be open at once are in use",
+                hint="Try again after a pause.",
+            )
+        host = self._hosts[min(unused, key=lambda opened: opened.used_at).id]
+        self._begin_close(host)
+        return host
+
+    def _close_idle(self) -> None:
+        too_long_ago = trio.current_time() - self._idle_seconds
+        for opened in list(self._open.values()):
+            host = self._hosts[opened.id]
+            if opened.users == 0 and host.waiting == 0 and opened.used_at <= too_long_ago:
+                self._begin_close(host)
+
+    def _begin_close(self, host: _Host) -> None:
+        del self._hosts[host.id]
+        self._open.pop(host.id, None)
+        self._closing[host.id] = host
+        host.close_wanted.set()
+        if host.opened is None:
+            host.scope.cancel()
+
+    async def _run_host(self, host: _Host, after: list[_Host]) -> None:
+        with trio.CancelScope(shield=True):
+            for other in after:
+                await other.closed.wait()
+            try:
+                with host.scope:
+                    async with self._logs.open(host.id) as log:
+                        await self._live(host, log)
+            except Exception as error:
+                host.trouble = self.troubles[host.id] = first_of(error)
+                self._world.report(f"database {host.id} is not open", host.trouble)
+            finally:
+                self._forget(host)
+
+    async def _live(self, host: _Host, log: Log) -> None:
+        """From the opening of a database to its end."""
+        database = Database(log, self._world, name=host.id, shards=self._shards)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(database.run)
+            await _until_open(database)
+            if not host.close_wanted.is_set():
+                opened = OpenDatabase(host.id, database, SqlDatabase(database, self._world))
+                host.opened = self._open[host.id] = opened
+                self.troubles.pop(host.id, None)
+                host.ready.set()
+                await host.close_wanted.wait()
+                await _settle(opened)
+            nursery.cancel_scope.cancel()
+
+    def _forget(self, host: _Host) -> None:
+        if self._hosts.get(host.id) is host:  # it ended by itself
+            del self._hosts[host.id]
+            self._open.pop(host.id, None)
+        if self._closing.get(host.id) is host:
+            del self._closing[host.id]
+        host.ready.set()
+        host.closed.set()
+
+
+class _Host:
+    """One life of a database, from the wish to open it until its log is closed."""
+
+    def __init__(self, database_id: str) -> None:
+        self.id = database_id
+        self.opened: OpenDatabase | None = None
+        self.trouble: Exception | None = None
+        self.waiting = 0
+        self.ready = trio.Event()
+        """It is open, or has failed."""
+        self.close_wanted = trio.Event()
+        self.closed = trio.Event()
+        self.scope = trio.CancelScope()
+
+
+async def _until_open(database: Database) -> None:
+    """Return when the database has recovered. Recovery may take long; trouble ends the wait."""
+    while True:
+        try:
+            await database.wait_durable_view(trio.current_time() + OPENING_LOOK_SECONDS)
+            return
+        except QueryCanceled:
+            if database.trouble is not None:
+                raise database.trouble from None
+
+
+async def _settle(opened: OpenDatabase) -> None:
+    """Let those who use the database end, what they have committed become durable, and the last
+    checkpoint be taken, as far as the time allows."""
+    with trio.move_on_after(DATABASE_CLOSE_SECONDS_MAX):
+        if opened.users:
+            opened.unused = trio.Event()
+            await opened.unused.wait()
+        try:
+            await opened.database.transact(_nothing)
+            await opened.database.close()
+        except QserverError:
+            pass  # a database that is not open has nothing to settle
+
+
+def _nothing(transaction: Transaction) -> None:
+    """Work that writes nothing, and so ends when all that was committed before is durable."""
+
+
+def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:
+    raise DatabaseUnavailable(
+        f"database {database_id} could not be opened",
+        detail=None if trouble is None else str(trouble),
+        hint="Try again; if it stays so, the operator has to look at the server's log.",
+    ) from trouble
+
+
+def first_of(error: Exception) -> Exception:
+    """The first of the errors that a nursery has put together."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,57 @@
+"""Work of several steps that goes on when the one who wanted it has gone.
+
+To make or delete a database takes a record, files, and a record again. A caller that hangs up
+between two of them must not leave the halves behind, so the steps run in a task of the control
+plane and the caller only waits for it. What a crash or a stop of the service cuts short is
+finished at the next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+
+from qserver.errors import DatabaseUnavailable
+
+Came = TypeVar("Came")
+
+
+class Errands:
+    def __init__(self) -> None:
+        self._nursery: trio.Nursery | None = None
+
+    def begin(self, nursery: trio.Nursery) -> None:
+        self._nursery = nursery
+
+    def end(self) -> None:
+        self._nursery = None
+
+    async def run(self, errand: Callable[[], Awaitable[Came]]) -> Came:
+        """What the errand comes to; cancelling this leaves the errand to itself."""
+        if self._nursery is None:
+            raise _stopping()
+        done = trio.Event()
+        results: list[Came] = []
+        errors: list[Exception] = []
+
+        async def go() -> None:
+            try:
+                results.append(await errand())
+            except Exception as error:
+                errors.append(error)
+            finally:
+                done.set()
+
+        self._nursery.start_soon(go)
+        await done.wait()
+        if errors:
+            raise errors[0]
+        if not results:
+            raise _stopping()
+        return results[0]
+
+
+def _stopping() -> DatabaseUnavailable:
+    return DatabaseUnavailable("the service is starting or stopping", hint="Try again.")

@@ -1,0 +1,377 @@
+"""API keys: made, listed, narrowed, rotated, revoked.
+
+A key gives nothing that it lacks: not a scope, not a database, not a longer life. Nor does it touch
+a key that may do more than itself: to rotate such a key would be to take its rights, to revoke it
+would be to lock others out. What is not said when a key is made is taken from the key
+that makes it.
+
+The last key with the scope admin that neither expires nor is limited to databases cannot be
+revoked or narrowed: nobody could ever make another. Make its successor first, or rotate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from qserver.control.access import no_database, not_among_its_databases
+from qserver.control.records import ADMIN, Grant, KeyRecord, KeyState
+from qserver.control.requests import (
+    Page,
+    checked_key_name,
+    checked_scopes,
+    checked_seconds,
+    require,
+)
+from qserver.control.store import Store
+from qserver.control.tokens import SHOWN_LENGTH, Mint, digest
+from qserver.engine.sql_gateway import Statement
+from qserver.errors import Forbidden, InvalidRequest, NotFound
+from qserver.limits import (
+    KEY_GRACE_SECONDS_MAX,
+    KEY_KEPT_SECONDS,
+    KEY_LIFE_SECONDS_MAX,
+    KEYS_OF_ORGANIZATION_MAX,
+)
+
+_COLUMNS: Final = (
+    "id, organization_id, name, scopes, databases, prefix, created_at, expires_at, revoked_at"
+)
+_ALIVE: Final = "revoked_at is null and (expires_at is null or expires_at > $2)"
+
+
+class Key(msgspec.Struct, frozen=True):
+    """A row of the table; `databases` are ids."""
+
+    id: str
+    organization_id: str
+    name: str
+    scopes: tuple[str, ...]
+    databases: tuple[str, ...] | None
+    prefix: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    @property
+    def database_ids(self) -> frozenset[str] | None:
+        return None if self.databases is None else frozenset(self.databases)
+
+    @property
+    def opens_everything(self) -> bool:
+        """Whether an organization with this key can always make more."""
+        return ADMIN in self.scopes and self.databases is None and self.expires_at is None
+
+    def state(self, now: datetime) -> KeyState:
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+
+class Keys:
+    def __init__(self, store: Store, mint: Mint) -> None:
+        self._store = store
+        self._mint = mint
+
+    # --- reading ---
+
+    async def list_page(
+        self, grant: Grant, cursor: str | None = None, limit: int | None = None
+    ) -> tuple[list[KeyRecord], str | None]:
+        """One page of the organization's keys, oldest first, and the next cursor."""
+        require(grant, "keys")
+        page = Page("key", cursor, limit)
+        rows = await self._store.rows(
+            f"select {_COLUMNS} from keys where organization_id = $1 and id > $2"
+            " order by id limit $3",
+            grant.organization_id,
+            page.after,
+            page.length + 1,
+        )
+        names = await self._names(grant)
+        return page.cut(rows, lambda row: self._record(Key(*row), names))
+
+    async def find(self, grant: Grant, key_id: str) -> KeyRecord:
+        require(grant, "keys")
+        return self._record(await self._find(grant, key_id), await self._names(grant))
+
+    async def _find(self, grant: Grant, key_id: str) -> Key:
+        rows = await self._store.rows(
+            f"select {_COLUMNS} from keys where organization_id = $1 and id = $2",
+            grant.organization_id,
+            key_id,
+        )
+        if not rows:
+            raise NotFound(f"there is no key {key_id!r}", hint="GET /v1/keys lists them.")
+        return Key(*rows[0])
+
+    async def _names(self, grant: Grant) -> dict[str, str]:
+        """The names of the organization's databases, by id."""
+        rows = await self._store.rows(
+            "select id, name from databases where organization_id = $1", grant.organization_id
+        )
+        return dict(rows)
+
+    def _record(self, key: Key, names: dict[str, str]) -> KeyRecord:
+        """What may be shown. Databases that are gone are no longer named."""
+        databases = key.databases
+        if databases is not None:
+            databases = tuple(sorted(names[each] for each in databases if each in names))
+        return KeyRecord(
+            key.id,
+            key.organization_id,
+            key.name,
+            key.scopes,
+            databases,
+            key.state(self._store.now()),
+            key.prefix,
+            key.created_at,
+            key.expires_at,
+            key.revoked_at,
+        )
+
+    # --- making ---
+
+    async def create(
+        self,
+        grant: Grant,
+        name: str,
+        scopes: Iterable[str] | None = None,
+        databases: Iterable[str] | None = None,
+        expires_in: float | None = None,
+    ) -> tuple[KeyRecord, str]:
+        """A new key and its secret, which nobody can learn again.
+
+        `databases` are names or ids. None for it, or for the others: as the key that makes it.
+        """
+        require(grant, "keys")
+        checked_key_name(name)
+        wanted = checked_scopes(grant.scopes if scopes is None else scopes)
+        if not grant.has_all(wanted):
+            lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
+            raise Forbidden(f"a key cannot give what it lacks: {lacking}")
+        async with self._store.changing(grant):
+            await self._check_room(grant)
+            names = await self._names(grant)
+            ids = self._limit(grant, names, databases)
+            expires_at = await self._expiry(grant, expires_in)
+            statement, key, secret = self.insertion(
+                grant.organization_id, name, wanted, ids, expires_at
+            )
+            await self._store.write(statement)
+        return self._record(key, names), secret
+
+    async def _check_room(self, grant: Grant) -> None:
+        alive = await self._store.count(
+            f"select count(*) from keys where organization_id = $1 and {_ALIVE}",
+            grant.organization_id,
+            self._store.now(),
+        )
+        if alive >= KEYS_OF_ORGANIZATION_MAX:
+            raise InvalidRequest(
+                f"an organization has at most {KEYS_OF_ORGANIZATION_MAX} active keys",
+                hint="Revoke one that is not needed.",
+            )
+
+    def _limit(
+        self, grant: Grant, names: dict[str, str], databases: Iterable[str] | None
+    ) -> tuple[str, ...] | None:
+        """The ids of the databases that a key shall be limited to."""
+        if databases is None:
+            return None if grant.database_ids is None else tuple(sorted(grant.database_ids))
+        ids = _ids_of(names, databases)
+        for database_id in ids:
+            if not grant.may_use(database_id):
+                raise not_among_its_databases(names[database_id])
+        return ids
+
+    async def _expiry(self, grant: Grant, expires_in: float | None) -> datetime | None:
+        """When a new key expires: not after the one that makes it."""
+        own = (await self._find(grant, grant.key_id)).expires_at
+        if expires_in is None:
+            return own
+        checked_seconds("expires_in", expires_in, 1, KEY_LIFE_SECONDS_MAX)
+        expires_at = self._store.from_now(expires_in)
+        if own is not None and own < expires_at:
+            raise Forbidden(
+                "a key cannot give a longer life than its own",
+                detail=f"It expires at {own.isoformat()}.",
+            )
+        return expires_at
+
+    def insertion(
+        self,
+        organization_id: str,
+        name: str,
+        scopes: tuple[str, ...],
+        databases: tuple[str, ...] | None,
+        expires_at: datetime | None,
+        secret: str | None = None,
+    ) -> tuple[Statement, Key, str]:
+        """A new key, the statement that stores it, and its secret: a new one if none is given."""
+        secret = secret or self._mint.key()
+        now = self._store.now()
+        key = Key(
+            self._mint.id("key", now.timestamp()),
+            organization_id,
+            name,
+            scopes,
+            databases,
+            secret[:SHOWN_LENGTH],
+            now,
+            expires_at,
+            None,
+        )
+        statement = Statement(
+            f"insert into keys ({_COLUMNS}, digest)"
+            " values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            [*msgspec.structs.astuple(key), digest(secret)],
+        )
+        return statement, key, secret
+
+    def record_of_new(self, key: Key) -> KeyRecord:
+        """The record of a key that is not limited to databases."""
+        return self._record(key, {})
+
+    # --- changing ---
+
+    async def change(
+        self,
+        grant: Grant,
+        key_id: str,
+        *,
+        name: str | None = None,
+        scopes: Iterable[str] | None = None,
+        databases: Iterable[str] | None = None,
+    ) -> KeyRecord:
+        """Rename a key, or take scopes or databases from it. None leaves a thing as it is."""
+        require(grant, "keys")
+        if name is not None:
+            checked_key_name(name)
+        wanted = None if scopes is None else checked_scopes(scopes)
+        async with self._store.changing(grant):
+            key = await self._find_changeable(grant, key_id)
+            names = await self._names(grant)
+            changed = msgspec.structs.replace(
+                key,
+                name=name or key.name,
+                scopes=key.scopes if wanted is None else wanted,
+                databases=key.databases if databases is None else _ids_of(names, databases),
+            )
+            _check_narrower(key, changed)
+            if not changed.opens_everything:
+                await self._check_not_last(key)
+            await self._store.write(
+                Statement(
+                    "update keys set name = $2, scopes = $3, databases = $4 where id = $1",
+                    [key.id, changed.name, changed.scopes, changed.databases],
+                )
+            )
+        return self._record(changed, names)
+
+    async def revoke(self, grant: Grant, key_id: str) -> None:
+        """End a key, and with it its sessions, from this moment on. Again is no error."""
+        require(grant, "keys")
+        async with self._store.changing(grant):
+            key = await self._find(grant, key_id)
+            if key.revoked_at is not None:
+                return
+            _check_covered(grant, key)
+            await self._check_not_last(key)
+            await self._store.write(self._revocation(key))
+
+    async def rotate(
+        self, grant: Grant, key_id: str, grace_seconds: float = 0
+    ) -> tuple[KeyRecord, str]:
+        """A key like the old one with a new secret; the old one ends after the grace."""
+        require(grant, "keys")
+        checked_seconds("grace_seconds", grace_seconds, 0, KEY_GRACE_SECONDS_MAX)
+        async with self._store.changing(grant):
+            key = await self._find_changeable(grant, key_id)
+            await self._check_room(grant)
+            names = await self._names(grant)
+            insertion, successor, secret = self.insertion(
+                key.organization_id, key.name, key.scopes, key.databases, key.expires_at
+            )
+            await self._store.write(insertion, self._end_after(key, grace_seconds))
+        return self._record(successor, names), secret
+
+    def _end_after(self, key: Key, grace_seconds: float) -> Statement:
+        if grace_seconds == 0:
+            return self._revocation(key)
+        end = self._store.from_now(grace_seconds)
+        if key.expires_at is not None:
+            end = min(end, key.expires_at)
+        return Statement("update keys set expires_at = $2 where id = $1", [key.id, end])
+
+    def _revocation(self, key: Key) -> Statement:
+        return Statement(
+            "update keys set revoked_at = $2 where id = $1", [key.id, self._store.now()]
+        )
+
+    async def _find_changeable(self, grant: Grant, key_id: str) -> Key:
+        key = await self._find(grant, key_id)
+        _check_covered(grant, key)
+        state = key.state(self._store.now())
+        if state != "active":
+            raise InvalidRequest(f"the key is {state}", hint="Make a new one.")
+        return key
+
+    async def _check_not_last(self, key: Key) -> None:
+        if not key.opens_everything:
+            return
+        others = await self._store.count(
+            "select count(*) from keys where organization_id = $1 and id <> $2"
+            " and revoked_at is null and expires_at is null and databases is null"
+            " and 'admin' = any(scopes)",
+            key.organization_id,
+            key.id,
+        )
+        if others == 0:
+            raise Forbidden(
+                "this is the last key of the organization that can make other keys for ever",
+                hint="Make another key with the scope admin first, or rotate this one.",
+            )
+
+    async def sweep(self) -> None:
+        """Remove keys that have been dead for long."""
+        await self._store.write(
+            Statement(
+                "delete from keys where revoked_at < $1 or expires_at < $1",
+                [self._store.from_now(-KEY_KEPT_SECONDS)],
+            )
+        )
+
+
+def _ids_of(names: dict[str, str], databases: Iterable[str]) -> tuple[str, ...]:
+    """Databases by name or id, as ids."""
+    by_name = {name: database_id for database_id, name in names.items()}
+    ids = set()
+    for wanted in databases:
+        database_id = by_name.get(wanted) or (wanted if wanted in names else None)
+        if database_id is None:
+            raise no_database(wanted)
+        ids.add(database_id)
+    if not ids:
+        raise InvalidRequest("a key that is limited to databases needs at least one")
+    return tuple(sorted(ids))
+
+
+def _check_covered(grant: Grant, key: Key) -> None:
+    """Refuse to touch a key that may do more than the one who asks."""
+    if not grant.has_all(key.scopes) or not grant.may_use_all(key.database_ids):
+        raise Forbidden(
+            "that key may do more than this one",
+            hint="Use a key that has all its scopes and databases.",
+        )
+
+
+def _check_narrower(key: Key, changed: Key) -> None:
+    wider = ADMIN not in key.scopes and not set(key.scopes).issuperset(changed.scopes)
+    if key.databases is not None:
+        wider = wider or not set(key.databases).issuperset(changed.databases or ())
+    if wider:
+        raise InvalidRequest("a key can only be narrowed", hint="Make a new key instead.")

@@ -1,0 +1,64 @@
+"""Where the logs of all databases are kept, by name: the port, and its implementation in memory.
+
+A log has one user at a time: what `open` gives is the only way to it until its block ends. That
+nobody opens a log twice is the caller's duty, see `databases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.port import Log
+
+
+class Logs(Protocol):
+    def open(self, name: str) -> AbstractAsyncContextManager[Log]:
+        """The log of that name, made where there is none, for the length of a block."""
+
+    async def remove(self, name: str) -> None:
+        """Forget a log that is not open, with all it holds; that there is none is no error."""
+
+    def size_bytes(self, name: str) -> int:
+        """What the log takes where it is kept; 0 where there is none."""
+
+
+class MemoryLogs:
+    """Logs that last as long as this object, however often they are opened."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, SizedLog] = {}
+        self._open: set[str] = set()
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[Log]:
+        assert name not in self._open, f"the log {name} is open already"
+        self._open.add(name)
+        try:
+            yield self._logs.setdefault(name, SizedLog())
+        finally:
+            self._open.remove(name)
+
+    async def remove(self, name: str) -> None:
+        assert name not in self._open, f"the log {name} is open"
+        self._logs.pop(name, None)
+
+    def size_bytes(self, name: str) -> int:
+        log = self._logs.get(name)
+        return 0 if log is None else log.size_bytes
+
+    def names(self) -> list[str]:
+        return sorted(self._logs)
+
+    def __repr__(self) -> str:
+        return f"{len(self._logs)} logs in memory, {len(self._open)} of them open"
+
+
+class SizedLog(MemoryLog):
+    """A log in memory that knows how much it holds."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self._records.values())) + sum(map(len, self._pages.values()))

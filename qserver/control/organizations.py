@@ -1,0 +1,187 @@
+"""Organizations: who owns databases and keys, and whose requests are counted.
+
+    creating: organization, `main` ──► `main` can be opened ──► ready: with the first key
+
+An organization is made with its first database and its first key. All three become good in one
+commit at the end; what a crash leaves before that is undone at the next start, because nobody has
+been given a key to it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from qserver.control.database_records import DatabaseRecords, with_state
+from qserver.control.errands import Errands
+from qserver.control.keys import Keys
+from qserver.control.rates import Rates
+from qserver.control.records import (
+    SCOPES,
+    TIERS,
+    DatabaseRecord,
+    Grant,
+    KeyRecord,
+    Limits,
+    Organization,
+    OrganizationOverview,
+    Use,
+)
+from qserver.control.requests import checked_name
+from qserver.control.store import Store
+from qserver.control.tokens import Mint, digest
+from qserver.engine.sql_gateway import Statement
+from qserver.errors import AlreadyExists, InvalidRequest, QserverError, UniqueViolation
+from qserver.limits import (
+    DATABASES_OF_ORGANIZATION_MAX,
+    KEYS_OF_ORGANIZATION_MAX,
+    ORGANIZATIONS_MAX,
+    SESSIONS_OF_KEY_MAX,
+)
+
+DEFAULT: Final = "default"
+MAIN: Final = "main"
+_LIVING_KEYS: Final = """select count(*) from keys where organization_id = $1
+    and revoked_at is null and (expires_at is null or expires_at > $2)"""
+_LIVING_SESSIONS: Final = """select count(*) from sessions s join keys k on k.id = s.key_id
+    where k.organization_id = $1 and k.revoked_at is null
+    and (k.expires_at is null or k.expires_at > $2) and s.expires_at > $2"""
+
+
+class Organizations:
+    def __init__(
+        self,
+        store: Store,
+        databases: DatabaseRecords,
+        keys: Keys,
+        rates: Rates,
+        errands: Errands,
+        mint: Mint,
+    ) -> None:
+        self._store = store
+        self._databases = databases
+        self._keys = keys
+        self._rates = rates
+        self._errands = errands
+        self._mint = mint
+
+    async def overview(self, grant: Grant) -> OrganizationOverview:
+        """The organization of a key, what it may have and what it has."""
+        now = self._store.now()
+        organization_id = grant.organization_id
+        ((name, tier, created_at),) = await self._store.rows(
+            "select name, tier, created_at from organizations where id = $1", organization_id
+        )
+        databases = await self._store.count(
+            "select count(*) from databases where organization_id = $1", organization_id
+        )
+        use = Use(
+            self._rates.count(organization_id),
+            databases,
+            await self._store.count(_LIVING_KEYS, organization_id, now),
+            await self._store.count(_LIVING_SESSIONS, organization_id, now),
+        )
+        may = Limits(
+            TIERS[tier].requests_per_minute,
+            DATABASES_OF_ORGANIZATION_MAX,
+            KEYS_OF_ORGANIZATION_MAX,
+            SESSIONS_OF_KEY_MAX,
+        )
+        return OrganizationOverview(organization_id, name, tier, created_at, may, use)
+
+    # --- making them ---
+
+    async def signup(self, name: str) -> tuple[Organization, DatabaseRecord, KeyRecord, str]:
+        """A new organization of the free tier, its database `main`, its first key and secret."""
+        checked_name("an organization", name)
+        return await self._errands.run(lambda: self._create(name, "free"))
+
+    async def _create(
+        self, name: str, tier: str, secret: str | None = None
+    ) -> tuple[Organization, DatabaseRecord, KeyRecord, str]:
+        async with self._store.changing():
+            organization, database = await self._begin(name, tier)
+            try:
+                await self._databases.open_once(database)
+                return await self._complete(organization, database, secret)
+            except QserverError:
+                await self._undo(organization.id)
+                raise
+
+    async def _begin(self, name: str, tier: str) -> tuple[Organization, DatabaseRecord]:
+        count = await self._store.count("select count(*) from organizations")
+        if count >= ORGANIZATIONS_MAX:
+            raise InvalidRequest(f"this server has {ORGANIZATIONS_MAX} organizations already")
+        now = self._store.now()
+        organization = Organization(self._mint.id("org", now.timestamp()), name, tier, now)
+        insertion, database = self._databases.insertion(organization.id, name, MAIN)
+        try:
+            await self._store.write(_insertion(organization, now), insertion)
+        except UniqueViolation:
+            raise AlreadyExists(f"there is an organization {name!r} already") from None
+        return organization, database
+
+    async def _complete(
+        self, organization: Organization, database: DatabaseRecord, secret: str | None
+    ) -> tuple[Organization, DatabaseRecord, KeyRecord, str]:
+        insertion, key, secret = self._keys.insertion(
+            organization.id, "first key", SCOPES, None, None, secret
+        )
+        await self._store.write(
+            insertion,
+            Statement("update databases set state = 'ready' where id = $1", [database.id]),
+            Statement("update organizations set state = 'ready' where id = $1", [organization.id]),
+        )
+        record = self._keys.record_of_new(key)
+        return organization, with_state(database, "ready"), record, secret
+
+    async def _undo(self, organization_id: str) -> None:
+        await self._databases.undo(organization_id)
+        await self._store.write(
+            Statement("delete from organizations where id = $1", [organization_id])
+        )
+
+    # --- at the start ---
+
+    async def undo_cut_short(self) -> None:
+        """Take away organizations that were never handed to anybody."""
+        for (organization_id,) in await self._store.rows(
+            "select id from organizations where state = 'creating'"
+        ):
+            await self._undo(organization_id)
+
+    async def ensure_default(self, tier: str, first_key: str | None) -> str | None:
+        """See to it that the organization `default` is there, with this tier and this key.
+
+        Returns the secret of a key that had to be made. A key that is given and not known is added
+        to those that are there; one that was revoked stays revoked.
+        """
+        rows = await self._store.rows("select id, tier from organizations where name = $1", DEFAULT)
+        if not rows:
+            _, _, _, secret = await self._create(DEFAULT, tier, first_key)
+            return None if first_key else secret
+        ((organization_id, tier_before),) = rows
+        if tier_before != tier:
+            await self._store.write(
+                Statement(
+                    "update organizations set tier = $2 where id = $1", [organization_id, tier]
+                )
+            )
+        if first_key is not None:
+            await self._add_key(organization_id, first_key)
+        return None
+
+    async def _add_key(self, organization_id: str, secret: str) -> None:
+        if not await self._store.rows("select 1 from keys where digest = $1", digest(secret)):
+            insertion, _, _ = self._keys.insertion(
+                organization_id, "key of the settings", SCOPES, None, None, secret
+            )
+            await self._store.write(insertion)
+
+
+def _insertion(organization: Organization, now: datetime) -> Statement:
+    return Statement(
+        "insert into organizations (id, name, tier, state, created_at)"
+        " values ($1, $2, $3, 'creating', $4)",
+        [organization.id, organization.name, organization.tier, now],
+    )

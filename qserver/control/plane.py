@@ -1,0 +1,156 @@
+"""The control plane: who may do what with which database, and how often.
+
+    ControlPlane ─┬─ access             token ─► Grant, name ─► OpenDatabase: on every request
+                  ├─ rates              requests of the last minute
+                  ├─ organizations ─┐
+                  ├─ database_records   made and deleted in steps that a crash cannot lose
+                  ├─ keys               │
+                  ├─ sessions ──────────┴─► store ─► the database `control`: records, by SQL
+                  └─ wiping
+    Databases ────── opens and closes them, `control` too
+
+The records live in a database of our own kind, so they are durable, serializable and recovered
+by the same code as everybody's data. `control` is never closed while the plane runs, and is no
+database of any organization: ids of those begin with `db_`.
+
+The parts do the work; the plane puts them together, and its attributes are their methods. Every
+one that takes a grant checks its scopes, and finds nothing of another organization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from qserver.control.access import Access
+from qserver.control.database_records import DatabaseRecords
+from qserver.control.databases import Databases, OpenDatabase, first_of
+from qserver.control.errands import Errands
+from qserver.control.keys import Keys
+from qserver.control.organizations import Organizations
+from qserver.control.rates import Allowance, Rates
+from qserver.control.records import TIERS, Grant
+from qserver.control.sessions import Sessions
+from qserver.control.store import Store
+from qserver.control.tokens import Mint, check_key
+from qserver.control.wiping import Wiping
+from qserver.engine.world import World
+from qserver.errors import InvalidRequest, QserverError
+from qserver.limits import SWEEP_SECONDS
+
+CONTROL: Final = "control"
+"""The name of the control database's log."""
+
+
+class ControlPlane:
+    """Start `run` in a nursery; it runs `databases` too."""
+
+    def __init__(
+        self,
+        databases: Databases,
+        world: World,
+        secrets: Callable[[int], bytes],
+        *,
+        default_tier: str | None = None,
+        first_key: str | None = None,
+    ) -> None:
+        self._tier = default_tier or "unlimited"
+        if self._tier not in TIERS:
+            raise InvalidRequest(
+                f"there is no tier {self._tier!r}", hint=f"Tiers are {', '.join(TIERS)}."
+            )
+        if first_key is not None:
+            check_key(first_key)
+        self._first_key = first_key
+        self._world = world
+        self.databases = databases
+        self._store = Store(world.now)
+        self._rates = Rates(trio.current_time)
+        self._errands = Errands()
+        mint = Mint(secrets)
+
+        access = Access(self._store, databases, world.now)
+        self.grant_nowait = access.grant_nowait
+        self.authenticate = access.authenticate
+        self.database_nowait = access.database_nowait
+        self.database = access.database
+
+        records = self._records = DatabaseRecords(
+            self._store, access, databases, self._errands, mint, world.report
+        )
+        self.list_databases = records.list_page
+        self.create_database = records.create
+        self.find_database = records.find
+        self.rename_database = records.rename
+        self.delete_database = records.delete
+
+        keys = self._keys = Keys(self._store, mint)
+        self.list_keys = keys.list_page
+        self.create_key = keys.create
+        self.find_key = keys.find
+        self.change_key = keys.change
+        self.revoke_key = keys.revoke
+        self.rotate_key = keys.rotate
+
+        sessions = self._sessions = Sessions(self._store, access, mint)
+        self.create_session = sessions.create
+        self.refresh_session = sessions.refresh
+        self.delete_session = sessions.delete
+
+        organizations = self._organizations = Organizations(
+            self._store, records, keys, self._rates, self._errands, mint
+        )
+        self.organization = organizations.overview
+        self.signup = organizations.signup
+        self.reset = Wiping(self._store, access).reset
+
+    def take_request(self, grant: Grant) -> Allowance:
+        """Count a request of the grant's organization; RateLimited if it is one too many."""
+        return self._rates.take(grant.organization_id, TIERS[grant.tier])
+
+    async def run(
+        self, *, task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Live until cancelled. Started with the secret of the first key, if one was made."""
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(self.databases.run)
+                with await self.databases.use(CONTROL) as control:
+                    await self._live(control, task_status)
+        except ExceptionGroup as errors:  # whoever starts the plane wants to know why it cannot
+            raise first_of(errors) from errors
+
+    async def _live(self, control: OpenDatabase, task_status: trio.TaskStatus[str | None]) -> None:
+        async with trio.open_nursery() as nursery:
+            self._errands.begin(nursery)
+            try:
+                await self._store.open(control.sql)
+                task_status.started(await self._prepare())
+                await self._sweep_for_ever()
+            finally:
+                self._errands.end()
+
+    async def _prepare(self) -> str | None:
+        await self._organizations.undo_cut_short()
+        await self._records.finish_cut_short()
+        return await self._organizations.ensure_default(self._tier, self._first_key)
+
+    async def _sweep_for_ever(self) -> None:
+        while True:
+            await trio.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except QserverError as error:
+                self._world.report("the sweep of the control database failed", error)
+
+    async def sweep(self) -> None:
+        """Remove what is long dead, and go on with what was cut short."""
+        self._rates.forget_old()
+        await self._sessions.sweep()
+        await self._keys.sweep()
+        await self._records.finish_cut_short()
+
+    def __repr__(self) -> str:
+        return f"the control plane, with {self.databases!r}"

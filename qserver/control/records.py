@@ -1,0 +1,173 @@
+"""What the control plane keeps, as values, and what a token allows.
+
+    Organization ─┬─ DatabaseRecord …
+                  └─ KeyRecord ── SessionRecord …          Grant: a key or a session, resolved
+
+None of them holds a secret, so all may be shown and logged.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from math import inf
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from qserver.limits import REQUESTS_PER_WINDOW_FREE, REQUESTS_PER_WINDOW_PRO
+
+ADMIN: Final = "admin"
+SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
+"""What a key may do; `admin` implies all others."""
+
+DatabaseState: TypeAlias = Literal["creating", "ready", "deleting"]
+KeyState: TypeAlias = Literal["active", "expired", "revoked"]
+
+
+class Tier(msgspec.Struct, frozen=True):
+    name: str
+    requests_per_minute: int | None
+
+
+TIERS: Final = MappingProxyType(
+    {
+        tier.name: tier
+        for tier in (
+            Tier("free", REQUESTS_PER_WINDOW_FREE),
+            Tier("pro", REQUESTS_PER_WINDOW_PRO),
+            Tier("unlimited", None),
+        )
+    }
+)
+
+
+class Organization(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    tier: str
+    created_at: datetime
+
+
+class DatabaseRecord(msgspec.Struct, frozen=True):
+    id: str
+    organization: str
+    organization_id: str
+    name: str
+    state: DatabaseState
+    created_at: datetime
+
+
+class DatabaseFacts(msgspec.Struct, frozen=True):
+    """What only the database itself can tell; all 0 while it is not ready."""
+
+    version: int = 0
+    tables: int = 0
+    rows: int = 0
+    size_bytes: int = 0
+
+
+class KeyRecord(msgspec.Struct, frozen=True):
+    """`databases` are the names of those that the key is limited to; None: it is not limited.
+
+    `prefix` is the beginning of the secret, by which people tell keys apart.
+    """
+
+    id: str
+    organization_id: str
+    name: str
+    scopes: tuple[str, ...]
+    databases: tuple[str, ...] | None
+    state: KeyState
+    prefix: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """`database` is the one that is meant where a request names none."""
+
+    id: str
+    key_id: str
+    scopes: tuple[str, ...]
+    database: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What an organization may have; None is no limit."""
+
+    requests_per_minute: int | None
+    databases: int
+    keys: int
+    sessions_per_key: int
+
+
+class Use(msgspec.Struct, frozen=True):
+    """What an organization has: living keys and sessions, requests of the last minute."""
+
+    requests_this_minute: int
+    databases: int
+    keys: int
+    sessions: int
+
+
+class OrganizationOverview(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    tier: str
+    created_at: datetime
+    limits: Limits
+    use: Use
+
+
+class Wiped(msgspec.Struct, frozen=True):
+    """What a reset has removed."""
+
+    databases: int
+    tables_dropped: int
+    rows_deleted: int
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """What a token allows, for as long as nothing in the control database changes.
+
+    `database` is the name of the one that is meant where a request names none. `database_ids` are
+    those that may be used, None for all. The booleans are worked out once, for every request asks.
+    """
+
+    organization_id: str
+    organization: str
+    tier: str
+    key_id: str
+    session_id: str | None
+    scopes: frozenset[str]
+    database_ids: frozenset[str] | None
+    database: str = "main"
+    expires_at: float = inf
+    may_read: bool = False
+    may_write: bool = False
+    may_define: bool = False
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "may_read", self.has("data:read"))
+        force_setattr(self, "may_write", self.has("data:write"))
+        force_setattr(self, "may_define", self.has("schema"))
+
+    def has(self, scope: str) -> bool:
+        return scope in self.scopes or ADMIN in self.scopes
+
+    def has_all(self, scopes: frozenset[str] | tuple[str, ...]) -> bool:
+        return ADMIN in self.scopes or self.scopes.issuperset(scopes)
+
+    def may_use(self, database_id: str) -> bool:
+        return self.database_ids is None or database_id in self.database_ids
+
+    def may_use_all(self, database_ids: frozenset[str] | None) -> bool:
+        """Whether nothing among them (None: any) lies outside of what this may use."""
+        if self.database_ids is None:
+            return True
+        return database_ids is not None and self.database_ids.issuperset(database_ids)

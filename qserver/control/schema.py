@@ -1,0 +1,71 @@
+"""The tables of the control database, as the list of changes that led to them.
+
+The version of a control database is how many of the changes it has had. Each is made in one
+transaction with the note that it was made, so a start that is cut short goes on where it was. A
+change that has been released is never edited: another is added behind it.
+
+Times are `timestamptz`, ids are `text` that sorts by time, secrets are there as digests only.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.engine.sql_gateway import SqlDatabase, Statement
+from qserver.errors import DatabaseUnavailable
+
+MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
+    (
+        """create table organizations (
+            id text primary key,
+            name text not null unique,
+            tier text not null,
+            state text not null check (state in ('creating', 'ready')),
+            created_at timestamptz not null)""",
+        """create table databases (
+            id text primary key,
+            organization_id text not null references organizations (id),
+            name text not null,
+            state text not null check (state in ('creating', 'ready', 'deleting')),
+            created_at timestamptz not null,
+            unique (organization_id, name))""",
+        "create index databases_by_organization on databases (organization_id, id)",
+        "create index databases_by_state on databases (state)",
+        """create table keys (
+            id text primary key,
+            organization_id text not null references organizations (id),
+            name text not null,
+            digest bytea not null unique,
+            prefix text not null,
+            scopes text[] not null,
+            databases text[],
+            created_at timestamptz not null,
+            expires_at timestamptz,
+            revoked_at timestamptz)""",
+        "create index keys_by_organization on keys (organization_id, id)",
+        """create table sessions (
+            id text primary key,
+            key_id text not null references keys (id) on delete cascade,
+            digest bytea not null unique,
+            scopes text[] not null,
+            database_id text,
+            created_at timestamptz not null,
+            expires_at timestamptz not null)""",
+        "create index sessions_by_key on sessions (key_id)",
+    ),
+)
+
+
+async def migrate(sql: SqlDatabase) -> None:
+    """Bring a control database, also an empty one, to the newest version."""
+    await sql.execute("create table if not exists migrations (version integer primary key)")
+    result = await sql.execute("select count(*) from migrations")
+    ((done,),) = result.rows
+    if done > len(MIGRATIONS):
+        raise DatabaseUnavailable(
+            f"the control database has version {done}, this release knows {len(MIGRATIONS)}",
+            hint="Start the release that was used last, or a later one.",
+        )
+    for version, statements in enumerate(MIGRATIONS[done:], done + 1):
+        note = Statement("insert into migrations values ($1)", [version])
+        await sql.transaction([*map(Statement, statements), note])

@@ -1,0 +1,160 @@
+"""Sessions: tokens for a day, made from a key, with at most what the key may do.
+
+    made ──► + 24 hours ──► each refresh: 24 hours more, up to 30 days after it was made
+                            never past the end of its key
+
+A session is good as long as its key is: `access` looks at both. So nothing has to be done to the
+sessions of a key that is revoked; they are dead, and the sweep takes them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from qserver.control.access import Access
+from qserver.control.records import Grant, SessionRecord
+from qserver.control.requests import checked_scopes
+from qserver.control.store import Store
+from qserver.control.tokens import Mint, digest
+from qserver.engine.sql_gateway import Statement
+from qserver.errors import Forbidden, InvalidRequest
+from qserver.limits import (
+    SESSION_KEPT_SECONDS,
+    SESSION_LIFE_SECONDS_MAX,
+    SESSION_SECONDS,
+    SESSIONS_OF_KEY_MAX,
+)
+
+_DAY: Final = timedelta(seconds=SESSION_SECONDS)
+_LIFE: Final = timedelta(seconds=SESSION_LIFE_SECONDS_MAX)
+
+
+class Sessions:
+    def __init__(self, store: Store, access: Access, mint: Mint) -> None:
+        self._store = store
+        self._access = access
+        self._mint = mint
+
+    async def create(
+        self,
+        grant: Grant,
+        database: str | None = None,
+        scopes: Iterable[str] | None = None,
+    ) -> tuple[SessionRecord, str]:
+        """A new session of a key, and its token, which nobody can learn again.
+
+        `database` limits it to one, `scopes` to some; None for all that the key has.
+        """
+        if grant.session_id is not None:
+            raise Forbidden(
+                "a session cannot make a session", hint="Send the key, or refresh the session."
+            )
+        wanted = checked_scopes(grant.scopes if scopes is None else scopes)
+        if not grant.has_all(wanted):
+            lacking = ", ".join(scope for scope in wanted if not grant.has(scope))
+            raise Forbidden(f"a session cannot have what its key lacks: {lacking}")
+        name, database_id = await self._database(grant, database)
+        async with self._store.changing(grant):
+            await self._check_room(grant)
+            now = self._store.now()
+            record = SessionRecord(
+                self._mint.id("ses", now.timestamp()),
+                grant.key_id,
+                wanted,
+                name,
+                now,
+                _earlier(now + _DAY, await self._end_of_key(grant)),
+            )
+            token = self._mint.session_token()
+            await self._store.write(_insertion(record, database_id, token))
+        return record, token
+
+    async def _database(self, grant: Grant, wanted: str | None) -> tuple[str, str | None]:
+        """The name of the session's database, and its id if the session is limited to it."""
+        if wanted is None:
+            return grant.database, None
+        with await self._access.database(grant, wanted) as opened:
+            return opened.name, opened.id
+
+    async def _check_room(self, grant: Grant) -> None:
+        alive = await self._store.count(
+            "select count(*) from sessions where key_id = $1 and expires_at > $2",
+            grant.key_id,
+            self._store.now(),
+        )
+        if alive >= SESSIONS_OF_KEY_MAX:
+            raise InvalidRequest(
+                f"a key has at most {SESSIONS_OF_KEY_MAX} sessions at once",
+                hint="Use a session that is there, or end one.",
+            )
+
+    async def refresh(self, grant: Grant) -> SessionRecord:
+        """The same session, ending 24 hours later than it would have."""
+        session_id = _session_of(grant)
+        async with self._store.changing(grant):
+            ((scopes, created_at, expires_at),) = await self._store.rows(
+                "select scopes, created_at, expires_at from sessions where id = $1", session_id
+            )
+            latest = _earlier(created_at + _LIFE, await self._end_of_key(grant))
+            expires_at = max(expires_at, min(expires_at + _DAY, latest))
+            await self._store.write(
+                Statement(
+                    "update sessions set expires_at = $2 where id = $1", [session_id, expires_at]
+                )
+            )
+        return SessionRecord(
+            session_id, grant.key_id, scopes, grant.database, created_at, expires_at
+        )
+
+    async def delete(self, grant: Grant) -> None:
+        """End the session; its token is good for nothing from now on."""
+        session_id = _session_of(grant)
+        async with self._store.changing(grant):
+            await self._store.write(Statement("delete from sessions where id = $1", [session_id]))
+
+    async def _end_of_key(self, grant: Grant) -> datetime | None:
+        ((expires_at,),) = await self._store.rows(
+            "select expires_at from keys where id = $1", grant.key_id
+        )
+        return expires_at  # type: ignore[no-any-return]
+
+    async def sweep(self) -> None:
+        """Remove sessions that have been dead for a while."""
+        long_ago = self._store.from_now(-SESSION_KEPT_SECONDS)
+        await self._store.write(
+            Statement(
+                "delete from sessions where expires_at < $1 or key_id in"
+                " (select id from keys where revoked_at < $1 or expires_at < $1)",
+                [long_ago],
+            )
+        )
+
+
+def _insertion(record: SessionRecord, database_id: str | None, token: str) -> Statement:
+    return Statement(
+        "insert into sessions (id, key_id, digest, scopes, database_id, created_at, expires_at)"
+        " values ($1, $2, $3, $4, $5, $6, $7)",
+        [
+            record.id,
+            record.key_id,
+            digest(token),
+            record.scopes,
+            database_id,
+            record.created_at,
+            record.expires_at,
+        ],
+    )
+
+
+def _session_of(grant: Grant) -> str:
+    if grant.session_id is None:
+        raise Forbidden(
+            "this is a key, not a session", hint="Send the token that POST /v1/session gave."
+        )
+    return grant.session_id
+
+
+def _earlier(time: datetime, other: datetime | None) -> datetime:
+    return time if other is None else min(time, other)

@@ -1,0 +1,79 @@
+"""Secrets, their digests, and the names by which records are known.
+
+    svc_k_ + 32 url-safe characters     a key          192 bits, so that a plain digest is enough:
+    svc_s_ + 32 url-safe characters     a session      nobody can guess what to put through SHA-256
+    org_, db_, key_, ses_ + 22          an id          sorts by the time it was made
+
+Only digests are stored. A secret exists in the answer that shows it, in the requests that bring
+it and, while its meaning is cached, in memory. Chance comes in as an argument, like everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final
+
+from qserver.errors import InvalidRequest
+from qserver.limits import SECRET_LENGTH_MAX, SECRET_LENGTH_MIN
+
+KEY_PREFIX: Final = "svc_k_"
+SESSION_PREFIX: Final = "svc_s_"
+SHOWN_LENGTH: Final = 10
+"""Characters of a secret that may be shown: its kind and four more."""
+
+_SECRET_BYTES: Final = 24
+_DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_TIME_DIGITS, _CHANCE_DIGITS = 10, 12
+_TOKEN: Final = re.compile(rf"svc_[ks]_[A-Za-z0-9_-]{{{SECRET_LENGTH_MIN},{SECRET_LENGTH_MAX}}}")
+
+
+class Mint:
+    """Makes secrets and ids from a source of random bytes that nobody can predict."""
+
+    def __init__(self, secrets: Callable[[int], bytes]) -> None:
+        self._secrets = secrets
+
+    def key(self) -> str:
+        return KEY_PREFIX + self._secret()
+
+    def session_token(self) -> str:
+        return SESSION_PREFIX + self._secret()
+
+    def id(self, kind: str, now: float) -> str:
+        """A new id of a kind; later ones sort behind earlier ones, to the millisecond."""
+        chance = int.from_bytes(self._secrets(8), "big")
+        return f"{kind}_{_digits(int(now * 1000), _TIME_DIGITS)}{_digits(chance, _CHANCE_DIGITS)}"
+
+    def _secret(self) -> str:
+        return urlsafe_b64encode(self._secrets(_SECRET_BYTES)).decode()
+
+    def __repr__(self) -> str:
+        return "a mint of secrets and ids"
+
+
+def digest(token: str) -> bytes:
+    return sha256(token.encode()).digest()
+
+
+def is_token(text: str) -> bool:
+    """Whether a text has the shape of a key or of a session's token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def check_key(text: str) -> None:
+    """Refuse a key that an operator brings unless it has the shape of one."""
+    if not (text.startswith(KEY_PREFIX) and is_token(text)):
+        raise InvalidRequest(
+            "the first key does not have the shape of a key",
+            detail=f"A key is {KEY_PREFIX} and {SECRET_LENGTH_MIN} to {SECRET_LENGTH_MAX}"
+            " letters, digits, - or _.",
+            hint="Give such a key, or none to have one made.",
+        )
+
+
+def _digits(number: int, count: int) -> str:
+    """The last digits of a number in base 32, without the letters that look like digits."""
+    return "".join(_DIGITS[number >> 5 * at & 31] for at in reversed(range(count)))

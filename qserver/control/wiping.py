@@ -1,0 +1,57 @@
+"""Emptying a database: all that is defined in it goes, in one commit.
+
+It is done on the catalog, not by DROP statements: when everything goes there are no dependents to
+look for, no order to keep and no names to quote. The database itself, its history and its log stay.
+"""
+
+from __future__ import annotations
+
+from qserver.control.access import Access
+from qserver.control.records import Grant, Wiped
+from qserver.control.requests import require
+from qserver.control.store import Store
+from qserver.errors import Forbidden, NotFound
+from qserver.storage.transaction import Transaction
+
+
+class Wiping:
+    def __init__(self, store: Store, access: Access) -> None:
+        self._store = store
+        self._access = access
+
+    async def reset(self, grant: Grant) -> Wiped:
+        """Empty every database of the organization, one after the other."""
+        require(grant, "admin")
+        if grant.database_ids is not None:
+            raise Forbidden(
+                "this key is limited to some databases and cannot reset the organization",
+                hint="Use a key that is not limited.",
+            )
+        rows = await self._store.rows(
+            "select id from databases where organization_id = $1 and state = 'ready' order by id",
+            grant.organization_id,
+        )
+        databases = tables = deleted = 0
+        for (database_id,) in rows:
+            try:
+                opened = await self._access.database(grant, database_id)
+            except NotFound:
+                continue  # it was deleted meanwhile
+            with opened:
+                outcome = await opened.database.transact(wipe)
+            databases += 1
+            tables += outcome.result[0]
+            deleted += outcome.result[1]
+        return Wiped(databases, tables, deleted)
+
+
+def wipe(transaction: Transaction) -> tuple[int, int]:
+    """Take every definition away; how many tables that were, with how many rows."""
+    rows = 0
+    catalog = transaction.catalog
+    for name in catalog.others:
+        transaction.define(name, None)
+    for name, table in catalog.tables.items():
+        rows += transaction.view.count(table.id)
+        transaction.drop_table(name)
+    return len(catalog.tables), rows

@@ -1,0 +1,177 @@
+"""How long a restart takes, and how much memory the database then has.
+
+    python -m qserver.durability.bench                    1,000,000 rows of 100 bytes
+    python -m qserver.durability.bench --rows 50000
+
+Each phase is a process of its own, as in life, because what a process has used before would stay
+in its memory:
+
+    fill      makes the rows, with checkpoints as they come due, and closes
+    restart   opens the data, reads a row: the time until then, the memory after and at most
+    change    changes rows until the log is nearly as long as it gets, and is killed
+    restart   the same again, with a log to read behind the checkpoint
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import trio
+
+from qserver.durability.sqlite import open_log
+from qserver.engine.database import Database
+from qserver.engine.world import OrdinaryWorld
+from qserver.limits import CHECKPOINT_LOG_BYTES
+from qserver.storage.transaction import Transaction
+from qserver.values.schema import Column, define_table
+from qserver.values.types import BIGINT, INTEGER, TEXT
+
+ROWS_OF_TRANSACTION = 5000
+ROWS_OF_CHANGE = 100
+SECONDS_MAX, MEGABYTES_MAX = 20.0, 700.0
+"""What a restart with a million rows may take."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m qserver.durability.bench")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--folder", type=Path, help="where the data are made; they stay there")
+    parser.add_argument("--phase", choices=list(PHASES), help="one phase, in this process")
+    options = parser.parse_args(arguments)
+    if options.phase is not None:
+        trio.run(PHASES[options.phase], options.folder / "bench.qserver", options.rows)
+        return 0
+    if options.folder is not None:
+        return _all_phases(options.folder, options.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        return _all_phases(Path(folder), options.rows)
+
+
+def _all_phases(folder: Path, rows: int) -> int:
+    for phase in ("fill", "restart", "change", "restart"):
+        command = [sys.executable, "-m", "qserver.durability.bench"]
+        command += ["--phase", phase, "--rows", str(rows), "--folder", str(folder)]
+        code = subprocess.run(command, check=False).returncode
+        if code not in (0, -signal.SIGKILL):
+            return code
+    return 0
+
+
+# --- the phases ----------------------------------------------------------------------------------
+
+
+async def fill(path: Path, rows: int) -> None:
+    began = time.perf_counter()
+    async with opened(path) as database:
+        await database.transact(_create)
+        chance = Random(1)
+        for first in range(0, rows, ROWS_OF_TRANSACTION):
+            numbers = range(first, min(first + ROWS_OF_TRANSACTION, rows))
+            made = [row(number, chance) for number in numbers]
+            await database.transact(partial(_put, made))
+        filled = time.perf_counter() - began
+        await database.close()
+    size = (await trio.Path(path).stat()).st_size
+    _print("fill", f"{rows:,} rows", filled, f"{size / 1e6:.0f} MB of file")
+
+
+async def change(path: Path, rows: int) -> None:
+    began = time.perf_counter()
+    async with opened(path) as database:
+        chance = Random(2)
+        log_bytes = 0
+        while log_bytes < CHECKPOINT_LOG_BYTES * 0.9:
+            numbers = sorted({chance.randrange(rows) for _ in range(ROWS_OF_CHANGE)})
+            made = [row(number, chance) for number in numbers]
+            await database.transact(partial(_put, made))
+            statistics = database.statistics().incarnation
+            assert statistics is not None
+            log_bytes = statistics.checkpoints.log_bytes
+        _print("change", f"{log_bytes / 1e6:.0f} MB of log", time.perf_counter() - began, "killed")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def restart(path: Path, rows: int) -> None:
+    began = time.perf_counter()
+    async with opened(path) as database:
+        found = await database.read(lambda transaction: _get(transaction, rows // 2))
+        seconds = time.perf_counter() - began
+        assert found.result is not None and found.result[0] == rows // 2
+        now, most = _megabytes("VmRSS"), _megabytes("VmHWM")
+        _print("restart", f"{rows:,} rows", seconds, f"{now:.0f} MB resident, at most {most:.0f}")
+        if rows >= 1_000_000:
+            well = seconds <= SECONDS_MAX and most <= MEGABYTES_MAX
+            limits = f"allowed are {SECONDS_MAX:.0f} s and {MEGABYTES_MAX:.0f} MB"
+            print(f"{'':10}{limits}: {'kept' if well else 'NOT kept'}", flush=True)
+
+
+PHASES = {"fill": fill, "restart": restart, "change": change}
+
+
+# --- what they are made of -----------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[Database]:
+    def report(text: str, error: Exception) -> None:
+        print(text, repr(error), file=sys.stderr)
+
+    async with await open_log(path) as log, trio.open_nursery() as nursery:
+        world = OrdinaryWorld(time.time, Random(3), report)
+        database = Database(log, world, after_recovery=gc.freeze)
+        await nursery.start(database.run)
+        yield database
+        nursery.cancel_scope.cancel()
+
+
+def row(number: int, chance: Random) -> tuple[int, int, str, str]:
+    """100 bytes as text: a key of 7 digits, a number of 9, a word of 14 and one of 70."""
+    word = f"customer {chance.randrange(100_000):05}"
+    return number, chance.randrange(10**9), word, f"{chance.getrandbits(280):070x}"
+
+
+def _create(transaction: Transaction) -> None:
+    columns = [
+        Column("id", INTEGER, nullable=False),
+        Column("amount", BIGINT),
+        Column("customer", TEXT),
+        Column("note", TEXT),
+    ]
+    transaction.create_table(define_table(transaction.next_tree(), "orders", columns, ["id"]))
+
+
+def _put(rows: list[tuple[int, int, str, str]], transaction: Transaction) -> None:
+    table = transaction.table("orders")
+    for each in rows:
+        transaction.put(table, each)
+
+
+def _get(transaction: Transaction, number: int) -> tuple[object, ...] | None:
+    return transaction.get(transaction.table("orders"), (number,))
+
+
+def _megabytes(name: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) / 1000
+    return 0.0
+
+
+def _print(phase: str, what: str, seconds: float, rest: str) -> None:
+    print(f"{phase:10}{what:>18}  {seconds:7.2f} s  {rest}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+"""Is a data file what it should be? Everything is read, and everything is compared.
+
+    the file     SQLite's own structure
+    the log      the checkpoint and the records behind it, with their checksums
+    trees        pages in order and equally deep, keys ascending, each in its shard
+    tables       rows as wide as the table, filed under their keys
+    indexes      one entry for each row, and no others
+
+A database does the first half when it opens and refuses what is damaged. The second half takes as
+long as reading every row, and finds what checksums cannot: bytes that are whole and wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import trio
+
+from qserver.durability.recovery import Recovered, recover
+from qserver.durability.sqlite import SqliteLog, open_log
+from qserver.errors import DataCorrupted
+from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
+from qserver.storage.btree import Branch, Key, Leaf, Tree, children_of
+from qserver.storage.partition import SEQUENCES_TREE
+from qserver.storage.view import View
+from qserver.values.keys import partition_of
+from qserver.values.schema import Index, Table
+
+PROBLEMS_MAX: Final = 20
+"""After so many nobody needs more, and a damaged index has one for each row."""
+ENTRIES_BEFORE_GIVING_WAY: Final = 2000
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What was looked at, and what is wrong."""
+
+    version: int
+    checkpoint: int
+    """The version that the checkpoint is of; 0 if there is none."""
+    log_bytes: int
+    pages: int
+    shards: int
+    rows: dict[str, int]
+    """By table."""
+    problems: tuple[str, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        return not self.problems
+
+    def __str__(self) -> str:
+        rows = sum(self.rows.values())
+        found = "no problem" if self.is_sound else "\n".join(self.problems)
+        return (
+            f"version {self.version}, {len(self.rows)} tables, {rows:,} rows, {self.shards} shards;"
+            f" a checkpoint of version {self.checkpoint} with {self.pages:,} pages,"
+            f" and {self.log_bytes:,} bytes of log behind it\n{found}"
+        )
+
+
+async def check(log: SqliteLog) -> Report:
+    """Read and compare everything in a log that no database is open on."""
+    problems = [f"the file: {trouble}" for trouble in await log.troubles()]
+    try:
+        recovered = await recover(log, SHARDS_DEFAULT)
+    except DataCorrupted as error:
+        problems.append(f"{error}. {error.detail or ''}".strip())
+        return Report(0, 0, 0, 0, 0, {}, tuple(problems))
+    try:
+        for count, problem in enumerate(problems_of(recovered.view)):
+            if problem is not None:
+                problems.append(problem)
+            if len(problems) >= PROBLEMS_MAX:
+                problems.append("there may be more; these were enough")
+                break
+            if count % ENTRIES_BEFORE_GIVING_WAY == 0:
+                await trio.lowlevel.checkpoint()
+    except (TypeError, ValueError, ArithmeticError, LookupError) as error:
+        problems.append(f"there are values that do not belong where they are: {error}")
+    return _report(recovered, problems)
+
+
+async def check_file(path: Path) -> Report:
+    """The same for a file that exists. Raises as `open_log` does if it cannot be opened."""
+    if not await trio.Path(path).exists():
+        raise DataCorrupted(f"{path} does not exist", hint="Name a data file of qserver.")
+    async with await open_log(path) as log:
+        return await check(log)
+
+
+def _report(recovered: Recovered, problems: list[str]) -> Report:
+    view = recovered.view
+    return Report(
+        view.version,
+        recovered.saved.version,
+        recovered.log_bytes,
+        recovered.saved.count,
+        len(view.partitions),
+        {table.key: view.count(table.id) for table in view.catalog.tables.values()},
+        tuple(problems),
+    )
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def problems_of(view: View) -> Iterator[str | None]:
+    """What is wrong with a view; None again and again, where one may pause."""
+    owners: dict[int, int | None] = {SEQUENCES_TREE: None}
+    for table in view.catalog.tables.values():
+        owners[table.id] = None
+        owners |= {index.id: index.hashed for index in table.indexes}
+    for shard, partition in enumerate(view.partitions):
+        for number, tree in partition.trees.items():
+            name = f"{view.catalog.name_of_tree(number)} in shard {shard}"
+            if number not in owners:
+                yield f"{name} belongs to no table"
+                continue
+            yield from _page_problems(tree, name)
+            yield from _place_problems(tree, name, shard, owners[number], len(view.partitions))
+    for table in view.catalog.tables.values():
+        yield from _row_problems(view, table)
+        for index in table.indexes:
+            yield from _index_problems(view, table, index)
+
+
+def _page_problems(
+    page: Tree, name: str, low: Key | None = None, high: Key | None = None
+) -> Iterator[str | None]:
+    """Keys that do not ascend or are outside of what the branches above say; uneven pages."""
+    keys = page.keys if isinstance(page, Leaf) else page.separators
+    if any(not one < other for one, other in pairwise(keys)):
+        yield f"{name}: keys do not ascend"
+    if keys and ((low is not None and keys[0] < low) or (high is not None and keys[-1] >= high)):
+        yield f"{name}: a page has keys that do not belong there"
+    if isinstance(page, Leaf):
+        if page.length != len(keys) or len(keys) > PAGE_ENTRIES_MAX:
+            yield f"{name}: a page has {len(keys)} entries where {page.length} are counted"
+        yield None
+        return
+    children = page.children
+    if page.length != sum(map(len, children)):
+        yield f"{name}: {page.length} entries are counted, {sum(map(len, children))} are there"
+    if any(child.height != page.height - 1 for child in children):
+        yield f"{name}: pages are not equally deep"
+    for child, below, above in zip(children, [low, *keys], [*keys, high], strict=True):
+        yield from _page_problems(child, name, below, above)
+
+
+def _place_problems(
+    page: Tree, name: str, shard: int, hashed: int | None, shards: int
+) -> Iterator[str | None]:
+    if isinstance(page, Branch):
+        for child in children_of(page):
+            yield from _place_problems(child, name, shard, hashed, shards)
+    else:
+        for key in page.keys:
+            if partition_of(key[:hashed], shards) != shard:
+                yield f"{name}: {key} belongs to shard {partition_of(key[:hashed], shards)}"
+            yield None
+
+
+def _row_problems(view: View, table: Table) -> Iterator[str | None]:
+    for keys, rows in view.pages(table.id):
+        for key, row in zip(keys, rows, strict=True):
+            if len(row) != len(table.columns):
+                yield f"{table.name}: row {key} has {len(row)} values, not {len(table.columns)}"
+            elif table.key_of(row) != key:
+                yield f"{table.name}: a row with key {table.key_of(row)} is filed under {key}"
+            yield None
+
+
+def _index_problems(view: View, table: Table, index: Index) -> Iterator[str | None]:
+    expected = 0
+    for _, rows in view.pages(table.id):
+        for row in rows:
+            if len(row) == len(table.columns):
+                expected += 1
+                key, primary_key = table.entries(index, row)
+                if view.get(index.id, key, index.hashed) != primary_key:
+                    yield f"{index.name}: there is no entry for row {primary_key}"
+            yield None
+    if view.count(index.id) != expected:
+        yield f"{index.name}: {view.count(index.id)} entries for {expected} rows"

@@ -1,0 +1,64 @@
+"""A data folder: one SQLite file for each log, and a lock that keeps other processes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from qserver.durability.port import Log
+from qserver.durability.sqlite import open_log
+from qserver.errors import LogFailed
+
+SUFFIX: Final = ".qserver"
+COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
+"""What SQLite keeps beside a file, by the end of its name."""
+
+
+class DataFolder:
+    """The logs in a folder, by name. Whoever uses one has locked the folder, see `folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def file_of(self, name: str) -> Path:
+        assert name and not set(name) & {"/", "\\", "\0", "."}, "names of logs are our own"
+        return self._path / f"{name}{SUFFIX}"
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[Log]:
+        log = await open_log(self.file_of(name))
+        try:
+            yield log
+        finally:
+            await log.aclose()
+
+    async def remove(self, name: str) -> None:
+        """The companions first: a file without them is whole, they without it are nothing."""
+        path = self.file_of(name)
+        for companion in reversed(COMPANIONS):
+            try:
+                path.with_name(path.name + companion).unlink(missing_ok=True)
+            except OSError as error:
+                raise LogFailed(
+                    f"{path} cannot be removed: {error.strerror}",
+                    hint="Let qserver write to its data folder.",
+                ) from error
+
+    def size_bytes(self, name: str) -> int:
+        path = self.file_of(name)
+        total = 0
+        for companion in COMPANIONS:
+            try:
+                total += path.with_name(path.name + companion).stat().st_size
+            except FileNotFoundError:
+                pass
+        return total
+
+    def names(self) -> list[str]:
+        """The logs that are there."""
+        return sorted(each.name.removesuffix(SUFFIX) for each in self._path.glob(f"*{SUFFIX}"))
+
+    def __repr__(self) -> str:
+        return f"the data folder {self._path}"

@@ -1,0 +1,82 @@
+"""A data folder belongs to one process at a time.
+
+The lock is the kernel's (`flock` on a file in the folder), so it ends with the process, however
+that ends. The file holds who has it, for the message that a second process gets; what a dead
+process left in it means nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Final
+
+from qserver.errors import DataInUse, LogFailed
+
+LOCK_FILE: Final = "qserver.lock"
+
+
+class FolderLock:
+    """Hold it while the folder is in use; `release`, or the end of the process, lets go."""
+
+    def __init__(self, folder: Path, descriptor: int) -> None:
+        self.folder = folder
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __enter__(self) -> FolderLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        state = "released" if self._descriptor is None else "held"
+        return f"the lock of {self.folder}, {state}"
+
+
+def lock_folder(folder: Path, started: str) -> FolderLock:
+    """Take the folder, made if it is not there; `started` tells people since when.
+
+    Raises DataInUse, which names the process that has it, or LogFailed where the folder cannot be
+    made or written.
+    """
+    path = folder / LOCK_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise LogFailed(
+            f"the data folder {folder} cannot be used: {error.strerror}",
+            hint="Name a folder that qserver may write to.",
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.read(descriptor, 200).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise DataInUse(
+            f"the data folder {folder} is in use by {holder or 'another process'}",
+            hint="Stop that process, or name another folder.",
+        ) from None
+    except OSError as error:
+        os.close(descriptor)
+        raise LogFailed(
+            f"the data folder {folder} cannot be locked: {error.strerror}",
+            hint="Use a file system that has locks.",
+        ) from error
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()}, started {started}\n".encode(), 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise LogFailed(
+            f"the data folder {folder} cannot be written: {error.strerror}",
+            hint="Make room on the disk, or let qserver write there.",
+        ) from error
+    return FolderLock(folder, descriptor)

@@ -1,0 +1,180 @@
+"""Which pages the log holds, under which numbers: what makes a checkpoint incremental.
+
+Pages are immutable, so a page that was saved once never needs to be again, and identity tells:
+
+    checkpoint 7     B ──► L1 L2 L3          a page that is in the table is saved, and with it
+    checkpoint 9     B' ─► L1 L2' L3         all below it; so only B' and L2' are written
+
+The table holds the pages themselves, not their addresses, so no other page can ever take the
+place of one that it knows. For each it counts who refers to it: saved branches, and the roots
+of the checkpoint. What nobody refers to any more is to be forgotten, once the next checkpoint is
+durable and not before.
+
+Whatever an unfinished attempt has left in the log is forgotten by the next that succeeds. Until
+then it harms nobody: its numbers are not used again, and no checkpoint that was confirmed refers
+to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from qserver.durability.checkpoint import encode_checkpoint
+from qserver.durability.pages import encode_page
+from qserver.durability.port import StoredPage
+from qserver.storage.btree import Tree, children_of
+from qserver.storage.view import View
+
+
+class SavedPages:
+    """The pages of the newest checkpoint that was confirmed. Nothing waits in here."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.to_forget: list[int] = []
+        """Numbers in the log that count for nothing."""
+        self._unused: list[Tree] = []
+        """Pages that nothing refers to; what is below them has not been looked at."""
+        self._number_of: dict[Tree, int] = {}
+        self._references: dict[Tree, int] = {}
+        self._roots: list[Tree] = []
+        self.last_number = 0
+        self._last_confirmed = 0
+
+    @property
+    def count(self) -> int:
+        return len(self._number_of)
+
+    def restore(
+        self,
+        view: View,
+        number_of: dict[Tree, int],
+        incomplete: list[int],
+        last_number: int,
+    ) -> None:
+        """Begin with a checkpoint that was loaded, and with all pages that were found with it.
+
+        Some of them may count for nothing, and of those some may lack what was below them.
+        """
+        self._number_of = number_of
+        self.to_forget = incomplete
+        self.last_number = last_number
+        roots = _roots_of_view(view)
+        self._add_references(number_of, roots)
+        self._unused = [page for page in number_of if page not in self._references]
+        self._confirm(view.version, roots)
+
+    def begin(self, view: View) -> Save:
+        """What it takes to save a view. An attempt before this one counts for nothing now."""
+        self._sort_out(len(self._number_of))
+        self.to_forget += range(self._last_confirmed + 1, self.last_number + 1)
+        self._last_confirmed = self.last_number
+        return Save(self, view)
+
+    def is_saved(self, page: Tree) -> bool:
+        return page in self._number_of
+
+    def number(self, page: Tree) -> int:
+        return self._number_of[page]
+
+    def next_number(self) -> int:
+        self.last_number += 1
+        return self.last_number
+
+    def confirm(self, save: Save) -> None:
+        """The view is durable as a checkpoint: what only the one before needs is for nothing."""
+        roots = _roots_of_view(save.view)
+        self._number_of |= save.number_of
+        self._add_references(save.number_of, roots)
+        for root in self._roots:
+            self._release(root)
+        self._confirm(save.view.version, roots)
+
+    def some_to_forget(self, most: int) -> list[int]:
+        """A few numbers that count for nothing, found a few at a time; tell when it is done."""
+        self._sort_out(most - len(self.to_forget))
+        return self.to_forget[-most:]
+
+    def forgotten(self, numbers: list[int]) -> None:
+        """They are gone from the log."""
+        del self.to_forget[len(self.to_forget) - len(numbers) :]
+
+    def _confirm(self, version: int, roots: list[Tree]) -> None:
+        self.version = version
+        self._roots = roots
+        self._last_confirmed = self.last_number
+
+    def _add_references(self, branches: Iterable[Tree], roots: Iterable[Tree]) -> None:
+        references = self._references
+        for page in branches:
+            for child in children_of(page):
+                references[child] = references.get(child, 0) + 1
+        for root in roots:
+            references[root] = references.get(root, 0) + 1
+
+    def _release(self, page: Tree) -> None:
+        """One reference less; if it was the last, the page is not used any more."""
+        left = self._references[page] - 1
+        if left:
+            self._references[page] = left
+        else:
+            del self._references[page]
+            self._unused.append(page)
+
+    def _sort_out(self, most: int) -> None:
+        """Take unused pages out of the table, at most so many."""
+        unused = self._unused
+        while unused and most > 0:
+            page = unused.pop()
+            self.to_forget.append(self._number_of.pop(page))
+            for child in children_of(page):
+                self._release(child)
+            most -= 1
+
+    def __repr__(self) -> str:
+        return f"{self.count} saved pages of version {self.version}"
+
+
+class Save:
+    """One checkpoint in the making: take all `pages`, then the `record`, then confirm it."""
+
+    def __init__(self, saved: SavedPages, view: View) -> None:
+        self.view = view
+        self.number_of: dict[Tree, int] = {}
+        """Pages that are new since the last checkpoint."""
+        self._saved = saved
+
+    def pages(self) -> Iterator[StoredPage]:
+        """New pages as bytes, children before their parents. May be left for a while between."""
+        for root in _roots_of_view(self.view):
+            yield from self._new_pages(root)
+
+    def _new_pages(self, page: Tree) -> Iterator[StoredPage]:
+        if self._saved.is_saved(page) or page in self.number_of:
+            return
+        children = children_of(page)
+        for child in children:
+            yield from self._new_pages(child)
+        number = self._saved.next_number()
+        self.number_of[page] = number
+        below = {child: self._number(child) for child in children}
+        yield number, encode_page(page, number, below)
+
+    def record(self) -> bytes:
+        roots = [
+            {tree: self._number(root) if len(root) else 0 for tree, root in trees.items()}
+            for trees in (partition.trees for partition in self.view.partitions)
+        ]
+        return encode_checkpoint(self.view, roots, self._saved.last_number)
+
+    def _number(self, page: Tree) -> int:
+        number = self.number_of.get(page)
+        return self._saved.number(page) if number is None else number
+
+    def __repr__(self) -> str:
+        return f"a save of version {self.view.version}, {len(self.number_of)} pages so far"
+
+
+def _roots_of_view(view: View) -> list[Tree]:
+    """All that are not empty; the empty tree is no page."""
+    return [root for each in view.partitions for root in each.trees.values() if len(root)]

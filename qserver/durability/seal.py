@@ -1,0 +1,28 @@
+"""A checksum before the bytes, so that damage is noticed before anybody believes them.
+
+    checksum (CRC-32, 4 bytes, big end first) ‖ bytes
+
+`place` is where the bytes belong, such as the number of a page: it is part of the checksum and not
+of the bytes, so that whole bytes in the wrong place are damage too.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from qserver.errors import DataCorrupted
+
+
+def sealed(body: bytes, place: int = 0) -> bytes:
+    return crc32(body, place & 0xFFFFFFFF).to_bytes(4, "big") + body
+
+
+def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
+    """The bytes, or DataCorrupted that names what they should have been."""
+    body = data[4:]
+    if crc32(body, place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
+        raise DataCorrupted(
+            f"{what} does not match its checksum",
+            hint="Restore a backup, and keep the damaged data until you have.",
+        )
+    return body

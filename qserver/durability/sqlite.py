@@ -1,0 +1,90 @@
+"""The log of a database in one SQLite file: the port of the engine, kept by a thread.
+
+`SqliteFile` does the work and blocks; `WriterThread` does it one call after the other, away from
+the event loop. Nothing is decided here.
+
+Each append is one transaction of SQLite's with one sync, however many records it holds. While it
+syncs, the log writer gathers the next group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.writer_thread import WriterThread
+
+
+async def open_log(path: Path) -> SqliteLog:
+    """The log in a file, which is made if there is none. Close it with `aclose`, or use `with`.
+
+    Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse
+    (a second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
+    """
+    log = SqliteLog(SqliteFile(path), WriterThread(f"log of {path.name}"))
+    try:
+        await log.open()
+    except BaseException:
+        await log.aclose()
+        raise
+    return log
+
+
+class SqliteLog:
+    """Made by `open_log`. After a failure each call tries the file anew."""
+
+    def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
+        self._file = file
+        self._thread = thread
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    async def open(self) -> None:
+        await self._thread.run(self._file.open)
+
+    async def append(self, records: Sequence[StoredRecord]) -> None:
+        await self._thread.run(lambda: self._file.append(records))
+
+    async def read(self, after: int, most: int) -> list[StoredRecord]:
+        return await self._thread.run(lambda: self._file.read(after, most))
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        await self._thread.run(lambda: self._file.save_pages(pages))
+
+    async def save_checkpoint(self, version: int, data: bytes) -> None:
+        await self._thread.run(lambda: self._file.save_checkpoint(version, data))
+
+    async def load_checkpoint(self) -> StoredRecord | None:
+        return await self._thread.run(self._file.load_checkpoint)
+
+    async def load_pages(self, after: int, most: int) -> list[StoredPage]:
+        return await self._thread.run(lambda: self._file.load_pages(after, most))
+
+    async def forget(self, version: int, pages: Sequence[int]) -> None:
+        await self._thread.run(lambda: self._file.forget(version, pages))
+
+    async def troubles(self) -> list[str]:
+        """What SQLite finds wrong with the file's own structure."""
+        return await self._thread.run(self._file.troubles)
+
+    async def copy_to(self, target: Path) -> None:
+        """A consistent copy while the database works; commits go on in between."""
+        others = self._thread.do_what_waits
+        await self._thread.run(lambda: self._file.backup(target, others))
+
+    async def aclose(self) -> None:
+        """Write everything into the one file and let go of it."""
+        await self._thread.aclose(self._file.close)
+
+    async def __aenter__(self) -> SqliteLog:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"a log in {self._file!r}"

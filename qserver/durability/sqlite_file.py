@@ -1,0 +1,455 @@
+"""The SQLite file of one database, driven by one thread: every call here blocks.
+
+    records      version │ bytes      the log behind the checkpoint, one row for each round
+    pages        number  │ bytes      pages of trees; which of them count, the checkpoint says
+    checkpoint   version │ bytes      one row: the newest checkpoint that is whole
+
+SQLite brings checksums of its write-ahead log, torn-write safety and decades of crash tests, so
+none of that is ours to write. What is ours, because SQLite would be too kind:
+
+- A new file is made under another name and renamed when it is whole. So a file that is empty or
+  lacks its head is damage, where SQLite would begin a new and empty database in it.
+- A write-ahead log that is damaged in its middle is refused; SQLite would cut it there.
+- A stranger's file is told by its first hundred bytes, before SQLite may write to it.
+- What a crashed process had written but not synced is in the system's cache and would be lost
+  by a power failure after somebody has read it. So opening writes all of it into the main file,
+  and syncs that, before anything is read. The same holds after a sync that has failed.
+- The file is locked for as long as it is open, against a second process.
+
+After any failure the connection is given up. The next call opens the file anew, so the database
+recovers by reading when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from shutil import copyfile
+from typing import Any, Final, TypeVar
+
+from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.write_ahead_log import is_damaged
+from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
+
+APPLICATION: Final = int.from_bytes(b"qsrv", "big")
+"""What SQLite calls the application id: tells our files from others."""
+FORMAT: Final = 1
+"""SQLite's user version: the layout of the tables. Pages and records have formats of their own."""
+
+READ_BYTES: Final = 4 << 20
+"""A reading ends after so many bytes, however few rows that is."""
+WAL_BYTES_KEPT: Final = 16 << 20
+COPIED_AT_ONCE: Final = 256
+"""Pages of SQLite's that a backup copies before it lets others work."""
+
+Result = TypeVar("Result")
+
+_TABLES: Final = (
+    ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
+    ("pages", 3, "CREATE TABLE pages (number INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
+    (
+        "checkpoint",
+        4,
+        "CREATE TABLE checkpoint (only INTEGER PRIMARY KEY CHECK (only = 1),"
+        " version INTEGER NOT NULL, data BLOB NOT NULL)",
+    ),
+)
+"""Name, SQLite's number of its first page, definition."""
+
+
+class SqliteFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: sqlite3.Connection | None = None
+        self._last = 0
+
+    # --- opening and closing ---
+
+    def open(self) -> None:
+        """Open the file, made if it is not there; raises what stands against it."""
+        if self._open is None:
+            try:
+                make_if_absent(self.path)
+                check_head(self.path)
+                check_writable(self.path)
+                check_write_ahead_log(self.path)
+                self._open = connection = _connect(self.path)
+                self._last = _last_version(connection)
+            except (sqlite3.Error, OSError) as error:
+                self.close()
+                raise explained(error, self.path) from error
+
+    def close(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            try:
+                connection.close()
+            except sqlite3.Error:
+                pass  # it is given up anyway; opening the file again says what is wrong
+
+    def _run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        self.open()
+        connection = self._open
+        assert connection is not None
+        try:
+            return work(connection)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise explained(error, self.path) from error
+
+    def _change(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+        """Do it as one transaction, which is durable when this returns."""
+
+        def change(connection: sqlite3.Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            work(connection)
+            connection.execute("COMMIT")
+
+        self._run(change)
+
+    # --- records ---
+
+    def append(self, records: Sequence[StoredRecord]) -> None:
+        self.open()
+        first = records[0][0]
+        if first != self._last + 1:
+            self.close()
+            raise LogFailed(
+                f"the log of {self.path} ends with version {self._last}, where {first} was to"
+                " follow",
+                hint="Something else has changed the file. The database reads it again.",
+            )
+        self._change(lambda connection: connection.executemany(_APPEND, records))
+        self._last = records[-1][0]
+
+    def read(self, after: int, most: int) -> list[StoredRecord]:
+        return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
+
+    # --- checkpoints ---
+
+    def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        self._change(lambda connection: connection.executemany(_SAVE_PAGE, pages))
+
+    def save_checkpoint(self, version: int, data: bytes) -> None:
+        self._change(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+
+    def load_checkpoint(self) -> StoredRecord | None:
+        rows = self._run(lambda connection: connection.execute(_LOAD_CHECKPOINT).fetchall())
+        return rows[0] if rows else None
+
+    def load_pages(self, after: int, most: int) -> list[StoredPage]:
+        return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
+
+    def forget(self, version: int, pages: Sequence[int]) -> None:
+        def remove(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM records WHERE version <= ?", (version,))
+            numbers = [(number,) for number in pages]
+            connection.executemany("DELETE FROM pages WHERE number = ?", numbers)
+
+        self._change(remove)
+
+    # --- looking after it ---
+
+    def troubles(self) -> list[str]:
+        """What SQLite finds wrong with its own structure; empty if nothing."""
+        rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
+        return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
+
+    def backup(self, target: Path, let_others_work: Callable[[], None]) -> None:
+        """A copy under another path, as of the moment when this ends; it must not exist yet.
+
+        Commits go on in between, on the same connection, so SQLite carries them over.
+        """
+
+        if target.exists():
+            raise DataInUse(
+                f"{target} exists already",
+                hint="Name a file that does not exist, or remove this one.",
+            )
+        self.open()
+        connection, unfinished = self._open, beside(target, ".new")
+        assert connection is not None
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_file(unfinished)
+            _copy(connection, unfinished, let_others_work)
+            publish_file(unfinished, target)
+        except (sqlite3.Error, OSError) as error:
+            remove_file(unfinished)
+            raise explained(error, target) from error
+
+    def __repr__(self) -> str:
+        state = "closed" if self._open is None else "open"
+        return f"the file {self.path}, {state}, up to version {self._last}"
+
+
+_APPEND: Final = "INSERT INTO records VALUES (?, ?)"
+_READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
+_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
+_SAVE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)"
+_LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
+_LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
+
+
+def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Rows up to a number of bytes, and always one if there is any."""
+    some: list[tuple[int, bytes]] = []
+    size = 0
+    for row in rows:
+        some.append(row)
+        size += len(row[1])
+        if size >= READ_BYTES:
+            break
+    return some
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Our own thread makes and uses it; the one who closes it may be another, at the very end.
+    connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        connection.execute("BEGIN EXCLUSIVE")  # may we write, and does nobody else?
+        connection.execute("COMMIT")
+        _make_durable(connection, path)
+        _check_structure(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
+    """Whatever can be read from here on is there for ever, whoever wrote it."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+        # There is no room to put it into the main file. It can be read where it is.
+        _sync(beside(path, "-wal"))
+
+
+def _check_structure(connection: sqlite3.Connection) -> None:
+    """Records have checksums; that none is missing at the end only the structure can tell.
+
+    A damaged definition would make SQLite find other rows, or none. The check takes milliseconds,
+    because it does not look into what the rows hold.
+    """
+    tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
+    if tables != list(_TABLES):
+        raise sqlite3.DatabaseError("its tables are not those of a data file")
+    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if found != "ok":
+        raise sqlite3.DatabaseError(found)
+
+
+def _copy(
+    connection: sqlite3.Connection, unfinished: Path, let_others_work: Callable[[], None]
+) -> None:
+    copied = sqlite3.connect(unfinished, isolation_level=None)
+    try:
+        connection.backup(copied, pages=COPIED_AT_ONCE, progress=lambda *_: let_others_work())
+        # The copy has taken over the mode; a file that nobody writes needs no other beside it.
+        copied.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        copied.close()
+
+
+def _last_version(connection: sqlite3.Connection) -> int:
+    (last,) = connection.execute(
+        "SELECT max((SELECT coalesce(max(version), 0) FROM records),"
+        " (SELECT coalesce(max(version), 0) FROM checkpoint))"
+    ).fetchone()
+    return int(last)
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def make_if_absent(path: Path) -> None:
+    """A new and empty file, unless there is one; it appears whole or not at all."""
+    if path.exists():
+        return
+    if beside(path, "-wal").exists():
+        raise DataCorrupted(
+            f"{path} is missing, but the write-ahead log of such a file is there",
+            hint="Put the file back, or restore a backup. To begin anew, remove the -wal file.",
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = beside(path, ".new")
+    remove_file(unfinished)
+    connection = sqlite3.connect(unfinished, isolation_level=None)
+    try:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("BEGIN")
+        for _, _, definition in _TABLES:
+            connection.execute(definition)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+    publish_file(unfinished, path)
+
+
+def check_head(path: Path) -> None:
+    """Refuse a file that is not ours by its first bytes, without changing it."""
+    with path.open("rb") as file:
+        head = file.read(100)
+    if not head:
+        raise DataCorrupted(f"{path} is empty", hint="It has lost its content. Restore a backup.")
+    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
+        raise DataUnknown(
+            f"{path} is not a file of qserver",
+            hint="Name another file. If this one was qserver's, it is damaged: restore a backup.",
+        )
+    if int.from_bytes(head[68:72], "big") != APPLICATION:
+        raise DataUnknown(
+            f"{path} is a SQLite file, but not one of qserver", hint="Name another file."
+        )
+    version = int.from_bytes(head[60:64], "big")
+    if version > FORMAT:
+        raise DataUnknown(
+            f"{path} has format {version}, this release knows {FORMAT}",
+            hint="The data were written by a newer release of qserver: use that one.",
+        )
+
+
+def check_writable(path: Path) -> None:
+    """SQLite would say no more of a read-only place than that there is an I/O error."""
+    if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
+        _, message, hint = _EXPLANATIONS[sqlite3.SQLITE_READONLY]
+        raise LogFailed(message.format(path=path), hint=hint)
+
+
+def check_write_ahead_log(path: Path) -> None:
+    """Refuse what SQLite would silently do without."""
+    beside_it = beside(path, "-wal")
+    if beside_it.exists() and is_damaged(beside_it.read_bytes()):
+        raise DataCorrupted(
+            f"{beside_it} is damaged",
+            hint="It holds the newest commits. Restore a backup, and keep both files until then.",
+        )
+
+
+def beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def remove_file(path: Path) -> None:
+    """Remove what an interrupted attempt has left, with what SQLite puts beside a file."""
+    for ending in ("", "-journal", "-wal", "-shm"):
+        try:
+            beside(path, ending).unlink(missing_ok=True)
+        except OSError:
+            pass  # whoever wants to write there hears of it
+
+
+def copy_data(source: Path, target: Path, unfinished: Path) -> None:
+    """Copy a file that nobody has open, with its write-ahead log if it has one."""
+    if target.exists():
+        raise DataInUse(
+            f"{target} exists already",
+            hint="Move it away first, if you are sure that you want the backup instead.",
+        )
+    try:
+        check_head(source)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_file(unfinished)
+        copyfile(source, unfinished)
+        if beside(source, "-wal").exists():
+            copyfile(beside(source, "-wal"), beside(unfinished, "-wal"))
+    except OSError as error:
+        raise LogFailed(
+            f"{source} cannot be copied to {target}: {error.strerror or error}",
+            hint="See to it that the one can be read and that there is room for the other.",
+        ) from error
+
+
+def publish_file(unfinished: Path, path: Path) -> None:
+    """Give a file that is complete its name, durably."""
+    _sync(unfinished)
+    unfinished.rename(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- what went wrong -----------------------------------------------------------------------------
+
+
+def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
+    """The error as the engine knows it, with what can be done about it."""
+    if isinstance(error, OSError):
+        return LogFailed(
+            f"{path} cannot be used: {error.strerror or error}",
+            hint="See to it that the folder exists and that qserver may write to it.",
+        )
+    code = getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT
+    kind, message, hint = _EXPLANATIONS.get(code & 0xFF, _UNEXPLAINED)
+    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
+    return kind(message.format(path=path), detail=f"{error} ({name})", hint=hint)
+
+
+_EXPLANATIONS: Final[dict[int, tuple[type[QserverError], str, str]]] = {
+    sqlite3.SQLITE_FULL: (
+        LogFailed,
+        "the disk of {path} is full",
+        "Make room; the database goes on by itself. Nothing that was acknowledged is lost.",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        LogFailed,
+        "the disk of {path} cannot be read or written",
+        "Look for disk errors in the system's log. The database tries again by itself.",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        LogFailed,
+        "{path} cannot be written: it, its folder or its disk is read-only",
+        "Let qserver write there; the database goes on by itself.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        LogFailed,
+        "{path} cannot be opened",
+        "See to it that the folder exists and that qserver may write to it.",
+    ),
+    sqlite3.SQLITE_NOMEM: (
+        LogFailed,
+        "there is not enough memory to work on {path}",
+        "Give qserver more memory.",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        DataInUse,
+        "another process uses {path}",
+        "Stop the other process: one file has one server.",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        DataCorrupted,
+        "{path} is damaged",
+        "Restore a backup, and keep the damaged file until you have.",
+    ),
+    sqlite3.SQLITE_ERROR: (  # our statements are always the same, so it is the tables
+        DataCorrupted,
+        "{path} is damaged: it lacks what a data file has",
+        "Restore a backup, and keep the damaged file until you have.",
+    ),
+    sqlite3.SQLITE_NOTADB: (
+        DataCorrupted,
+        "{path} is damaged: it does not begin as a data file does",
+        "Restore a backup, and keep the damaged file until you have.",
+    ),
+}
+_UNEXPLAINED: Final[tuple[type[QserverError], str, str]] = (
+    LogFailed,
+    "{path} cannot be read or written",
+    "The database tries again by itself. If this does not end, restart qserver.",
+)

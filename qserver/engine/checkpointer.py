@@ -1,0 +1,183 @@
+"""The checkpointer: the actor that saves the durable view now and then, beside all commits.
+
+    due: enough log, enough time, or somebody asks
+        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what is behind it
+
+A view is immutable, so nothing has to stand still while it is saved. The work is cut small: after
+a few pages other tasks run, and between two slices the log takes what commits are waiting.
+
+Only a checkpoint that is durable lets anything be forgotten. If saving fails, the log is whole
+without it: that is reported and tried again later, while commits go on. The log writer is the one
+that must not fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+import trio
+
+from qserver.durability.port import Log, StoredPage
+from qserver.durability.recovery import Recovered
+from qserver.durability.saved_pages import Save
+from qserver.engine.mailbox import Reply
+from qserver.engine.published import Published
+from qserver.errors import LogFailed
+from qserver.limits import (
+    CHECKPOINT_LOG_BYTES,
+    CHECKPOINT_PAGES_AT_ONCE,
+    CHECKPOINT_RETRY_SECONDS,
+    CHECKPOINT_SECONDS,
+)
+from qserver.storage.view import View
+
+PAGES_BEFORE_GIVING_WAY: Final = 8
+RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
+
+
+class Rhythm(msgspec.Struct, frozen=True):
+    """When a checkpoint is due, and how small its steps are."""
+
+    log_bytes: int = CHECKPOINT_LOG_BYTES
+    seconds: float = CHECKPOINT_SECONDS
+    pages_at_once: int = CHECKPOINT_PAGES_AT_ONCE
+
+
+class CheckpointerStatistics(msgspec.Struct, frozen=True):
+    version: int
+    """What the newest checkpoint is of."""
+    log_bytes: int
+    """How much log is behind it."""
+    pages: int
+    """How many pages it has."""
+    checkpoints: int
+    pages_saved: int
+    bytes_saved: int
+    pages_forgotten: int
+    failures: int
+    trouble: str | None
+    """Why the last attempt failed, if it did."""
+
+
+class Checkpointer:
+    def __init__(
+        self,
+        log: Log,
+        published: Published,
+        recovered: Recovered,
+        rhythm: Rhythm,
+        report: Callable[[str, Exception], None],
+    ) -> None:
+        self.log = log
+        self.published = published
+        self.saved = recovered.saved
+        self._rhythm = rhythm
+        self._report = report
+        self.logged = recovered.log_bytes
+        """Bytes of log behind the newest checkpoint."""
+        self._news = trio.Event()
+        self._asked: list[Reply[None]] = []
+        self._trouble: LogFailed | None = None
+        self._checkpoints = self._failures = 0
+        self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
+
+    async def run(self) -> None:
+        while True:
+            await self._wait_until_due()
+            asked = self._asked.copy()
+            try:
+                await self.checkpoint(self.published.durable)
+            except LogFailed as error:
+                self._failures += 1
+                self._trouble = error
+                self._report("a checkpoint failed, and is tried again", error)
+                for reply in asked:
+                    reply.fail(error)
+                del self._asked[: len(asked)]
+                await trio.sleep(CHECKPOINT_RETRY_SECONDS)
+            else:
+                self._trouble = None
+                for reply in asked:
+                    reply.put(None)
+                del self._asked[: len(asked)]
+
+    async def _wait_until_due(self) -> None:
+        with trio.move_on_after(self._rhythm.seconds):
+            while self.logged < self._rhythm.log_bytes and not self._asked:
+                self._news = trio.Event()
+                await self._news.wait()
+
+    def note_logged(self, size: int) -> None:
+        """The log has grown by so many bytes."""
+        self.logged += size
+        if self.logged >= self._rhythm.log_bytes:
+            self._news.set()
+
+    async def save_now(self) -> None:
+        """Return when a checkpoint of what is durable now is; raises LogFailed if it fails."""
+        reply = Reply[None]()
+        self._asked.append(reply)
+        self._news.set()
+        await reply.wait()
+
+    def fall(self, news: Exception) -> None:
+        """No checkpoint will be saved any more: tell those who wait for one."""
+        for reply in self._asked:
+            reply.fail(news)
+
+    # --- one checkpoint ---
+
+    async def checkpoint(self, view: View) -> None:
+        """Save a view that is durable, and forget what is behind it."""
+        behind = self.saved.version
+        logged = self.logged
+        if view.version > behind:
+            await self.save(self.saved.begin(view))
+            self._checkpoints += 1
+        self.logged -= logged
+        await self.forget(behind, view.version)
+
+    async def save(self, save: Save) -> None:
+        waiting: list[StoredPage] = []
+        for count, page in enumerate(save.pages(), start=1):
+            waiting.append(page)
+            if len(waiting) >= self._rhythm.pages_at_once:
+                await self._save_pages(waiting)
+                waiting = []
+            elif count % PAGES_BEFORE_GIVING_WAY == 0:
+                await trio.lowlevel.checkpoint()
+        if waiting:
+            await self._save_pages(waiting)
+        await self.log.save_checkpoint(save.view.version, save.record())
+        self.saved.confirm(save)
+
+    async def _save_pages(self, pages: list[StoredPage]) -> None:
+        await self.log.save_pages(pages)
+        self._pages_saved += len(pages)
+        self._bytes_saved += sum([len(data) for _, data in pages])
+
+    async def forget(self, behind: int, version: int) -> None:
+        """The log up to a version, and the pages that nothing refers to, in small steps."""
+        while (some := self.saved.some_to_forget(self._rhythm.pages_at_once)) or behind < version:
+            behind = min(behind + RECORDS_FORGOTTEN_AT_ONCE, version)
+            await self.log.forget(behind, some)
+            self.saved.forgotten(some)
+            self._pages_forgotten += len(some)
+
+    def statistics(self) -> CheckpointerStatistics:
+        return CheckpointerStatistics(
+            self.saved.version,
+            self.logged,
+            self.saved.count,
+            self._checkpoints,
+            self._pages_saved,
+            self._bytes_saved,
+            self._pages_forgotten,
+            self._failures,
+            None if self._trouble is None else str(self._trouble),
+        )
+
+    def __repr__(self) -> str:
+        return f"the checkpointer after {self._checkpoints} checkpoints, with {self.saved!r}"

@@ -1,0 +1,36 @@
+"""What a request may do. Who may do what is decided elsewhere; here it is only held to.
+
+reading, EXPLAIN                       `read`
+INSERT, UPDATE, DELETE, nextval …      `write`; what such a statement reads comes with it
+CREATE, ALTER, DROP, TRUNCATE …        `define`
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from qserver.errors import InsufficientPrivilege
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    read: bool = True
+    write: bool = True
+    define: bool = True
+
+    def check_read(self) -> None:
+        if not self.read:
+            raise InsufficientPrivilege("the key may not read data", hint=_HINT)
+
+    def check_write(self) -> None:
+        if not self.write:
+            raise InsufficientPrivilege("the key may not change data", hint=_HINT)
+
+    def check_define(self) -> None:
+        if not self.define:
+            raise InsufficientPrivilege("the key may not change definitions", hint=_HINT)
+
+
+_HINT: Final = "Use a key with the scope data:read, data:write or schema, as the statement needs."
+EVERYTHING: Final = Allowed()

@@ -1,0 +1,110 @@
+"""Errors of the service around the databases: requests that are wrong before any SQL is looked at.
+
+PostgreSQL has no codes for them, so theirs begin with QS. The front end gives each its HTTP status.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.errors.error import QserverError
+
+
+class InvalidRequest(QserverError):
+    """The caller's fault: the request is not one of those that the documentation describes."""
+
+    code = "QS001"
+
+
+class Unauthorized(QserverError):
+    """The caller's fault: no key or session came along, or one that is not (or no longer) good."""
+
+    code = "QS002"
+    name = "not_authorized"
+
+
+class Forbidden(QserverError):
+    """The caller's fault: the key is good, but not for this."""
+
+    code = "QS005"
+    name = "insufficient_scope"
+
+
+class NotFound(QserverError):
+    """The caller's fault: no such route, database, key or probe, or none that the key may see."""
+
+    code = "QS006"
+
+
+class MethodNotAllowed(QserverError):
+    """The caller's fault: the route is there, but not for this method."""
+
+    code = "QS007"
+
+    def __init__(self, message: str, *, allowed: tuple[str, ...], **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.allowed = allowed
+
+
+class AlreadyExists(QserverError):
+    """The caller's fault, or a race of callers: the name is taken, or the work under way."""
+
+    code = "QS008"
+
+
+class RequestTooLarge(QserverError):
+    """The caller's fault: a body or statement is larger than a limit allows."""
+
+    code = "QS009"
+
+
+class UnsupportedMediaType(QserverError):
+    """The caller's fault: the body is of a kind that the route does not take."""
+
+    code = "QS010"
+
+
+class RateLimited(QserverError):
+    """The caller's fault, or its organization's: too many requests in a minute."""
+
+    code = "QS012"
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_seconds: int, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class WrongHost(QserverError):
+    """The caller's fault: this host has no such route, another one does."""
+
+    code = "QS013"
+
+    def __init__(self, message: str, *, location: str, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self.location = location
+
+
+class StorageTestFailed(QserverError):
+    """The disk's fault: what was written did not come back, or could not be written."""
+
+    code = "QS014"
+
+
+class InvalidSetting(QserverError):
+    """The operator's fault: a setting is unknown, or its value makes no sense."""
+
+    code = "F0000"
+    name = "config_file_error"
+
+
+class ApplicationFailed(QserverError):
+    """The application's fault, or its operator's: it failed while it started, ran or shut down."""
+
+    code = "QS016"
+
+
+class CannotListen(QserverError):
+    """The operator's fault: the address or port cannot be had, or the certificate not read."""
+
+    code = "QS015"

@@ -1,0 +1,134 @@
+"""MERGE: rows of a source joined to those of a table, and what each then does to it.
+
+    MERGE INTO t USING s ON t.k = s.k
+    WHEN MATCHED AND s.gone THEN DELETE            over t and s
+    WHEN NOT MATCHED THEN INSERT VALUES (s.k)      over s alone
+
+The plan is a left join from the source to the table; whether a row was matched shows in the key of
+the table's row, which is never NULL. Of the actions the first whose condition holds is taken.
+"""
+
+from __future__ import annotations
+
+from qserver.errors import QserverError, SqlSyntaxError, WrongObjectType
+from qserver.sql import syntax
+from qserver.sql.binder.clauses import Clause
+from qserver.sql.binder.coercion import assigned, condition
+from qserver.sql.binder.common_tables import with_common_tables, with_tables
+from qserver.sql.binder.joins import bind_from
+from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.sources import check_names, scan_table
+from qserver.sql.binder.table_expressions import (
+    checks_of,
+    default_of,
+    generated_values,
+    has_generated,
+)
+from qserver.sql.binder.targets import Target, find_target, refuse_value
+from qserver.sql.binder.update import bind_assignments, whole_row
+from qserver.sql.bound import Expression
+from qserver.sql.plan import Join, Merge, MergeAction
+
+
+def bind_merge(around: Scope, node: syntax.Merge) -> Merge:
+    outer = with_common_tables(around, node.common_tables, node.recursive)
+    target = find_target(outer, node.table, "merge into")
+    if target.view is not None:
+        raise WrongObjectType(
+            f'cannot execute MERGE on relation "{target.relation_name}"',
+            detail="This operation is not supported for views.",
+            position=node.table.position + 1,
+        )
+    _check_order(node)
+    inner = outer.inside()
+    scan, relation = scan_table(inner, target.table, node.table)
+    inner.level.sources.add(relation.source)
+    source, without = bind_from(inner, (node.source,))
+    check_names((relation,), without.relations, node.source.position)
+    inner.level.entries.append(relation)
+    both = inner.with_relations((relation, *without.relations))
+    matched = condition(
+        outer.binding,
+        both.bind_in(Clause.ON, node.condition),
+        "JOIN/ON",
+        leftmost(node.condition),
+    )
+    plan = Join("left", source, scan, matched)
+    new = outer.binding.new_source()
+    actions = tuple(
+        [
+            _action(both if when.matched else without, target, relation.source, new, when)
+            for when in node.whens
+        ]
+    )
+    merged = plan if outer is around else with_tables(outer, plan)
+    return Merge(target.table, merged, relation.source, new, actions)
+
+
+def _check_order(node: syntax.Merge) -> None:
+    """What follows an action without a condition could never happen."""
+    final: set[bool] = set()
+    for when in node.whens:
+        if when.matched in final:
+            raise SqlSyntaxError(
+                "unreachable WHEN clause specified after unconditional WHEN clause",
+                position=when.position + 1,
+            )
+        if when.condition is None:
+            final.add(when.matched)
+
+
+def _action(
+    scope: Scope, target: Target, old: int, new: int, when: syntax.MergeWhen
+) -> MergeAction:
+    binding, table = scope.binding, target.table
+    chosen = None
+    if when.condition is not None:
+        operand = scope.bind_in(Clause.MERGE_WHEN, when.condition)
+        chosen = condition(binding, operand, "WHEN", leftmost(when.condition))
+    if when.action not in ("update", "insert"):
+        return MergeAction(when.matched, when.action, chosen)
+    changed: frozenset[int] | None = None
+    if when.action == "update":
+        given = bind_assignments(scope, target, old, when.assignments)
+        values = whole_row(table, old, given)
+        changed = frozenset(given)
+    else:
+        values = _inserted(scope, target, when)
+    if has_generated(table):
+        values = generated_values(binding, table, values)
+        changed = None
+    checks = checks_of(binding, table, new, changed)
+    return MergeAction(when.matched, when.action, chosen, values, checks)
+
+
+def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Expression, ...]:
+    table, place = target.table, when.position
+    positions = (
+        [target.position(name, place, "insert into") for name in when.columns]
+        if when.columns
+        else target.positions()
+    )
+    if len(when.values) > len(positions):
+        raise _counts("INSERT has more expressions than target columns", when)
+    if when.columns and when.values and len(when.values) < len(positions):
+        raise _counts("INSERT has more target columns than expressions", when)
+    given: dict[int, Expression] = {}
+    for at, node in zip(positions, when.values, strict=False):
+        column = table.columns[at]
+        if isinstance(node, syntax.Default) or (when.overriding == "user" and column.identity):
+            continue
+        if not (when.overriding == "system" and column.identity):
+            refuse_value(column, leftmost(node), inserting=True)
+        operand = scope.bind_in(Clause.VALUES, node)
+        given[at] = assigned(scope.binding, operand, column.type, column.name, leftmost(node))
+    return tuple(
+        [
+            given[at] if at in given else default_of(scope.binding, column)
+            for at, column in enumerate(table.columns)
+        ]
+    )
+
+
+def _counts(message: str, when: syntax.MergeWhen) -> QserverError:
+    return SqlSyntaxError(message, position=leftmost(when.values[-1]) + 1)

@@ -1,0 +1,124 @@
+"""WITH: each table is a list that is made before what reads it.
+
+    table1 = [ … ]                       a query, or what a change returns
+    table2 = [first rows]                with RECURSIVE: turns, until one adds nothing
+    rows0 = table2[:]
+    while table2: …                      each reads only what the last one added
+
+A recursion whose rows go straight to a LIMIT may have no end. It is a generator instead, which
+makes rows as they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from qserver.sql import plan
+from qserver.sql.codegen.changes import produce_common_change
+from qserver.sql.codegen.expressions import Rows
+from qserver.sql.plan import Change, Plan
+from qserver.sql.walk import everything
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.operators import Operators
+
+
+def produce_tables(operators: Operators, node: plan.WithTables, rows: Rows) -> None:
+    source = operators.source
+    lazy = _read_up_to_a_limit(node)
+    for table in node.tables:
+        name = f"table{table.number}"
+        if isinstance(table.plan, Change):
+            produce_common_change(operators, table.plan, name)
+        elif table.recursive is None:
+            source.line(f"{name} = []")
+            _append_rows(operators, table.plan, table.source, name, rows)
+        elif table.number in lazy:
+            _lazy_recursion(operators, table, rows)
+        else:
+            _recursion(operators, table, rows)
+
+
+def _append_rows(operators: Operators, node: Plan, made: int, name: str, rows: Rows) -> None:
+    def inside(inner: Rows) -> None:
+        operators.source.line(f"{name}.append({inner.row(made)})")
+        operators.hold(name, 1)
+
+    operators.produce(node, rows, inside)
+
+
+def _recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -> None:
+    """All rows, in a list."""
+    line, name = operators.source.line, f"table{table.number}"
+    found = operators.source.fresh("rows")
+    line(f"{found} = []")
+
+    def keep(turn: str) -> None:
+        line(f"{found} += {turn}")
+        line(f"context.hold(len({turn}), 4)")
+
+    _print_turns(operators, table, rows, keep)
+    line(f"{name} = {found}")
+
+
+def _lazy_recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -> None:
+    """Rows as they are asked for: whoever reads them may stop."""
+    source, name = operators.source, f"table{table.number}"
+    made = source.fresh("turns")
+    with source.block(f"def {made}():"):
+        own = operators.inside_a_function()
+        _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
+    source.line(f"{name} = {made}()")
+
+
+def _print_turns(
+    operators: Operators, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
+) -> None:
+    """Run the recursive part on what the last turn added, until it adds nothing."""
+    line, name = operators.source.line, f"table{table.number}"
+    fresh, seen = operators.source.fresh("rows"), operators.source.fresh("seen")
+    assert table.recursive is not None
+    assert not isinstance(table.plan, Change)
+    line(f"{name} = []")
+    _append_rows(operators, table.plan, table.source, name, rows)
+    if not table.every:
+        line(f"{name} = list(dict.fromkeys({name}))")
+        line(f"{seen} = set({name})")
+    give(name)
+    with operators.source.block(f"while {name}:"):
+        operators.pause()
+        line(f"{fresh} = []")
+        _append_rows(operators, table.recursive, table.recursive_source, fresh, rows)
+        if not table.every:
+            line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
+            line(f"{seen}.update({fresh})")
+        give(fresh)
+        line(f"{name} = {fresh}")
+
+
+def _read_up_to_a_limit(node: plan.WithTables) -> set[int]:
+    """The tables whose rows go one by one to a LIMIT, and nowhere else."""
+    parts = [node.input, *(table.plan for table in node.tables)]
+    limited = {number for part in parts if (number := _limited_table(part)) is not None}
+    readers = Counter(_tables_read(node.input))
+    for table in node.tables:
+        readers.update(_tables_read(table.plan))
+        if table.recursive is not None:
+            readers.update(_tables_read(table.recursive))
+            readers[table.number] -= 1  # by itself
+    return {number for number in limited if readers[number] == 1}
+
+
+def _limited_table(node: Plan | Change) -> int | None:
+    below, limited = node, False
+    while isinstance(below, plan.Project | plan.Filter | plan.Limit):
+        if isinstance(below, plan.Limit):
+            limited = limited or (below.limit is not None and not below.with_ties)
+        below = below.input
+    return below.number if limited and isinstance(below, plan.CommonTableScan) else None
+
+
+def _tables_read(node: Plan | Change) -> list[int]:
+    return [each.number for each in everything(node) if type(each) is plan.CommonTableScan]

@@ -1,0 +1,87 @@
+"""MERGE: all rows are found and joined before the first is changed.
+
+rows = [(source, target or NULLs) …]
+for each:  if target:  if condition: UPDATE  elif …      a row is changed once, or it is refused
+           else:       if condition: INSERT  elif …
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from qserver.errors import CardinalityViolation
+from qserver.sql import plan
+from qserver.sql.codegen.expressions import Rows
+
+if TYPE_CHECKING:
+    from qserver.sql.codegen.changes import ChangePrinter
+
+
+def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
+    source = printer.source
+    source.name("refuse_second_merge", refuse_second_merge)
+    touched = source.fresh("touched")
+    source.line(f"{touched} = set()")
+    kept = printer.operators.keep(statement.plan, Rows())
+
+    def inside(rows: Rows) -> None:
+        old = rows.row(statement.old_source)
+        found = f"{old}[{statement.table.primary_key[0]}] is not None"
+        for matched, head in ((True, f"if {found}:"), (False, "else:")):
+            actions = [each for each in statement.actions if each.matched is matched]
+            with source.block(head):
+                _print_actions(printer, statement, actions, rows, touched)
+
+    printer.operators.replay(kept, statement.plan, Rows(), inside)
+
+
+def _print_actions(
+    printer: ChangePrinter,
+    statement: plan.Merge,
+    actions: list[plan.MergeAction],
+    rows: Rows,
+    touched: str,
+) -> None:
+    for number, action in enumerate(actions):
+        truth = "True"
+        if action.condition is not None:
+            truth = printer.printer.truth(action.condition, rows)
+        with printer.source.block(f"{'elif' if number else 'if'} {truth}:"):
+            _print_action(printer, statement, action, rows, touched)
+
+
+def _print_action(
+    printer: ChangePrinter,
+    statement: plan.Merge,
+    action: plan.MergeAction,
+    rows: Rows,
+    touched: str,
+) -> None:
+    line = printer.source.line
+    if action.kind == "nothing":
+        return
+    key = printer.source.fresh("k")
+    if action.matched:
+        line(f"{key} = {printer.key(statement.table, rows.row(statement.old_source))}")
+        with printer.source.block(f"if {key} in {touched}:"):
+            line("refuse_second_merge()")
+        line(f"{touched}.add({key})")
+    if action.kind == "delete":
+        line(f"transaction.delete({printer.table}, {key})")
+    else:
+        new = printer.source.fresh("r")
+        line(f"{new} = {printer.printer.values(action.values, rows)}")
+        inner = rows.with_row(statement.new_source, new)
+        printer.check(statement.table, action.values, action.checks, new, inner)
+        if action.kind == "insert":
+            line(f"transaction.insert({printer.table}, {new})")
+        else:
+            printer.replace(rows.row(statement.old_source), new)
+    printer.done(rows)
+
+
+def refuse_second_merge() -> NoReturn:
+    raise CardinalityViolation(
+        "MERGE command cannot affect row a second time",
+        hint="Ensure that not more than one source row matches any one target row.",
+    )

@@ -1,0 +1,60 @@
+"""Words for a moment, as literals: TIMESTAMP 'now', DATE 'today', 'tomorrow', 'yesterday'.
+
+A literal is converted once in each run of a statement. That needs no more than its text, except
+here: these words mean something else each day, so the run's context is needed as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from qserver.sql.execution import Context
+from qserver.values.casts import cast_function
+from qserver.values.types import (
+    DATE,
+    DATETIME_KINDS,
+    TIME_KINDS,
+    TIMESTAMPTZ,
+    SqlType,
+)
+
+_DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class MomentReader:
+    """From the text of a literal to a value: by the text alone, or `at` the time of a run."""
+
+    read: Callable[[str], Any]
+    type: SqlType
+    """What the text is read as."""
+    then: tuple[Callable[[Any], Any], ...] = ()
+    """Casts of what was read."""
+
+    def __call__(self, text: str) -> Any:
+        return self._cast(self.read(text))
+
+    def at(self, text: str, context: Context) -> Any:
+        word = text.strip().lower()
+        if word == "now":
+            return self._cast(cast_function(TIMESTAMPTZ, self.type)(context.now))
+        if word in _DAYS and self.type.kind in DATETIME_KINDS:
+            day = context.now.date() + timedelta(days=_DAYS[word])
+            return self._cast(cast_function(DATE, self.type)(day))
+        return self(text)
+
+    def _cast(self, value: Any) -> Any:
+        for cast in self.then:
+            value = cast(value)
+        return value
+
+
+def is_moment_type(sql_type: SqlType) -> bool:
+    return sql_type.kind in DATETIME_KINDS or sql_type.kind in TIME_KINDS
+
+
+def is_moment_word(text: str) -> bool:
+    return text.strip().lower() in (*_DAYS, "now")

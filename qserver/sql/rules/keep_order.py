@@ -1,0 +1,115 @@
+"""Where the order of rows shows although no ORDER BY asks for one, it is the one to expect.
+
+SQL leaves it open which rows a LIMIT lets pass, in which order array_agg gathers, and which row
+comes first in a window that has no order. Here rows come by hash from several shards, which would
+make all of that look like chance, so such a plan reads tables in the order of their keys: for a
+table without a primary key that is the order in which rows were inserted.
+
+Rows of a query with windows leave it sorted as the window that was defined first asks, because that
+is how they leave PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from qserver.sql import plan
+from qserver.sql.bound import Expression, SortKey, WindowCall
+from qserver.sql.plan import Plan
+from qserver.sql.rules.estimate import RowCount
+from qserver.sql.walk import is_plan, rebuilt
+
+
+def keep_order(node: Plan, row_count: RowCount) -> Plan:
+    node = _windows_sorted(node)
+
+    def change(each: Any) -> Any:
+        if not is_plan(each) or not _shows_order(each):
+            return each
+        ordered = _in_order(each)
+        return _with_hint(ordered) if isinstance(ordered, plan.Limit) else ordered
+
+    result: Plan = rebuilt(node, change)
+    return result
+
+
+def _shows_order(node: Plan) -> bool:
+    match node:
+        case plan.Limit():
+            return not node.with_ties
+        case plan.Aggregate():
+            return any(call.aggregate.ordered and not call.order_by for call in node.calls)
+        case plan.Window():
+            return any(not call.order_by for call in node.calls)
+        case plan.Distinct():
+            return bool(node.on)
+        case _:
+            return False
+
+
+def _in_order(node: Plan) -> Plan:
+    """The same with the tables below read in order, as far as their order gets here."""
+    match node:
+        case plan.Scan():
+            if node.access.index is not None or node.access.range.choices:
+                return node
+            return replace(node, access=replace(node.access, ordered=True))
+        case plan.Join():
+            return replace(node, left=_in_order(node.left), right=_in_order(node.right))
+        case plan.Project() | plan.Filter() | plan.Limit() | plan.Window() | plan.Distinct():
+            return replace(node, input=_in_order(node.input))
+        case plan.Aggregate():
+            return replace(node, input=_in_order(node.input))
+        case plan.SetOperation():
+            return replace(node, left=_in_order(node.left), right=_in_order(node.right))
+        case _:
+            return node
+
+
+def _with_hint(node: plan.Limit) -> Plan:
+    """A scan that is only cut may as well know how many rows are wanted."""
+    if node.limit is None or node.limit.nullable or node.offset is not None:
+        return node
+    scan = node.input
+    if not isinstance(scan, plan.Scan) or scan.condition is not None or not scan.access.ordered:
+        return node
+    return replace(node, input=replace(scan, access=replace(scan.access, wanted=node.limit)))
+
+
+# --- windows -------------------------------------------------------------------------------------
+
+
+def _windows_sorted(node: Plan) -> Plan:
+    """The rows of a query with windows in the order of one of them, unless it sorts them itself."""
+    match node:
+        case plan.Project() | plan.Filter() | plan.Limit():
+            return replace(node, input=_windows_sorted(node.input))
+        case plan.Window():
+            keys = _last_order(node.calls)
+            return replace(node, input=plan.Sort(node.input, keys)) if keys else node
+        case _:
+            return node
+
+
+def _last_order(calls: tuple[WindowCall, ...]) -> tuple[SortKey, ...]:
+    """How rows are sorted last: windows over what was named later come first."""
+    known: list[Expression] = []
+    orders = []
+    for call in calls:
+        partitions = [SortKey(each, False, False) for each in call.partition_by]
+        for key in (*call.order_by, *partitions):
+            if key.expression not in known:
+                known.append(key.expression)
+        order: dict[tuple[int, bool, bool], SortKey] = {}
+        for key in (*partitions, *call.order_by):
+            number = known.index(key.expression)
+            if not any(number == other for other, _, _ in order):
+                order[number, key.descending, key.nulls_first] = key
+        if order:
+            orders.append(order)
+    if not orders:
+        return ()
+    least = min(orders, key=lambda order: tuple(order))
+    longer = [each for each in orders if tuple(each)[: len(least)] == tuple(least)]
+    return tuple(max(longer, key=len).values())

@@ -1,0 +1,21 @@
+"""HTTP: the only room that knows it.
+
+    http1 (our server) or hypercorn ─► app ─┬─ dataplane: queries and transactions, plain ASGI
+                                            └─ routes: everything else, quart-trio
+
+`create_app()` is the application for any ASGI server that runs Trio.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from qserver.web.app import Application
+
+
+def create_app() -> Application:
+    """The application with the settings of the environment; see `create`."""
+    from qserver.web import create  # only who wants the application pays for its imports
+
+    return create.create_app()

@@ -1,0 +1,148 @@
+"""The bodies of answers: results as JSON, and the one error object that all failures have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import trio
+
+from qserver.engine.sql_gateway import Result, TransactionResult
+from qserver.errors import QserverError, SerializationFailure
+from qserver.storage.conflict import Conflict
+from qserver.web.json_values import encode_json
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
+from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
+
+Write = Callable[[RowEncoder, list[tuple[Any, ...]]], bytes]
+WRITERS: Final[dict[str, Write]] = {"objects": RowEncoder.objects, "arrays": RowEncoder.arrays}
+
+_TRUNCATED: Final = b',"truncated":true'
+
+
+async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write) -> bytes:
+    """All rows as one JSON array, giving way after each slice of a long one."""
+    if len(rows) <= ROWS_ENCODED_AT_ONCE:
+        return write(encoder, rows)
+    parts = []
+    for start in range(0, len(rows), ROWS_ENCODED_AT_ONCE):
+        parts.append(write(encoder, rows[start : start + ROWS_ENCODED_AT_ONCE])[1:-1])
+        await trio.lowlevel.checkpoint()
+    return b"[%b]" % b",".join(parts)
+
+
+def query_body(
+    result: Result, encoder: RowEncoder, rows: bytes, total_us: int, exec_us: int
+) -> bytes:
+    return (
+        b'{"success":true,"columns":%b,"rows":%b,"affected_rows":%d,'
+        b'"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":%d,"retries":%d%b}'
+    ) % (
+        encoder.columns_json,
+        rows,
+        result.affected_rows,
+        total_us,
+        exec_us,
+        encoder.types_json,
+        result.version,
+        result.retries,
+        _TRUNCATED if result.truncated else b"",
+    )
+
+
+async def transaction_body(
+    outcome: TransactionResult,
+    encoders: RowEncoders,
+    write: Write,
+    elapsed_us: Callable[[], int],
+    run_us: int,
+) -> bytes:
+    """`run_us` is how long the transaction took with its commit."""
+    results = []
+    for result in outcome.results:
+        encoder = encoders.find(result.columns, result.types)
+        results.append(
+            b'{"columns":%b,"rows":%b,"affected_rows":%d,'
+            b'"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}'
+            % (
+                encoder.columns_json,
+                await rows_json(encoder, result.rows, write),
+                result.affected_rows,
+                result.exec_us,
+                result.exec_us,
+                encoder.types_json,
+                _TRUNCATED if result.truncated else b"",
+            )
+        )
+    exec_us = min(run_us, sum(result.exec_us for result in outcome.results))
+    return (
+        b'{"success":true,"results":[%b],"affected_rows":%d,"version":%d,"retries":%d,'
+        b'"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
+    ) % (
+        b",".join(results),
+        sum(result.affected_rows for result in outcome.results),
+        outcome.version,
+        outcome.retries,
+        elapsed_us(),
+        exec_us,
+        run_us - exec_us,
+    )
+
+
+def error_object(error: QserverError, request_id: str) -> ErrorObject:
+    fields: dict[str, Any] = {}
+    if isinstance(error, SerializationFailure) and isinstance(error.conflict, Conflict):
+        fields["conflict"] = describe_conflict(error.conflict, error.statement)
+    return ErrorObject(
+        code=error.code,
+        name=error.name,
+        message=error.message,
+        detail=error.detail,
+        hint=error.hint,
+        position=error.position,
+        statement=error.statement,
+        table=error.table,
+        column=error.column,
+        constraint=error.constraint,
+        retryable=error.retryable,
+        request_id=request_id,
+        **fields,
+    )
+
+
+def error_body(
+    error: QserverError,
+    request_id: str,
+    total_us: int,
+    exec_us: int = 0,
+    *,
+    results: Sequence[Any] | None = None,
+) -> bytes:
+    """The answer of a request that failed; that of a transaction has `results`, which is empty."""
+    fields: dict[str, Any] = {} if results is None else {"results": list(results)}
+    answer = ErrorAnswer(
+        success=False,
+        columns=[],
+        rows=[],
+        affected_rows=0,
+        timings=Timings(total_us, exec_us),
+        error=error_object(error, request_id),
+        **fields,
+    )
+    return encode_json(answer)
+
+
+def describe_conflict(conflict: Conflict, statement: int | None) -> dict[str, Any]:
+    """What of the transaction's reads no longer held, and since when."""
+    return {
+        "reason": conflict.reason,
+        "table": conflict.table,
+        "key": None if conflict.key is None else [_plain(each) for each in conflict.key],
+        "statement": statement,
+        "version_read": conflict.version_read,
+        "version_found": conflict.version_found,
+    }
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | float | str | None) else str(value)

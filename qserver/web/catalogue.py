@@ -1,0 +1,370 @@
+"""All routes, each declared once: who serves it, who may call it, what goes in and comes out.
+
+The application finds handlers by this table, `GET /` prints it, hosts and methods are judged by
+it, and `/openapi.json` is generated from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from qserver.web import shapes
+
+
+class Plane(Enum):
+    """Which hosts have the route."""
+
+    DATA = "data"
+    CONTROL = "control"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parameter of the query string."""
+
+    name: str
+    type: type
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """`scope` is what a key needs to call it; None: any key will do, or none if `anonymous`."""
+
+    method: str
+    path: str
+    purpose: str
+    plane: Plane
+    answer: type | None
+    status: int = 200
+    request: type | None = None
+    scope: str | None = None
+    anonymous: bool = False
+    counted: bool = True
+    """Does it count against the rate limit?"""
+    errors: tuple[int, ...] = ()
+    """Statuses that it may answer with, besides those that every route of its kind may."""
+    queries: tuple[Query, ...] = ()
+    media: str = "application/json"
+    """Of the answer, where it is not JSON."""
+    body_optional: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the handler is called: `get_v1_keys_id` for GET /v1/keys/{id}."""
+        words = re.findall(r"[a-z0-9]+", self.path)
+        return "_".join([self.method.lower(), *words])
+
+
+_PAGES: Final = (
+    Query("cursor", str, "Where the page begins: `next_cursor` of the page before."),
+    Query("limit", int, "Records of a page."),
+)
+
+ROUTES: Final[tuple[Route, ...]] = (
+    # --- the data plane
+    Route(
+        "POST",
+        "/v1/query",
+        "run one statement",
+        Plane.DATA,
+        shapes.QueryAnswer,
+        request=shapes.QueryRequest,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/query",
+        "run one statement, sent as plain text",
+        Plane.DATA,
+        shapes.QueryAnswer,
+        request=str,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/v1/transaction",
+        "run several statements, all or nothing",
+        Plane.DATA,
+        shapes.TransactionAnswer,
+        request=shapes.TransactionRequest,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "GET",
+        "/tables",
+        "list the tables of a database",
+        Plane.DATA,
+        shapes.TablesAnswer,
+        scope="data:read",
+        errors=(403, 404),
+        queries=(Query("database", str, "Which database; else X-Database, else the key's own."),),
+    ),
+    # --- the control plane
+    Route(
+        "POST",
+        "/v1/signup",
+        "make an organization, if signup is open",
+        Plane.CONTROL,
+        shapes.SignupAnswer,
+        status=201,
+        request=shapes.SignupRequest,
+        anonymous=True,
+        errors=(400, 403, 409, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/v1/session",
+        "begin a session of 24 hours",
+        Plane.CONTROL,
+        shapes.SessionAnswer,
+        status=201,
+        request=shapes.SessionRequest,
+        body_optional=True,
+        errors=(400, 403, 404, 413, 415),
+    ),
+    Route(
+        "POST",
+        "/v1/session/refresh",
+        "make the session 24 hours longer",
+        Plane.CONTROL,
+        shapes.SessionAnswer,
+        errors=(400, 403),
+    ),
+    Route(
+        "DELETE", "/v1/session", "end the session", Plane.CONTROL, None, status=204, errors=(400,)
+    ),
+    Route(
+        "GET",
+        "/v1/databases",
+        "list databases",
+        Plane.CONTROL,
+        shapes.DatabasesAnswer,
+        errors=(400, 403),
+        queries=_PAGES,
+    ),
+    Route(
+        "POST",
+        "/v1/databases",
+        "make a database",
+        Plane.CONTROL,
+        shapes.DatabaseAnswer,
+        status=201,
+        request=shapes.DatabaseRequest,
+        errors=(400, 403, 409, 413, 415),
+    ),
+    Route(
+        "GET",
+        "/v1/databases/{database}",
+        "show a database, by id or name",
+        Plane.CONTROL,
+        shapes.DatabaseAnswer,
+        errors=(403, 404),
+    ),
+    Route(
+        "PATCH",
+        "/v1/databases/{database}",
+        "rename a database",
+        Plane.CONTROL,
+        shapes.DatabaseAnswer,
+        request=shapes.DatabaseRequest,
+        errors=(400, 403, 404, 409, 413, 415),
+    ),
+    Route(
+        "DELETE",
+        "/v1/databases/{database}",
+        "delete a database and all it holds",
+        Plane.CONTROL,
+        None,
+        status=204,
+        errors=(400, 403, 404, 409),
+    ),
+    Route(
+        "GET",
+        "/v1/keys",
+        "list API keys",
+        Plane.CONTROL,
+        shapes.KeysAnswer,
+        errors=(400, 403),
+        queries=_PAGES,
+    ),
+    Route(
+        "POST",
+        "/v1/keys",
+        "make an API key",
+        Plane.CONTROL,
+        shapes.KeyAnswer,
+        status=201,
+        request=shapes.KeyRequest,
+        errors=(400, 403, 404, 409, 413, 415),
+    ),
+    Route(
+        "GET",
+        "/v1/keys/{key_id}",
+        "show an API key",
+        Plane.CONTROL,
+        shapes.KeyAnswer,
+        errors=(403, 404),
+    ),
+    Route(
+        "PATCH",
+        "/v1/keys/{key_id}",
+        "rename or narrow an API key",
+        Plane.CONTROL,
+        shapes.KeyAnswer,
+        request=shapes.KeyChange,
+        errors=(400, 403, 404, 409, 413, 415),
+    ),
+    Route(
+        "DELETE",
+        "/v1/keys/{key_id}",
+        "revoke an API key",
+        Plane.CONTROL,
+        None,
+        status=204,
+        errors=(400, 403, 404, 409),
+    ),
+    Route(
+        "POST",
+        "/v1/keys/{key_id}/rotate",
+        "give an API key a new secret",
+        Plane.CONTROL,
+        shapes.KeyAnswer,
+        status=201,
+        request=shapes.RotateRequest,
+        body_optional=True,
+        errors=(400, 403, 404, 409, 413, 415),
+    ),
+    Route(
+        "GET",
+        "/v1/organization",
+        "show the organization, its limits and use",
+        Plane.CONTROL,
+        shapes.OrganizationAnswer,
+    ),
+    # --- the service itself
+    Route("GET", "/", "this list", Plane.BOTH, shapes.Banner, anonymous=True),
+    Route(
+        "GET",
+        "/health",
+        "is every part well",
+        Plane.BOTH,
+        shapes.HealthAnswer,
+        anonymous=True,
+        counted=False,
+        errors=(503,),
+    ),
+    Route(
+        "GET",
+        "/ready",
+        "does the service take requests",
+        Plane.BOTH,
+        shapes.ReadyAnswer,
+        anonymous=True,
+        counted=False,
+        errors=(503,),
+    ),
+    Route(
+        "GET",
+        "/metrics",
+        "measurements for Prometheus",
+        Plane.BOTH,
+        str,
+        scope="admin",
+        errors=(403,),
+        media="text/plain",
+    ),
+    Route(
+        "GET",
+        "/bench",
+        "run a benchmark in a scratch database",
+        Plane.BOTH,
+        shapes.BenchAnswer,
+        errors=(400, 403, 409),
+        queries=(
+            Query("workload", str, "What is done."),
+            Query("duration_ms", int, "How long, at most 5000."),
+            Query("clients", int, "How many do it at once."),
+            Query("seed", int, "Of the random choices."),
+        ),
+    ),
+    Route(
+        "GET",
+        "/capabilities",
+        "the feature matrix",
+        Plane.BOTH,
+        shapes.CapabilitiesAnswer,
+        anonymous=True,
+    ),
+    Route(
+        "GET",
+        "/capabilities/{name}",
+        "run the probe of a feature",
+        Plane.BOTH,
+        shapes.ProbeAnswer,
+        errors=(404,),
+    ),
+    Route(
+        "GET",
+        "/storage/test",
+        "write, sync, read back and delete",
+        Plane.BOTH,
+        shapes.StorageAnswer,
+        errors=(403, 503),
+    ),
+    Route(
+        "POST",
+        "/admin/reset",
+        "drop all tables of all databases",
+        Plane.BOTH,
+        shapes.ResetAnswer,
+        scope="admin",
+        errors=(403,),
+    ),
+    Route(
+        "GET",
+        "/openapi.json",
+        "this interface, described for programs",
+        Plane.BOTH,
+        dict,
+        anonymous=True,
+    ),
+    Route(
+        "GET",
+        "/docs",
+        "this interface, described for people",
+        Plane.BOTH,
+        str,
+        anonymous=True,
+        media="text/html",
+    ),
+)
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))
+
+
+_PATTERNS: Final = tuple((_pattern(route.path), route) for route in ROUTES)
+
+
+def routes_of(path: str) -> Mapping[str, Route]:
+    """The routes of a path, by method."""
+    return {route.method: route for pattern, route in _PATTERNS if pattern.fullmatch(path)}
+
+
+def find_route(method: str, path: str) -> Route | None:
+    """The route of a request; HEAD is GET whose body is not sent."""
+    return routes_of(path).get("GET" if method == "HEAD" else method)
+
+
+def arguments(route: Route, path: str) -> dict[str, Any]:
+    """What stands in the path where the route has names."""
+    match = _pattern(route.path).fullmatch(path)
+    assert match is not None, "the route was found by its path"
+    return match.groupdict()

@@ -1,0 +1,50 @@
+"""Which web pages may call: CORS. No cookies are used, so a page has only what it was given."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.web.statuses import Headers
+
+EXPOSED: Final = (
+    b"x-request-id, ratelimit, ratelimit-policy, retry-after, etag, location, idempotency-replayed"
+)
+ALLOWED: Final = (
+    b"authorization, content-type, accept, x-database, x-request-id, idempotency-key,"
+    b" if-none-match, last-event-id"
+)
+METHODS: Final = b"GET, HEAD, POST, PATCH, DELETE, OPTIONS"
+MAX_AGE_SECONDS: Final = b"86400"
+
+
+class Cors:
+    def __init__(self, origins: tuple[str, ...]) -> None:
+        self._all = "*" in origins
+        self._origins = frozenset(origin.encode() for origin in origins)
+
+    def answer(self, origin: bytes | None) -> Headers:
+        """What an ordinary answer to a page of that origin carries."""
+        if self._all:
+            if origin is None:
+                return []
+            return [
+                (b"access-control-allow-origin", b"*"),
+                (b"access-control-expose-headers", EXPOSED),
+            ]
+        if origin not in self._origins or origin is None:
+            return [(b"vary", b"Origin")]
+        return [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", EXPOSED),
+            (b"vary", b"Origin"),
+        ]
+
+    def preflight(self, origin: bytes | None) -> Headers:
+        """What the answer to OPTIONS carries, beside the same."""
+        if not self._all and origin not in self._origins:
+            return []
+        return [
+            (b"access-control-allow-methods", METHODS),
+            (b"access-control-allow-headers", ALLOWED),
+            (b"access-control-max-age", MAX_AGE_SECONDS),
+        ]

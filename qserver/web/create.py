@@ -1,0 +1,67 @@
+"""From settings to an application: here clock, chance, files and secrets come in, only here."""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from qserver.config import IN_MEMORY, Settings, load
+from qserver.control.logs import Logs, MemoryLogs
+from qserver.durability.data_folder import DataFolder
+from qserver.durability.folder import lock_folder
+from qserver.engine.collector import settle_collector
+from qserver.engine.world import OrdinaryWorld
+from qserver.web.app import Application
+from qserver.web.http1 import Counters
+from qserver.web.lifespan import Lifespan
+from qserver.web.service import Service
+from qserver.web.welcome import welcome
+
+logger = logging.getLogger("qserver")
+
+
+def create_app(
+    settings: Settings | None = None,
+    announce: Callable[[str | None], None] | None = None,
+    counters: Counters | None = None,
+) -> Application:
+    """The application; without settings, with those of the environment.
+
+    `announce` is called when the service has started, with the first key if it was made now;
+    without it both are said on the terminal. `counters` are those of our own server, for metrics.
+    """
+    settings = settings or load(os.environ)
+    world = OrdinaryWorld(time.time, Random(secrets.randbits(64)), _report)
+    in_memory = settings.data == IN_MEMORY
+    logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
+    service = Service(settings, world, logs, secrets.token_bytes, counters)
+
+    @asynccontextmanager
+    async def running() -> AsyncIterator[None]:
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        lock = None if in_memory else lock_folder(Path(settings.data), started)
+        try:
+            async with service.running() as first_key:
+                if announce is None:
+                    sys.stderr.write(welcome(settings, first_key))
+                else:
+                    announce(first_key)
+                settle_collector()
+                yield
+        finally:
+            if lock is not None:
+                lock.release()
+
+    return Application(service, Lifespan(running), secrets.token_hex(4) + "-")
+
+
+def _report(text: str, error: Exception) -> None:
+    logger.error("%s: %s", text, error, exc_info=None if str(error) else error)

@@ -1,0 +1,81 @@
+"""What all connections of one server share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from qserver.web.http1.answer import HeadRenderer
+from qserver.web.http1.asgi import Application, Lanes
+from qserver.web.http1.counters import Counters
+from qserver.web.http1.heads import Heads
+from qserver.web.http1.options import ServerOptions
+from qserver.web.http1.reactor import Reactor
+
+if TYPE_CHECKING:
+    from qserver.web.http1.connection import Connection
+
+SWEEPS_PER_TIMEOUT = 8
+SWEEP_SECONDS_MAX = 1.0
+
+
+class ServerContext:
+    """The application, the options, the counters, and the set of open connections."""
+
+    def __init__(
+        self,
+        application: Application,
+        options: ServerOptions,
+        counters: Counters,
+        report: Callable[[str], None],
+        state: dict[str, Any] | None,
+        lanes: Lanes | None = None,
+    ) -> None:
+        self.application = application
+        self.options = options
+        self.counters = counters
+        self.report = report
+        self.state = state
+        """What the application left for its requests when it started; None if it has no start."""
+        self.renderer = HeadRenderer()
+        self.scheme = "http" if options.certificate is None else "https"
+        self.heads = Heads(options, self.scheme, lanes)
+        self.reactor = Reactor() if Reactor.available() else None
+        self.draining = False
+        self.connections: set[Connection] = set()
+        self._empty = trio.Event()
+
+    def add(self, connection: Connection) -> None:
+        self.connections.add(connection)
+        self.counters.connections_open += 1
+
+    def remove(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self.counters.connections_open -= 1
+        if self.draining and not self.connections:
+            self._empty.set()
+
+    async def drain(self) -> None:
+        """End idle connections, and wait until the others have answered."""
+        self.draining = True
+        for connection in self.connections:
+            connection.end_if_idle()
+        if self.connections:
+            await self._empty.wait()
+
+    async def sweep(self) -> None:
+        """End connections that wait for a request past their deadline.
+
+        One task looks at all of them now and then, because a timer for each wait would cost more
+        than the rest of a small request does. The price is that a deadline is met a little late.
+        """
+        shortest = min(self.options.header_seconds, self.options.idle_seconds)
+        pause = min(shortest / SWEEPS_PER_TIMEOUT, SWEEP_SECONDS_MAX)
+        while True:
+            await trio.sleep(pause)
+            now = time.monotonic()
+            for connection in self.connections:
+                connection.end_if_late(now)

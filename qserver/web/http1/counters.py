@@ -1,0 +1,64 @@
+"""What the server counts about itself, for metrics.
+
+The caller makes one `Counters` and gives it to `serve` and to whoever shows the numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatistics:
+    """The counters at one moment. All but `connections_open` only grow."""
+
+    connections_open: int
+    connections_accepted: int
+    connections_refused: int
+    """Closed with a 503 because there were too many."""
+    requests: int
+    """That reached the application."""
+    requests_refused: int
+    """That the server answered itself: malformed, too large, too slow."""
+    bytes_in: int
+    bytes_out: int
+
+
+class Counters:
+    """The running numbers. Plain attributes: they are touched several times in each request."""
+
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "connections_accepted",
+        "connections_open",
+        "connections_refused",
+        "requests",
+        "requests_refused",
+    )
+
+    def __init__(self) -> None:
+        self.connections_open = 0
+        self.connections_accepted = 0
+        self.connections_refused = 0
+        self.requests = 0
+        self.requests_refused = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    def statistics(self) -> ServerStatistics:
+        return ServerStatistics(
+            connections_open=self.connections_open,
+            connections_accepted=self.connections_accepted,
+            connections_refused=self.connections_refused,
+            requests=self.requests,
+            requests_refused=self.requests_refused,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<{self.connections_open} connections open of {self.connections_accepted}, "
+            f"{self.requests} requests, {self.bytes_in} bytes in, {self.bytes_out} bytes out>"
+        )

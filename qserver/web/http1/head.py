@@ -1,0 +1,258 @@
+"""The head of a request: bytes in, a checked value out, or a `Refusal` that says what is wrong.
+
+    GET /v1/query?x=1 HTTP/1.1 CRLF      request line: checked here, strictly
+    Host: a CRLF                         headers: split by llhttp, checked here
+    ...
+    CRLF
+
+A pure function of the bytes, so a connection that sends the same head again (most do) need not
+have it parsed again. Two readers of one request must never disagree about where it ends: whoever
+stands between could be tricked into passing on a second, hidden one. So everything that some
+server somewhere reads in another way is refused here, not repaired. llhttp is strict about header
+lines already; what it lets through by itself, and we do not:
+
+- several spaces in the request line, no version (HTTP/0.9), versions 0.9 and 2.0, ICE and RTSP,
+  fragments in a target, `*` for any method
+- `Transfer-Encoding: gzip, chunked`, and in HTTP/1.0
+- more than one Host, none, or one that is no host; spaces at the end of a value (cut off)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import httptools
+import msgspec
+
+from qserver.web.http1.options import ServerOptions
+from qserver.web.http1.refusal import Refusal
+
+END_OF_HEAD = b"\r\n\r\n"
+TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
+METHOD_START = re.compile(TOKEN + rb"(?: |\Z)")
+ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?]*)([/?].*)?")
+HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
+REQUEST_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
+PORT_MAX = 65_535
+# Everything that may stand in a head: visible characters, obs-text, space, tab, CR and LF.
+ALLOWED = bytes([9, 10, 13, *range(32, 127), *range(128, 256)])
+LENGTH_DIGITS_MAX = 18
+PLAIN_HTTP_HINT = "This port speaks plain HTTP/1.1: use an address that begins with http://."
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """What the head of a request says, checked. `scope` is the part of ASGI's scope it decides."""
+
+    raw: bytes
+    scope: dict[str, Any]
+    headers: list[tuple[bytes, bytes]]
+    is_head: bool
+    """The method is HEAD: the answer has no body."""
+    modern: bool
+    """HTTP/1.1, so the client understands chunks and 100 Continue."""
+    keep_alive: bool
+    length: int | None
+    """Bytes of the body; None if it comes in chunks."""
+    expects_continue: bool
+    request_id: str | None
+    """The client's own `X-Request-Id`, if it is fit to be repeated."""
+    logged: str
+    """Method and path, for the access log: no query string."""
+
+
+class _Fields:
+    """Collects what llhttp calls back with."""
+
+    __slots__ = ("headers",)
+
+    def __init__(self) -> None:
+        self.headers: list[tuple[bytes, bytes]] = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value.rstrip(b" \t")))
+
+
+def parse_head(raw: bytes, options: ServerOptions) -> Head:
+    """Check a whole head, from the first byte of its request line to the empty line."""
+    line_end = raw.index(b"\r\n")
+    method, target, modern = _request_line(raw[:line_end], options)
+    if len(raw) - line_end > options.headers_bytes_max:
+        raise Refusal(431, f"the headers are larger than {options.headers_bytes_max} bytes")
+    check_characters(raw)
+    headers = _headers(raw, options)
+    named: dict[bytes, bytes] = {}
+    for name, value in headers:
+        if name in named and name in ONLY_ONCE:
+            raise Refusal(400, f"the header {name.decode()} is there more than once")
+        named[name] = value if name not in named else named[name] + b", " + value
+    authority, path, query = _target(method, target)
+    _check_host(named.get(b"host"), modern)
+    if authority is not None:  # it counts, and not the header
+        headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
+    request_id = named.get(b"x-request-id", b"")
+    return Head(
+        raw=raw,
+        scope={
+            "http_version": "1.1" if modern else "1.0",
+            "method": method.decode(),
+            "path": _decoded(path),
+            "raw_path": path,
+            "query_string": query,
+        },
+        headers=headers,
+        is_head=method == b"HEAD",
+        modern=modern,
+        keep_alive=_keep_alive(named.get(b"connection", b""), modern),
+        length=_body_length(named, modern, options),
+        expects_continue=_expects_continue(named.get(b"expect"), modern),
+        request_id=request_id.decode() if REQUEST_ID.fullmatch(request_id) else None,
+        logged=f"{method.decode()} {path.decode()}",
+    )
+
+
+ONLY_ONCE = frozenset({b"host", b"content-length", b"transfer-encoding", b"expect"})
+
+
+def check_beginning(beginning: bytes, options: ServerOptions) -> None:
+    """Refuse what cannot become a good head any more, though its end has not come yet.
+
+    Otherwise a client that speaks TLS, or ends its lines with LF alone, would wait for the timeout.
+    """
+    line_end = beginning.find(b"\r\n")
+    if line_end >= 0:
+        _request_line(beginning[:line_end], options)
+        if len(beginning) - line_end > options.headers_bytes_max:
+            raise Refusal(431, f"the headers are larger than {options.headers_bytes_max} bytes")
+    elif METHOD_START.match(beginning) is None and beginning != b"\r":
+        raise Refusal(400, "this is not an HTTP request", PLAIN_HTTP_HINT)
+    elif len(beginning) > options.line_bytes_max:
+        raise _line_too_long(options)
+    check_characters(beginning)
+
+
+def check_characters(raw: bytes) -> None:
+    """No control characters, and lines end with CR LF."""
+    if raw.translate(None, ALLOWED):
+        raise Refusal(400, "there is a control character in the head of the request")
+    line_ends = raw.count(b"\r\n")
+    if raw.count(b"\n") != line_ends or raw.count(b"\r", 0, -1) > line_ends:
+        raise Refusal(400, "a line of the head does not end with CR LF")
+
+
+def _request_line(line: bytes, options: ServerOptions) -> tuple[bytes, bytes, bool]:
+    """Method, target, and whether it is HTTP/1.1."""
+    if len(line) > options.line_bytes_max:
+        raise _line_too_long(options)
+    match = REQUEST_LINE.fullmatch(line)
+    if match is None:
+        raise Refusal(400, "the first line is not of the form METHOD /path HTTP/1.1")
+    method, target, major, minor = match.groups()
+    if major != b"1" or minor not in (b"0", b"1"):
+        version = f"{major.decode()}.{minor.decode()}"
+        raise Refusal(505, f"HTTP/{version} is not spoken here, HTTP/1.1 is")
+    return method, target, minor == b"1"
+
+
+def _line_too_long(options: ServerOptions) -> Refusal:
+    return Refusal(
+        414,
+        f"the first line of the request is longer than {options.line_bytes_max} bytes",
+        "Send what is long in the body.",
+    )
+
+
+def _headers(raw: bytes, options: ServerOptions) -> list[tuple[bytes, bytes]]:
+    fields = _Fields()
+    parser = httptools.HttpRequestParser(fields)
+    try:
+        parser.feed_data(raw)
+    except httptools.HttpParserUpgrade:
+        pass  # an offer that we do not take: the request is answered as if it had not been made
+    except httptools.HttpParserInvalidMethodError:
+        raise Refusal(501, "this method is not known here") from None
+    except httptools.HttpParserError as error:
+        if "Content-Length overflow" in str(error):
+            raise body_too_large(options) from None
+        raise Refusal(400, f"the request is malformed: {error}") from None
+    if len(fields.headers) > options.headers_count_max:
+        raise Refusal(431, f"there are more than {options.headers_count_max} headers")
+    return fields.headers
+
+
+def _target(method: bytes, target: bytes) -> tuple[bytes | None, bytes, bytes]:
+    """Authority (only of an absolute target), path and query string."""
+    authority = None
+    if method == b"CONNECT":
+        raise Refusal(501, "this server is no proxy: CONNECT is not known here")
+    if b"#" in target:
+        raise Refusal(400, "the target of the request has a fragment")
+    if target[:1] != b"/":
+        absolute = ABSOLUTE_TARGET.fullmatch(target)
+        if absolute is not None:
+            authority, rest = absolute.groups()
+            _check_host(authority, modern=True)
+            target = rest if rest and rest[:1] == b"/" else b"/" + (rest or b"")
+        elif not (target == b"*" and method == b"OPTIONS"):
+            raise Refusal(400, "the target of the request does not begin with /")
+    path, _, query = target.partition(b"?")
+    return authority, path, query
+
+
+def _decoded(path: bytes) -> str:
+    if b"%" not in path:
+        return path.decode("ascii")
+    try:
+        text = unquote_to_bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        raise Refusal(400, "the path is not UTF-8 behind its percent signs") from None
+    if "\0" in text:
+        raise Refusal(400, "there is a NUL character in the path")
+    return text
+
+
+def _check_host(host: bytes | None, modern: bool) -> None:
+    if host is None:
+        if modern:
+            raise Refusal(400, "the header Host is missing, which HTTP/1.1 demands")
+        return
+    match = HOST.fullmatch(host)
+    if match is None or int(match[1] or 0) > PORT_MAX:
+        raise Refusal(400, "the header Host is not a host with an optional port")
+
+
+def _keep_alive(connection: bytes, modern: bool) -> bool:
+    options = [word.strip() for word in connection.lower().split(b",")]
+    return b"close" not in options and (modern or b"keep-alive" in options)
+
+
+def _body_length(named: dict[bytes, bytes], modern: bool, options: ServerOptions) -> int | None:
+    coding = named.get(b"transfer-encoding")
+    length = named.get(b"content-length")
+    if coding is not None:
+        if length is not None or not modern:
+            raise Refusal(400, "Transfer-Encoding does not go with Content-Length or HTTP/1.0")
+        if coding.lower() != b"chunked":
+            raise Refusal(501, "the only Transfer-Encoding known here is chunked")
+        return None
+    if length is None:
+        return 0
+    if not length.isdigit():
+        raise Refusal(400, "Content-Length is not a number")
+    if len(length) > LENGTH_DIGITS_MAX or int(length) > options.body_bytes_max:
+        raise body_too_large(options)
+    return int(length)
+
+
+def body_too_large(options: ServerOptions) -> Refusal:
+    return Refusal(413, f"the body is larger than {options.body_bytes_max} bytes")
+
+
+def _expects_continue(expectation: bytes | None, modern: bool) -> bool:
+    if expectation is None:
+        return False
+    if expectation.lower() != b"100-continue":
+        raise Refusal(417, "the only expectation known here is 100-continue")
+    return modern

@@ -1,0 +1,124 @@
+"""Sockets that listen, and the loop that accepts connections from them."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable
+
+import trio
+
+from qserver.errors import CannotListen
+from qserver.web.http1.options import ServerOptions
+
+ACCEPTED_AT_ONCE_MAX = 64
+PAUSE_WITHOUT_FILES_SECONDS = 0.1
+"""When the process has no file descriptor left, one may be free after this."""
+NOT_OF_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
+OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+Welcome = Callable[[socket.socket, tuple[str, int]], None]
+
+
+async def bind_all(options: ServerOptions) -> list[socket.socket]:
+    """A bound socket for each address of the host; they do not listen yet."""
+    try:
+        found = await trio.socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise _cannot_listen(options, error) from error
+    bound: list[socket.socket] = []
+    port = options.port
+    missing: OSError | None = None
+    for family, kind, protocol, _, address in dict.fromkeys(found):
+        try:
+            listener = _bound(family, kind, protocol, (address[0], port, *address[2:]), options)
+        except OSError as error:
+            if error.errno in NOT_OF_THIS_MACHINE:
+                missing = error  # such as the IPv6 address of localhost, where there is no IPv6
+                continue
+            close_all(bound)
+            raise _cannot_listen(options, error) from error
+        bound.append(listener)
+        port = listener.getsockname()[1]  # if the kernel chose it, it is the same for all
+    if not bound:
+        assert missing is not None, "a name stands for one address at least"
+        raise _cannot_listen(options, missing) from missing
+    return bound
+
+
+def _bound(
+    family: int, kind: int, protocol: int, address: tuple[str | int, ...], options: ServerOptions
+) -> socket.socket:
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setblocking(False)
+        if options.reuse_address:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def listen_all(listeners: list[socket.socket], options: ServerOptions) -> list[tuple[str, int]]:
+    """From here on clients can connect. The addresses, with the port that the kernel chose."""
+    try:
+        for listener in listeners:
+            listener.listen(options.backlog)
+    except OSError as error:  # another process may have bound it too, and been faster
+        raise _cannot_listen(options, error) from error
+    return [listener.getsockname()[:2] for listener in listeners]
+
+
+def close_all(listeners: list[socket.socket]) -> None:
+    for listener in listeners:
+        listener.close()
+
+
+async def accept_for_ever(
+    listener: socket.socket, welcome: Welcome, report: Callable[[str], None]
+) -> None:
+    while True:
+        await trio.lowlevel.wait_readable(listener)
+        try:
+            accept_waiting(listener, welcome)
+        except OSError as error:
+            if error.errno not in OUT_OF_RESOURCES:
+                raise
+            report(f"cannot accept a connection now: {error.strerror}")
+            await trio.sleep(PAUSE_WITHOUT_FILES_SECONDS)
+
+
+def accept_waiting(
+    listener: socket.socket, welcome: Welcome, most: int = ACCEPTED_AT_ONCE_MAX
+) -> None:
+    """Accept what waits in the kernel, without waiting for more."""
+    for _ in range(most):
+        try:
+            connected, address = listener.accept()
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            continue  # it left while it waited
+        connected.setblocking(False)
+        welcome(connected, address[:2])
+
+
+def _cannot_listen(options: ServerOptions, error: OSError) -> CannotListen:
+    where = f"{options.host} port {options.port}"
+    match error.errno:
+        case errno.EADDRINUSE:
+            hint = "Stop the other program, or choose another port."
+            return CannotListen(f"{where} is already in use", hint=hint)
+        case errno.EACCES | errno.EPERM:
+            hint = "Choose a port above 1023, or run with more rights."
+            return CannotListen(f"not allowed to listen on {where}", hint=hint)
+        case _:
+            reason = error.strerror or str(error)
+            hint = "Choose an address of this machine."
+            return CannotListen(f"cannot listen on {where}: {reason}", hint=hint)

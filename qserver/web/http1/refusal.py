@@ -1,0 +1,86 @@
+"""Answers that the server gives itself: a request it will not pass on, an application that failed.
+
+They have the same JSON object as every error of the service, so that a client needs one way to read
+errors. `code` is PostgreSQL's where it has one that fits.
+
+    400 malformed            408 too slow           413 414 431 too large
+    417 501 505 not spoken   500 a bug              503 too many connections
+"""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+
+import msgspec
+
+RETRY_AFTER_SECONDS = 1
+
+CODES: dict[int, tuple[str, str]] = {
+    400: ("08P01", "protocol_violation"),
+    408: ("57P05", "idle_session_timeout"),
+    413: ("QS009", "request_too_large"),
+    414: ("QS009", "request_too_large"),
+    417: ("0A000", "feature_not_supported"),
+    431: ("QS009", "request_too_large"),
+    500: ("XX000", "internal_error"),
+    501: ("0A000", "feature_not_supported"),
+    503: ("53300", "too_many_connections"),
+    505: ("0A000", "feature_not_supported"),
+}
+
+
+class Refusal(Exception):
+    """A request that the server answers itself; the connection is closed after the answer."""
+
+    def __init__(self, status: int, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        assert status in CODES, f"no code for {status}"
+        self.status = status
+        self.message = message
+        self.hint = hint
+
+    def __repr__(self) -> str:
+        return f"<{self.status} {HTTPStatus(self.status).phrase}: {self.message}>"
+
+
+def new_request_id() -> str:
+    return secrets.token_hex(12)
+
+
+def refusal_body(refusal: Refusal, request_id: str, total_us: int) -> bytes:
+    """The error object of the service, as JSON."""
+    code, name = CODES[refusal.status]
+    return msgspec.json.encode(
+        {
+            "success": False,
+            "columns": [],
+            "rows": [],
+            "affected_rows": 0,
+            "timings": {"total_us": total_us, "exec_us": 0},
+            "error": {
+                "code": code,
+                "name": name,
+                "message": refusal.message,
+                "detail": None,
+                "hint": refusal.hint,
+                "position": None,
+                "statement": None,
+                "table": None,
+                "column": None,
+                "constraint": None,
+                "retryable": refusal.status in (408, 503),
+                "request_id": request_id,
+            },
+        }
+    )
+
+
+def refusal_headers(refusal: Refusal, request_id: str) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"x-request-id", request_id.encode()),
+    ]
+    if refusal.status == 503:
+        headers.append((b"retry-after", b"%d" % RETRY_AFTER_SECONDS))
+    return headers

@@ -1,0 +1,169 @@
+"""Serving an ASGI application from start to end.
+
+    bind --> start the application --> listen --> accept, serve ... stop is set
+                                                                         |
+    done <-- shut the application down <-- cut what is left <-- drain <--+
+                                           (drain_seconds)
+
+Draining: nobody new is let in; a connection that has not begun a request is closed; one that has
+is answered, and then closed. So a client never loses a request that it began to send in time.
+
+A port in use is found before the application starts, and nobody can connect before it has.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+
+import trio
+
+from qserver import limits
+from qserver.errors import CannotListen, QserverError
+from qserver.web.http1.asgi import Application, Lanes
+from qserver.web.http1.connection import Connection
+from qserver.web.http1.context import ServerContext
+from qserver.web.http1.counters import Counters
+from qserver.web.http1.lifespan import Lifespan
+from qserver.web.http1.listening import (
+    accept_for_ever,
+    accept_waiting,
+    bind_all,
+    close_all,
+    listen_all,
+)
+from qserver.web.http1.options import ServerOptions
+from qserver.web.http1.refusal import Refusal
+from qserver.web.http1.tls import TlsTransport, tls_context
+from qserver.web.http1.transport import PlainTransport, Transport
+
+Addresses = list[tuple[str, int]]
+
+
+async def serve(
+    application: Application,
+    options: ServerOptions,
+    *,
+    stop: trio.Event,
+    report: Callable[[str], None],
+    counters: Counters | None = None,
+    lanes: Lanes | None = None,
+    task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until `stop` is set, then drain and return. `lanes` are short ways past the
+    application, see `asgi.Lane`.
+
+    Raises CannotListen when the address cannot be had, and ApplicationFailed when the application
+    does not start, or does not go on.
+    """
+    encryption = tls_context(options)
+    listeners = await bind_all(options)
+    failure: QserverError | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            lifespan = Lifespan(application, on_failure=nursery.cancel_scope.cancel)
+            nursery.start_soon(lifespan.run)
+            await lifespan.start()
+            state = lifespan.state if lifespan.supported else None
+            context = ServerContext(
+                application, options, counters or Counters(), report, state, lanes
+            )
+            try:
+                addresses = listen_all(listeners, options)
+            except CannotListen as error:
+                failure = error
+            else:
+                await Door(context, encryption).keep(listeners, addresses, stop, task_status)
+            if not await lifespan.stop(options.shutdown_seconds):
+                report(f"the application did not shut down in {options.shutdown_seconds} s")
+            nursery.cancel_scope.cancel()
+    finally:
+        close_all(listeners)
+    failure = failure or lifespan.failure
+    if failure is not None:
+        raise failure
+
+
+class Door:
+    """Lets connections in while there is room, and sees the last one out."""
+
+    def __init__(self, context: ServerContext, encryption: ssl.SSLContext | None) -> None:
+        self._context = context
+        self._encryption = encryption
+        self._turned_away = 0
+        self._nursery: trio.Nursery | None = None
+
+    async def keep(
+        self,
+        listeners: list[socket.socket],
+        addresses: Addresses,
+        stop: trio.Event,
+        task_status: trio.TaskStatus[Addresses],
+    ) -> None:
+        """Serve until `stop` is set, then drain."""
+        context = self._context
+        async with trio.open_nursery() as self._nursery:
+            self._nursery.start_soon(context.sweep)
+            if context.reactor is not None:
+                self._nursery.start_soon(context.reactor.run)
+            async with trio.open_nursery() as accepting:
+                for listener in listeners:
+                    accepting.start_soon(accept_for_ever, listener, self.welcome, context.report)
+                task_status.started(addresses)
+                await stop.wait()
+                accepting.cancel_scope.cancel()
+            for listener in listeners:
+                self._accept_the_last(listener)
+            close_all(listeners)
+            with trio.move_on_after(context.options.drain_seconds) as patience:
+                await context.drain()
+            if patience.cancelled_caught:
+                context.report(f"{len(context.connections)} connections cut off while draining")
+            self._nursery.cancel_scope.cancel()
+
+    def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
+        """Start a connection, or say that there are too many."""
+        assert self._nursery is not None, "the door is open"
+        context = self._context
+        context.counters.connections_accepted += 1
+        full = len(context.connections) >= context.options.connections_max
+        if full:
+            context.counters.connections_refused += 1
+            if self._turned_away >= limits.CONNECTIONS_REFUSED_MAX:
+                connected.close()
+                return
+        try:
+            transport = self._transport(connected)
+            connection = Connection(context, transport, client, connected.getsockname()[:2])
+        except OSError:
+            connected.close()  # it has left already
+            return
+        if full:
+            self._turned_away += 1
+            self._nursery.start_soon(self._turn_away, connection)
+        else:
+            context.add(connection)
+            self._nursery.start_soon(connection.run)
+
+    def _transport(self, connected: socket.socket) -> Transport:
+        if self._encryption is not None:
+            seconds = self._context.options.header_seconds
+            return TlsTransport(connected, self._encryption, seconds)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return PlainTransport(connected)
+
+    async def _turn_away(self, connection: Connection) -> None:
+        try:
+            await connection.turn_away(
+                Refusal(503, "there are too many connections", "Try again in a moment.")
+            )
+        finally:
+            self._turned_away -= 1
+
+    def _accept_the_last(self, listener: socket.socket) -> None:
+        """Clients whose connection the kernel has taken may have sent a request already."""
+        try:
+            accept_waiting(listener, self.welcome, self._context.options.backlog)
+        except OSError as error:
+            self._context.report(f"cannot accept a connection now: {error.strerror}")

@@ -1,0 +1,101 @@
+"""The same over TLS, by `trio.SSLStream`.
+
+SSLStream always waits, so nothing here can be done without: the `try_` methods have nothing to
+give. The hot path is a little longer, but TLS costs much more than that.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+
+import trio
+
+from qserver import limits
+from qserver.errors import CannotListen
+from qserver.web.http1.options import ServerOptions
+from qserver.web.http1.transport import RESET
+
+SEND_PIECE_BYTES = 64 * 1024
+
+
+def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
+    """The context that the options ask for, or None for a port that speaks plain HTTP."""
+    if options.certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        context.load_cert_chain(options.certificate, options.key)
+    except (OSError, ssl.SSLError) as error:
+        raise CannotListen(
+            f"cannot use the certificate {options.certificate}: {error}",
+            hint="Give a PEM file with the certificate chain, and one with its private key.",
+        ) from error
+    return context
+
+
+class TlsTransport:
+    """TLS over a socket."""
+
+    __slots__ = ("_seconds", "_socket", "_stream", "descriptor", "may_be_watched")
+
+    def __init__(
+        self, connected: socket.socket, context: ssl.SSLContext, handshake_seconds: float
+    ) -> None:
+        self._socket = connected
+        self.descriptor = connected.fileno()
+        self.may_be_watched = False  # what the socket has may be half a record, or none of its own
+        self._seconds = handshake_seconds
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
+        self._stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
+
+    async def open(self) -> None:
+        with trio.fail_after(self._seconds):
+            await self._stream.do_handshake()
+
+    def try_receive(self) -> bytes | None:
+        return None
+
+    async def receive(self) -> bytes:
+        try:
+            return bytes(await self._stream.receive_some(limits.RECEIVE_BYTES))
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return b""
+
+    async def look(self) -> bytes | None:
+        try:
+            if not self._socket.recv(1, socket.MSG_PEEK):
+                return b""
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+        with trio.move_on_after(self._seconds):
+            return await self.receive()
+        return None
+
+    def try_send(self, data: bytes | memoryview) -> int:
+        return 0
+
+    async def send_all(self, data: memoryview, seconds: float) -> None:
+        while data:
+            piece, data = data[:SEND_PIECE_BYTES], data[SEND_PIECE_BYTES:]
+            with trio.move_on_after(seconds) as scope:
+                await self._stream.send_all(piece)
+            if scope.cancelled_caught:
+                raise TimeoutError("the client does not read")
+
+    async def end_output(self) -> None:
+        # https_compatible: says goodbye in TLS and closes the socket, without waiting for an answer
+        with trio.move_on_after(self._seconds):
+            await self._stream.aclose()
+
+    def abort(self) -> None:
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()

@@ -1,0 +1,104 @@
+"""Values as JSON: the type of the column decides what a value looks like, never its size.
+
+Most values are written by msgspec just as they are stored. The others have a function here that
+turns one, NULL excepted, into something that msgspec writes:
+
+    real, double      a number with the fewest digits; "NaN", "Infinity" as texts
+    numeric           a text with every digit
+    interval          ISO 8601: P1Y2M3DT4H5M6.7S
+    json, jsonb       the value itself, on one line
+    enum, char(n)     a text
+    array, record     an array of such values; a record is the text that PostgreSQL prints
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from math import isfinite
+from typing import Any, Final
+
+import msgspec
+
+from qserver.values.interval import Interval
+from qserver.values.interval_text import split_months
+from qserver.values.text_output import (
+    shown_function,
+    text_of_double,
+    text_of_numeric,
+    text_of_real,
+)
+from qserver.values.types import Kind, SqlType
+
+Converter = Callable[[Any], Any]
+
+encode_json: Final = msgspec.json.Encoder().encode
+
+
+@lru_cache(maxsize=4096)
+def converter(sql_type: SqlType) -> Converter | None:
+    """What has to be done with a value of the type before msgspec writes it; None for nothing."""
+    if sql_type.element is not None:
+        return _array_converter(converter(sql_type.element))
+    if sql_type.kind is Kind.RECORD or (sql_type.kind is Kind.CHAR and sql_type.length):
+        return shown_function(sql_type)
+    return _CONVERTERS.get(sql_type.kind)
+
+
+def _array_converter(element: Converter | None) -> Converter | None:
+    if element is None:
+        return None
+
+    def convert(value: Any) -> Any:
+        if type(value) is tuple:
+            return [None if each is None else convert(each) for each in value]
+        return element(value)
+
+    return convert
+
+
+def _double(value: float) -> float | str:
+    return value if isfinite(value) else text_of_double(value)
+
+
+def _real(value: float) -> float | str:
+    """A number of 32 bits has fewer digits than the double that holds it would show."""
+    return float(text_of_real(value)) if isfinite(value) else text_of_real(value)
+
+
+def _interval(value: Interval) -> str:
+    years, months = split_months(value.months)
+    date = _parts((years, "Y"), (months, "M"), (value.days, "D"))
+    sign = "-" if value.microseconds < 0 else ""
+    seconds, fraction = divmod(abs(value.microseconds), 1_000_000)
+    minutes, second = divmod(seconds, 60)
+    hours, minute = divmod(minutes, 60)
+    time = "".join(f"{sign}{count}{unit}" for count, unit in ((hours, "H"), (minute, "M")) if count)
+    if second or fraction:
+        digits = f".{fraction:06d}".rstrip("0") if fraction else ""
+        time += f"{sign}{second}{digits}S"
+    if not date and not time:
+        return "PT0S"
+    return f"P{date}T{time}" if time else f"P{date}"
+
+
+def _parts(*parts: tuple[int, str]) -> str:
+    return "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+def _json(text: str) -> msgspec.Raw:
+    data = text.encode("utf-8", "surrogatepass")
+    if "\n" in text or "\r" in text:  # a row is one line, in streams too
+        data = msgspec.json.format(data, indent=-1)
+    return msgspec.Raw(data)
+
+
+_CONVERTERS: Final[Mapping[Kind, Converter]] = {
+    Kind.REAL: _real,
+    Kind.DOUBLE: _double,
+    Kind.NUMERIC: text_of_numeric,
+    Kind.INTERVAL: _interval,
+    Kind.JSON: _json,
+    Kind.JSONB: lambda value: _json(value.text),
+    Kind.ENUM: lambda value: str.__str__(value),
+}

@@ -1,0 +1,194 @@
+"""Measurements for Prometheus: counted as plain numbers, put into its form when it asks.
+
+A request costs one dictionary and one list here; prometheus-client's own counters would cost more
+than finding a row by its key does. What others count already is read from their `statistics()`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from qserver.control.databases import OpenDatabaseStatistics
+from qserver.web.http1 import Counters, ServerStatistics
+
+BUCKETS_SECONDS: Final = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
+
+
+class _Latency:
+    __slots__ = ("counts", "seconds")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS_SECONDS) + 1)
+        self.seconds = 0.0
+
+
+class Metrics:
+    """What happened to requests, by route and status."""
+
+    def __init__(self) -> None:
+        self._requests: dict[tuple[str, int], int] = {}
+        self._latencies: dict[str, _Latency] = {}
+        self.rate_limited = 0
+        self.internal_errors = 0
+
+    def count(self, route: str, status: int, seconds: float) -> None:
+        key = (route, status)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        latency = self._latencies.get(route)
+        if latency is None:
+            latency = self._latencies[route] = _Latency()
+        latency.counts[bisect_left(BUCKETS_SECONDS, seconds)] += 1
+        latency.seconds += seconds
+
+    def families(self) -> Iterable[Metric]:
+        requests = CounterMetricFamily(
+            "qserver_requests", "Requests answered", labels=("route", "status")
+        )
+        for (route, status), count in self._requests.items():
+            requests.add_metric((route, str(status)), count)
+        yield requests
+        seconds = HistogramMetricFamily(
+            "qserver_request_seconds", "From request to answer", labels=("route",)
+        )
+        for route, latency in self._latencies.items():
+            seconds.add_metric((route,), _buckets(latency), latency.seconds)
+        yield seconds
+        yield CounterMetricFamily(
+            "qserver_rate_limited", "Requests refused for their number", value=self.rate_limited
+        )
+        yield CounterMetricFamily(
+            "qserver_internal_errors", "Requests that met a bug", value=self.internal_errors
+        )
+
+
+def _buckets(latency: _Latency) -> list[tuple[str, float]]:
+    buckets, total = [], 0
+    for bound, count in zip((*BUCKETS_SECONDS, "+Inf"), latency.counts, strict=True):
+        total += count
+        buckets.append((str(bound), float(total)))
+    return buckets
+
+
+class _Families(Collector):
+    def __init__(self, families: Callable[[], Iterable[Metric]]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families()
+
+
+def prometheus_text(
+    metrics: Metrics,
+    databases: tuple[OpenDatabaseStatistics, ...],
+    uptime_s: float,
+    counters: Counters | None,
+) -> bytes:
+    """The page that Prometheus reads. `counters` are there when our own server serves."""
+
+    def families() -> Iterable[Metric]:
+        yield GaugeMetricFamily("qserver_uptime_seconds", "Since the start", value=uptime_s)
+        yield GaugeMetricFamily("qserver_databases_open", "Open now", value=len(databases))
+        yield from metrics.families()
+        yield from database_families(databases)
+        if counters is not None:
+            yield from server_families(counters.statistics())
+
+    registry = CollectorRegistry()
+    registry.register(_Families(families))
+    return generate_latest(registry)
+
+
+def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable[Metric]:
+    """What each open database says of itself."""
+    for name, meaning, read in _COUNTERS:
+        family = CounterMetricFamily(name, meaning, labels=("database",))
+        for each in databases:
+            value = read(each)
+            if value is not None:
+                family.add_metric((each.id,), value)
+        yield family
+    versions = GaugeMetricFamily(
+        "qserver_database_version", "Newest durable version", labels=("database",)
+    )
+    users = GaugeMetricFamily(
+        "qserver_database_users", "Requests that use it now", labels=("database",)
+    )
+    for each in databases:
+        users.add_metric((each.id,), each.users)
+        if each.database.incarnation is not None:
+            versions.add_metric((each.id,), each.database.incarnation.published.durable)
+    yield versions
+    yield users
+
+
+def server_families(server: ServerStatistics) -> Iterable[Metric]:
+    for field, meaning in _SERVER.items():
+        value = getattr(server, field)
+        kind = GaugeMetricFamily if field == "connections_open" else CounterMetricFamily
+        yield kind(f"qserver_http_{field}", meaning, value=value)
+
+
+_SERVER: Final = {
+    "connections_open": "Connections open now",
+    "connections_accepted": "Connections accepted",
+    "connections_refused": "Connections refused because there were too many",
+    "requests": "Requests that reached the application",
+    "requests_refused": "Requests that were malformed, too large or too slow",
+    "bytes_in": "Bytes received",
+    "bytes_out": "Bytes sent",
+}
+
+Read = Callable[[OpenDatabaseStatistics], float | None]
+
+
+def _of_log(field: str) -> Read:
+    return lambda each: (
+        None
+        if each.database.incarnation is None
+        else float(getattr(each.database.incarnation.log, field))
+    )
+
+
+_COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
+    (
+        "qserver_transactions",
+        "Transactions run",
+        lambda each: each.database.gateway.transactions,
+    ),
+    ("qserver_retries", "Transactions run again", lambda each: each.database.gateway.retries),
+    ("qserver_turns", "Turns of one's own", lambda each: each.database.gateway.turns),
+    ("qserver_falls", "Times that it fell and recovered", lambda each: each.database.falls),
+    ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),
+    ("qserver_plan_misses", "Statements that were planned", lambda each: each.plans.misses),
+    ("qserver_log_groups", "Groups written to the log", _of_log("groups")),
+    ("qserver_log_records", "Records written to the log", _of_log("records")),
+    ("qserver_log_bytes", "Bytes written to the log", _of_log("bytes")),
+)

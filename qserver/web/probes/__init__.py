@@ -1,0 +1,32 @@
+"""What the database can do, each claim with a proof that anybody may run.
+
+    GET /capabilities         matrix()      every feature, supported or not
+                              catalogue()   limits, statements, types, functions
+    GET /capabilities/{name}  run_probe()   the proof of one, run now, in a scratch database
+
+    steps              a statement and what must come of it, in one line
+    open_transaction   transactions that overlap statement by statement
+    run                a probe's run: its steps, until one fails
+    statements … durability   the probes, by what they are about
+    absent             what is not there
+
+Nothing here knows HTTP.
+"""
+
+from __future__ import annotations
+
+from qserver.web.probes.catalogue import Catalogue, catalogue
+from qserver.web.probes.matrix import Capability, matrix, run_probe
+from qserver.web.probes.run import Probe, ProbeResult
+from qserver.web.probes.steps import Step
+
+__all__ = [
+    "run_probe",
+    "matrix",
+    "catalogue",
+    "Capability",
+    "Catalogue",
+    "Probe",
+    "ProbeResult",
+    "Step",
+]

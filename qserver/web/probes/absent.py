@@ -1,0 +1,74 @@
+"""What is not there, said plainly, so that nobody has to find out.
+
+Where it can be asked for by a statement, `refused` is one, and the tests hold that it is refused
+with PostgreSQL's code for that (0A000) rather than accepted without effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A feature that one may look for in vain."""
+
+    name: str
+    category: str
+    description: str
+    refused: str | None = None
+
+
+ABSENT: Final = (
+    Absent("copy", "statements", "COPY; INSERT of many rows is quick.", "COPY t FROM STDIN"),
+    Absent(
+        "prepare",
+        "statements",
+        "PREPARE and EXECUTE: plans are kept without being asked for.",
+        "PREPARE p AS SELECT 1",
+    ),
+    Absent(
+        "cursors",
+        "statements",
+        "Cursors; results can be streamed instead.",
+        "DECLARE c CURSOR FOR SELECT 1",
+    ),
+    Absent("listen_notify", "statements", "LISTEN and NOTIFY.", "LISTEN news"),
+    Absent("lock_table", "statements", "LOCK: there are no locks.", "LOCK TABLE t"),
+    Absent(
+        "stored_procedures",
+        "definitions",
+        "Functions and procedures of one's own.",
+        "CREATE FUNCTION f() RETURNS INTEGER AS 'SELECT 1' LANGUAGE sql",
+    ),
+    Absent(
+        "triggers",
+        "definitions",
+        "Triggers and rules.",
+        "CREATE TRIGGER g AFTER INSERT ON t EXECUTE FUNCTION f()",
+    ),
+    Absent(
+        "materialized_views",
+        "definitions",
+        "Materialized views.",
+        "CREATE MATERIALIZED VIEW m AS SELECT 1",
+    ),
+    Absent("extensions", "definitions", "Extensions.", "CREATE EXTENSION hstore"),
+    Absent("domains", "definitions", "Domains.", "CREATE DOMAIN d AS INTEGER"),
+    Absent(
+        "roles",
+        "definitions",
+        "Roles and GRANT; API keys have scopes instead.",
+        "GRANT SELECT ON t TO public",
+    ),
+    Absent("replication", "durability", "Copies of a database on other machines."),
+    Absent(
+        "interactive_transactions",
+        "transactions",
+        "Transactions that stay open between requests; a request carries a whole one.",
+    ),
+    Absent("weaker_isolation", "isolation", "READ COMMITTED and its kin: all is serializable."),
+    Absent("type_geometric", "types", "Geometric, network, range, bit string and XML types."),
+    Absent("text_search", "types", "Text search with tsvector and tsquery."),
+)

@@ -1,0 +1,90 @@
+"""Probes of parameters: bound by the server, never spliced into the text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.web.probes.run import Probe
+from qserver.web.probes.steps import changes, does, fails, gives
+
+CATEGORY: Final = "parameters"
+INJECTION: Final = "x'); DROP TABLE people; --"
+PEOPLE: Final = (
+    does("CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT)"),
+    changes("INSERT INTO people VALUES (1, 'Ada'), (2, 'Bob')", 2),
+)
+
+PROBES: Final = (
+    Probe(
+        "parameters_question_mark",
+        CATEGORY,
+        "Parameters written as ?, given as an array.",
+        (
+            *PEOPLE,
+            gives(
+                "SELECT name FROM people WHERE id = ? AND name <> ?", "Bob", parameters=[2, "Eve"]
+            ),
+            changes("INSERT INTO people VALUES (?, ?)", 1, [3, None]),
+            gives("SELECT name FROM people WHERE id = 3", "NULL"),
+        ),
+    ),
+    Probe(
+        "parameters_numbered",
+        CATEGORY,
+        "Parameters written as $1, $2, in any order and more than once.",
+        (
+            *PEOPLE,
+            gives("SELECT $2 || $1 || $2, $1", "bab | a", parameters=["a", "b"]),
+            gives(
+                "SELECT id FROM people WHERE id = $1 OR id = $1 + 1 ORDER BY 1",
+                "1",
+                "2",
+                parameters=[1],
+            ),
+        ),
+    ),
+    Probe(
+        "parameters_named",
+        CATEGORY,
+        "Parameters written as :name, given as an object.",
+        (
+            *PEOPLE,
+            gives("SELECT id FROM people WHERE name = :who", "1", parameters={"who": "Ada"}),
+            fails("SELECT id FROM people WHERE name = :who", "08P01", {"whom": "Ada"}),
+        ),
+    ),
+    Probe(
+        "parameters_injection",
+        CATEGORY,
+        "Text that looks like SQL stays a value.",
+        (
+            *PEOPLE,
+            gives("SELECT id FROM people WHERE name = ?", parameters=["' OR '1'='1"]),
+            changes("INSERT INTO people VALUES (3, ?)", 1, [INJECTION]),
+            gives("SELECT name FROM people WHERE name = $1", INJECTION, parameters=[INJECTION]),
+            gives("SELECT count(*) FROM people", "3"),
+        ),
+    ),
+    Probe(
+        "parameters_types",
+        CATEGORY,
+        "A parameter takes the type of its place: dates, JSON, arrays, exact numbers.",
+        (
+            gives("SELECT $1::date + 1", "2024-03-01", parameters=["2024-02-29"]),
+            gives("SELECT $1::jsonb -> 'a'", "[1, 2]", parameters=[{"a": [1, 2]}]),
+            gives("SELECT 2 = ANY ($1::integer[])", "t", parameters=[[1, 2, 3]]),
+            gives("SELECT $1::numeric * 3", "0.30", parameters=["0.10"]),
+            fails("SELECT $1::integer", "22P02", ["seven"]),
+        ),
+    ),
+    Probe(
+        "parameters_count",
+        CATEGORY,
+        "One parameter too many or too few is refused.",
+        (
+            fails("SELECT ?::integer", "08P01"),
+            fails("SELECT ?::integer", "08P01", [1, 2]),
+            gives("SELECT ?::integer", "1", parameters=[1]),
+        ),
+    ),
+)

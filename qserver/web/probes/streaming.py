@@ -1,0 +1,107 @@
+"""Probes of streams: rows leave as they come, of one version, for as long as somebody reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.web.probes.run import Probe, Run
+from qserver.web.probes.steps import changes, does, fails, gives
+
+CATEGORY: Final = "streaming"
+ROWS: Final = 3000
+TABLE: Final = (
+    does("CREATE TABLE t (id INTEGER PRIMARY KEY, v INTEGER NOT NULL)"),
+    changes(f"INSERT INTO t SELECT n, 0 FROM generate_series(1, {ROWS}) AS s (n)", ROWS),
+)
+ENDLESS: Final = "SELECT n FROM generate_series(1, 1000000000000) AS s (n)"
+"""More rows than anybody could hold or wait for."""
+
+
+async def first_row_at_once(run: Run) -> None:
+    """The statement would never end; its first rows are there all the same."""
+    stream = await run.database.stream(ENDLESS)
+    first = await anext(stream)
+    await stream.aclose()
+    found = f"{len(first)} rows in the first page, from {first[0][0]}"
+    run.check(f"{ENDLESS}, first page", first[0] == (1,) and len(first) < 100_000, found)
+
+
+async def one_version(run: Run) -> None:
+    """Every row is changed, and more come, while the stream is read."""
+    await run.perform(*TABLE)
+    stream = await run.database.stream("SELECT id, v FROM t")
+    rows = list(await anext(stream))
+    await run.perform(
+        changes("UPDATE t SET v = 1", ROWS),
+        changes(f"INSERT INTO t VALUES ({ROWS + 1}, 1)", 1),
+    )
+    async for page in stream:
+        rows += page
+    changed = sum(v for _, v in rows)
+    distinct = len({row_id for row_id, _ in rows})
+    found = f"{len(rows)} rows, {distinct} of them distinct, {changed} changed"
+    run.check("The stream's rows", (len(rows), distinct, changed) == (ROWS, ROWS, 0), found)
+    await run.perform(gives("SELECT count(*), sum(v) FROM t", f"{ROWS + 1} | {ROWS + 1}"))
+
+
+async def closing_early(run: Run) -> None:
+    """A reader that leaves ends the statement; others notice nothing."""
+    stream = await run.database.stream(ENDLESS)
+    await anext(stream)
+    await stream.aclose()
+    left = [page async for page in stream]
+    run.check("Pages after the end", left == [], f"{len(left)} pages")
+    await run.perform(gives("SELECT 1", "1"))
+
+
+async def stream_of_changes(run: Run) -> None:
+    """What changes rows is committed first, then told."""
+    await run.perform(*TABLE)
+    stream = await run.database.stream("DELETE FROM t WHERE id <= ? RETURNING id", [2])
+    rows = sorted([row for page in [page async for page in stream] for row in page])
+    run.check("Rows of DELETE … RETURNING", rows == [(1,), (2,)], f"{rows}")
+    await run.perform(gives("SELECT min(id) FROM t", "3"))
+
+
+async def error_in_the_middle(run: Run) -> None:
+    """An error after many rows comes after many rows."""
+    sql = "SELECT 1 / (2000 - n) FROM generate_series(1, 3000) AS s (n)"
+    await run.perform(fails(sql, "22012"))
+    stream = await run.database.stream(sql)
+    rows = 0
+    code = "none"
+    try:
+        async for page in stream:
+            rows += len(page)
+    except Exception as error:
+        code = getattr(error, "code", repr(error))
+    run.check(sql, code == "22012" and 0 < rows < 2000, f"{rows} rows, then error {code}")
+
+
+PROBES: Final = (
+    Probe(
+        "stream_first_row",
+        CATEGORY,
+        "The first rows leave before the statement has ended.",
+        first_row_at_once,
+    ),
+    Probe(
+        "stream_one_version",
+        CATEGORY,
+        "A stream reads one version from its first row to its last, while others write.",
+        one_version,
+    ),
+    Probe("stream_close", CATEGORY, "A stream that is closed early ends at once.", closing_early),
+    Probe(
+        "stream_changes",
+        CATEGORY,
+        "INSERT, UPDATE and DELETE with RETURNING can be streamed.",
+        stream_of_changes,
+    ),
+    Probe(
+        "stream_error",
+        CATEGORY,
+        "An error in the middle of a stream ends it, after the rows before it.",
+        error_in_the_middle,
+    ),
+)

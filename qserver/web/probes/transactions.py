@@ -1,0 +1,188 @@
+"""Probes of transactions: all or nothing, and what a client sees when others write, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from qserver.web.probes.run import Probe, Run
+from qserver.web.probes.steps import changes, does, fails, gives, together
+
+CATEGORY: Final = "transactions"
+CLIENTS: Final = 16
+INCREMENTS: Final = 8
+COUNTER: Final = (
+    does("CREATE TABLE counter (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)"),
+    changes("INSERT INTO counter VALUES (1, 0)", 1),
+)
+
+
+async def retry_of_conflicts(run: Run) -> None:
+    """Two overlapping increments: the second is run again on what the first has left."""
+    await run.perform(*COUNTER)
+    increment = gives("UPDATE counter SET n = n + 1 RETURNING n", "1")
+    async with run.overlapping("T1", "T2", max_retries=4) as (first, second):
+        await first.perform(increment)
+        await second.perform(increment)  # it reads what was there when it began, for now
+        await first.commit()
+        retries = await second.commit()
+    run.check("T2 was run again", retries >= 1, f"{retries} retries")
+    await run.perform(gives("SELECT n FROM counter", "2"))
+
+
+async def turn_after_retries(run: Run) -> None:
+    """However often others are first, a transaction ends: after its retries it gets a turn."""
+    await run.perform(*COUNTER)
+    done = 0
+
+    async def increment_often() -> None:
+        nonlocal done
+        for _ in range(INCREMENTS):
+            async with run.overlapping("T", max_retries=1) as (transaction,):
+                await transaction.perform(does("UPDATE counter SET n = n + 1"))
+                await transaction.commit()
+            done += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CLIENTS // 4):
+            nursery.start_soon(increment_often)
+    await run.perform(gives("SELECT n FROM counter", str(done)))
+    turns = run.database.database.statistics().gateway.turns
+    run.check("Some of them needed a turn", turns > 0, f"{turns} turns")
+
+
+async def hot_counter(run: Run) -> None:
+    """Many clients increment one row at once; every acknowledged increment is there, once."""
+    await run.perform(*COUNTER)
+    done = 0
+
+    async def increment_often() -> None:
+        nonlocal done
+        for _ in range(INCREMENTS):
+            result = await run.database.execute("UPDATE counter SET n = n + 1 WHERE id = 1")
+            done += result.affected_rows
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(CLIENTS):
+            nursery.start_soon(increment_often)
+    expected = CLIENTS * INCREMENTS
+    run.check(f"{CLIENTS} clients at once", done == expected, f"{done} increments acknowledged")
+    await run.perform(gives("SELECT n FROM counter", str(expected)))
+
+
+async def transfers_keep_the_sum(run: Run) -> None:
+    """Transfers and audits at the same time: no audit sees money that is under way."""
+    await run.perform(
+        does(
+            "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER CHECK (balance >= 0))"
+        ),
+        changes("INSERT INTO accounts SELECT n, 100 FROM generate_series(0, 7) AS s (n)", 8),
+    )
+    sums: list[int] = []
+
+    async def transfer(client: int) -> None:
+        for at in range(INCREMENTS):
+            giver, taker = (client + at) % 8, (client + 3 * at + 1) % 8
+            async with run.overlapping(f"client {client}", max_retries=2) as (transaction,):
+                await transaction.perform(
+                    does("UPDATE accounts SET balance = balance - 5 WHERE id = ?", [giver]),
+                    does("UPDATE accounts SET balance = balance + 5 WHERE id = ?", [taker]),
+                )
+                await transaction.commit()
+            found = await run.database.execute("SELECT sum(balance)::INTEGER FROM accounts")
+            sums.append(found.rows[0][0])
+
+    async with trio.open_nursery() as nursery:
+        for client in range(4):
+            nursery.start_soon(transfer, client)
+    run.check("Every audit finds 800", set(sums) == {800}, f"sums {sorted(set(sums))}")
+    await run.perform(gives("SELECT sum(balance) FROM accounts", "800"))
+
+
+async def recency(run: Run) -> None:
+    """What was answered is seen by every later request, from the very next one on."""
+    await run.perform(*COUNTER)
+    stale = 0
+    for expected in range(1, 51):
+        written = await run.database.execute("UPDATE counter SET n = n + 1")
+        read = await run.database.execute("SELECT n FROM counter")
+        stale += read.rows != [(expected,)] or read.version < written.version
+    run.check("50 writes, each followed by a read", stale == 0, f"{stale} stale reads")
+
+
+PROBES: Final = (
+    Probe(
+        "transaction",
+        CATEGORY,
+        "Statements of one request run in order and see what those before them did.",
+        (
+            does("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)"),
+            together(
+                changes("INSERT INTO t VALUES (1, 1), (2, 2)", 2),
+                changes("UPDATE t SET n = n * 10", 2),
+                gives("SELECT sum(n) FROM t", "30"),
+                changes("DELETE FROM t WHERE id = 1", 1),
+            ),
+            gives("SELECT * FROM t", "2 | 20"),
+        ),
+    ),
+    Probe(
+        "atomicity",
+        CATEGORY,
+        "A transaction of which one statement fails leaves nothing behind.",
+        (
+            does("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)"),
+            changes("INSERT INTO t VALUES (1, 1)", 1),
+            together(
+                changes("UPDATE t SET n = 99", 1),
+                changes("INSERT INTO t VALUES (2, 2)", 1),
+                fails("INSERT INTO t VALUES (1, 1)", "23505"),
+            ),
+            gives("SELECT * FROM t", "1 | 1"),
+            together(changes("DELETE FROM t", 1), fails("SELECT broken FROM t", "42703")),
+            gives("SELECT * FROM t", "1 | 1"),
+        ),
+    ),
+    Probe(
+        "transaction_control_refused",
+        CATEGORY,
+        "BEGIN, COMMIT and ROLLBACK are refused clearly: a request is a transaction.",
+        (
+            fails("BEGIN", "25001"),
+            fails("COMMIT", "25001"),
+            fails("ROLLBACK", "25001"),
+            fails("SAVEPOINT s", "25001"),
+        ),
+    ),
+    Probe(
+        "retry_of_conflicts",
+        CATEGORY,
+        "A transaction that met a conflict is run again on the newest data, by the server.",
+        retry_of_conflicts,
+    ),
+    Probe(
+        "turn_after_retries",
+        CATEGORY,
+        "Under any contention a transaction ends: after its retries nobody else may commit.",
+        turn_after_retries,
+    ),
+    Probe(
+        "hot_counter",
+        CATEGORY,
+        "One row incremented by many clients at once loses no increment.",
+        hot_counter,
+    ),
+    Probe(
+        "transfers_keep_the_sum",
+        CATEGORY,
+        "Concurrent transfers between rows on several shards, audited while they run.",
+        transfers_keep_the_sum,
+    ),
+    Probe(
+        "recency",
+        CATEGORY,
+        "Strict serializability: a read sees every write that was answered before it began.",
+        recency,
+    ),
+)

@@ -1,0 +1,118 @@
+"""Everything but the hot routes: a quart-trio app whose rules come from the catalogue.
+
+A handler is a method named after its route (`get_v1_keys`): it takes the admission and what stands
+in the path, and returns the answer's shape, or a pair of that and a status. That a route was found,
+that the key is good and the rate limit kept, has been seen to before a request comes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from qserver.errors import InvalidRequest, QserverError
+from qserver.limits import REQUEST_BODY_BYTES_MAX
+from qserver.web.admission import Admission
+from qserver.web.answers import error_body
+from qserver.web.catalogue import ROUTES, Route
+from qserver.web.exchange import Message, too_large
+from qserver.web.json_values import encode_json
+from qserver.web.routes.control import ControlRoutes
+from qserver.web.routes.description import DescriptionRoutes
+from qserver.web.routes.upkeep import UpkeepRoutes
+from qserver.web.service import Service
+from qserver.web.statuses import headers_of, status_of
+
+Handler = Callable[..., Awaitable[Any]]
+HOT = ("/v1/query", "/query", "/v1/transaction")
+ADMISSION = "qserver.admission"
+"""Where in its scope a request finds its admission."""
+
+
+def make_routes(service: Service) -> Callable[[Admission], Awaitable[None]]:
+    """The app, as one call that answers an admitted request."""
+    app = QuartTrio("qserver", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = REQUEST_BODY_BYTES_MAX
+    app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    handlers = (ControlRoutes(service), UpkeepRoutes(service), DescriptionRoutes(service))
+    for route in ROUTES:
+        if route.path not in HOT:
+            rule = route.path.replace("{", "<").replace("}", ">")
+            view = _view(route, _handler(handlers, route))
+            app.add_url_rule(rule, endpoint=route.name, view_func=view, methods=[route.method])
+
+    @app.errorhandler(Exception)
+    async def failed(error: Exception) -> Response:
+        admission = _admission()
+        return _failure(_as_ours(error, service, admission), admission)
+
+    serve: Any = app  # its own types are narrower than those of ASGI
+
+    async def answer(admission: Admission) -> None:
+        exchange = admission.exchange
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                exchange.status = message["status"]
+                message["headers"] = [*message["headers"], *exchange.headers_out]
+            await exchange.send(message)
+
+        scope = {**exchange.scope, ADMISSION: admission}
+        await serve(scope, exchange.receive, send)
+
+    return answer
+
+
+def _handler(handlers: tuple[object, ...], route: Route) -> Handler:
+    found = [getattr(each, route.name) for each in handlers if hasattr(each, route.name)]
+    assert len(found) == 1, f"{route.method} {route.path} has {len(found)} handlers"
+    handler: Handler = found[0]
+    return handler
+
+
+def _view(route: Route, handler: Handler) -> Callable[..., Awaitable[Response]]:
+    async def view(**arguments: str) -> Response:
+        admission = _admission()
+        if route.scope is not None:
+            admission.need(route.scope)
+        answer = await handler(admission, **arguments)
+        status = route.status
+        if isinstance(answer, tuple):
+            answer, status = answer
+        body = answer if isinstance(answer, bytes) else encode_json(answer)
+        response = Response(b"" if answer is None else body, status, content_type=route.media)
+        if answer is None:
+            del response.headers["content-type"]
+        return response
+
+    return view
+
+
+def _admission() -> Admission:
+    scope: dict[str, Any] = dict(request.scope)
+    found: Admission = scope[ADMISSION]
+    return found
+
+
+def _as_ours(error: Exception, service: Service, admission: Admission) -> QserverError:
+    if isinstance(error, QserverError):
+        return error
+    if isinstance(error, RequestEntityTooLarge):
+        return too_large()
+    if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
+        return InvalidRequest(error.description or error.name)
+    return service.internal_error(error, admission.exchange.request_id)
+
+
+def _failure(error: QserverError, admission: Admission) -> Response:
+    exchange = admission.exchange
+    body = error_body(error, exchange.request_id, exchange.elapsed_us())
+    response = Response(body, status_of(error), content_type="application/json")
+    for name, value in headers_of(error):
+        response.headers[name.decode()] = value.decode()
+    return response

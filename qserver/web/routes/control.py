@@ -1,0 +1,212 @@
+"""The control plane's routes: sessions, databases, keys, organizations."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from msgspec.structs import asdict
+from quart import request
+
+from qserver.control.records import (
+    DatabaseFacts,
+    DatabaseRecord,
+    KeyRecord,
+    OrganizationOverview,
+    SessionRecord,
+)
+from qserver.errors import Forbidden, InvalidRequest
+from qserver.web import shapes
+from qserver.web.admission import Admission
+from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
+from qserver.web.service import Service
+
+Shape = TypeVar("Shape")
+
+
+class ControlRoutes:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._plane = service.plane
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._service.world.now(), UTC)
+
+    # --- sessions ---
+
+    async def post_v1_session(self, admission: Admission) -> shapes.SessionAnswer:
+        wanted = await _body(admission, shapes.SessionRequest)
+        record, token = await self._plane.create_session(
+            admission.grant, wanted.database, _tuple(wanted.scopes)
+        )
+        return shapes.SessionAnswer(True, _session(record, token, record.created_at))
+
+    async def post_v1_session_refresh(self, admission: Admission) -> shapes.SessionAnswer:
+        record = await self._plane.refresh_session(admission.grant)
+        return shapes.SessionAnswer(True, _session(record, None, self._now()))
+
+    async def delete_v1_session(self, admission: Admission) -> None:
+        await self._plane.delete_session(admission.grant)
+
+    # --- databases ---
+
+    async def get_v1_databases(self, admission: Admission) -> shapes.DatabasesAnswer:
+        found, cursor = await self._plane.list_databases(
+            admission.grant, admission.queries().get("cursor"), admission.number("limit")
+        )
+        databases = []
+        for record in found:
+            _, facts = await self._plane.find_database(admission.grant, record.id)
+            databases.append(shapes.Database(**_database(record, facts)))
+        return shapes.DatabasesAnswer(True, databases, cursor)
+
+    async def post_v1_databases(self, admission: Admission) -> shapes.DatabaseAnswer:
+        wanted = await _body(admission, shapes.DatabaseRequest)
+        record = await self._plane.create_database(admission.grant, wanted.name)
+        return await self._shown(admission, record.id)
+
+    async def get_v1_databases_database(
+        self, admission: Admission, database: str
+    ) -> shapes.DatabaseAnswer:
+        return await self._shown(admission, database)
+
+    async def patch_v1_databases_database(
+        self, admission: Admission, database: str
+    ) -> shapes.DatabaseAnswer:
+        wanted = await _body(admission, shapes.DatabaseRequest)
+        record = await self._plane.rename_database(admission.grant, database, wanted.name)
+        return await self._shown(admission, record.id)
+
+    async def delete_v1_databases_database(self, admission: Admission, database: str) -> None:
+        await self._plane.delete_database(admission.grant, database)
+
+    async def _shown(self, admission: Admission, database: str) -> shapes.DatabaseAnswer:
+        record, facts = await self._plane.find_database(admission.grant, database)
+        return shapes.DatabaseAnswer(**_database(record, facts))
+
+    # --- keys ---
+
+    async def get_v1_keys(self, admission: Admission) -> shapes.KeysAnswer:
+        found, cursor = await self._plane.list_keys(
+            admission.grant, admission.queries().get("cursor"), admission.number("limit")
+        )
+        return shapes.KeysAnswer(True, [shapes.Key(**_key(each)) for each in found], cursor)
+
+    async def post_v1_keys(self, admission: Admission) -> shapes.KeyAnswer:
+        wanted = await _body(admission, shapes.KeyRequest)
+        record, secret = await self._plane.create_key(
+            admission.grant,
+            wanted.name,
+            _tuple(wanted.scopes),
+            _tuple(wanted.databases),
+            wanted.expires_in,
+        )
+        return shapes.KeyAnswer(**_key(record), key=secret)
+
+    async def get_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
+        return shapes.KeyAnswer(**_key(await self._plane.find_key(admission.grant, key_id)))
+
+    async def patch_v1_keys_key_id(self, admission: Admission, key_id: str) -> shapes.KeyAnswer:
+        wanted = await _body(admission, shapes.KeyChange)
+        record = await self._plane.change_key(
+            admission.grant,
+            key_id,
+            name=wanted.name,
+            scopes=_tuple(wanted.scopes),
+            databases=_tuple(wanted.databases),
+        )
+        return shapes.KeyAnswer(**_key(record))
+
+    async def delete_v1_keys_key_id(self, admission: Admission, key_id: str) -> None:
+        await self._plane.revoke_key(admission.grant, key_id)
+
+    async def post_v1_keys_key_id_rotate(
+        self, admission: Admission, key_id: str
+    ) -> shapes.KeyAnswer:
+        wanted = await _body(admission, shapes.RotateRequest)
+        record, secret = await self._plane.rotate_key(admission.grant, key_id, wanted.grace_seconds)
+        return shapes.KeyAnswer(**_key(record), key=secret)
+
+    # --- organizations ---
+
+    async def get_v1_organization(self, admission: Admission) -> shapes.OrganizationAnswer:
+        found = await self._plane.organization(admission.grant)
+        return shapes.OrganizationAnswer(**_organization(found))
+
+    async def post_v1_signup(self, admission: Admission) -> shapes.SignupAnswer:
+        if not self._service.settings.open_signup:
+            raise Forbidden(
+                "signup is closed on this server",
+                hint="Its operator can set QSERVER_OPEN_SIGNUP=1.",
+            )
+        wanted = await _body(admission, shapes.SignupRequest)
+        _, database, key, secret = await self._plane.signup(wanted.organization)
+        grant = await self._plane.authenticate(secret)
+        organization = await self._plane.organization(grant)
+        return shapes.SignupAnswer(
+            True,
+            shapes.Organization(**_organization(organization)),
+            shapes.Database(**_database(*await self._plane.find_database(grant, database.id))),
+            secret,
+            key.id,
+            self._urls(admission),
+        )
+
+    def _urls(self, admission: Admission) -> dict[str, str]:
+        """Where to go: what is set, or else where this request came to."""
+        settings = self._service.settings
+        scheme = admission.exchange.scope.get("scheme", "http")
+        host = admission.exchange.headers.get(b"host", b"localhost").decode("latin-1")
+        here = f"{scheme}://{host}"
+        return {"data": settings.data_url or here, "control": settings.control_url or here}
+
+
+async def _body(admission: Admission, shape: type[Shape]) -> Shape:
+    data = await request.get_data(as_text=False)
+    assert isinstance(data, bytes)
+    if not data and admission.route.body_optional:
+        return shape()
+    content_type = admission.exchange.headers.get(b"content-type", b"")
+    check_media_type(content_type, JSON_TYPES, "application/json")
+    if not data:
+        raise InvalidRequest(f"{admission.route.path} needs a JSON body")
+    return decode(decoder_of(shape), data)
+
+
+def _tuple(given: list[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(given)
+
+
+def _session(record: SessionRecord, token: str | None, now: datetime) -> shapes.Session:
+    return shapes.Session(
+        id=record.id,
+        token_type="Bearer",
+        expires_in=round((record.expires_at - now).total_seconds()),
+        expires_at=record.expires_at,
+        created_at=record.created_at,
+        key_id=record.key_id,
+        scopes=list(record.scopes),
+        database=record.database,
+        **({} if token is None else {"token": token}),
+    )
+
+
+def _database(record: DatabaseRecord, facts: DatabaseFacts) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "name": record.name,
+        "organization": record.organization,
+        "state": record.state,
+        "created_at": record.created_at,
+        **asdict(facts),
+    }
+
+
+def _key(record: KeyRecord) -> dict[str, Any]:
+    fields = asdict(record)
+    del fields["organization_id"]
+    return fields
+
+
+def _organization(found: OrganizationOverview) -> dict[str, Any]:
+    return {**asdict(found), "limits": asdict(found.limits), "use": asdict(found.use)}

@@ -1,0 +1,29 @@
+"""The service's routes that describe it: the banner, the OpenAPI document, the page for people."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any
+
+from qserver import __version__
+from qserver.web import shapes
+from qserver.web.admission import Admission
+from qserver.web.catalogue import ROUTES
+from qserver.web.openapi import describe
+from qserver.web.service import Service
+
+
+class DescriptionRoutes:
+    def __init__(self, service: Service) -> None:
+        self._openapi = describe(ROUTES, service.settings)
+        self._page = (files("qserver.web") / "docs.html").read_bytes()
+
+    async def get(self, admission: Admission) -> shapes.Banner:
+        routes = [shapes.BannerRoute(each.method, each.path, each.purpose) for each in ROUTES]
+        return shapes.Banner("qserver", __version__, ["v1"], routes, "/docs", "/openapi.json")
+
+    async def get_openapi_json(self, admission: Admission) -> dict[str, Any]:
+        return self._openapi
+
+    async def get_docs(self, admission: Admission) -> bytes:
+        return self._page

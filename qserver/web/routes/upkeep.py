@@ -1,0 +1,83 @@
+"""The service's routes about itself and what it holds: health, metrics, tables, tests of itself."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+
+from qserver import __version__
+from qserver.control.databases import OpenDatabase
+from qserver.control.organizations import DEFAULT
+from qserver.limits import LIST_LENGTH_MAX
+from qserver.web import shapes
+from qserver.web.admission import Admission
+from qserver.web.metrics import prometheus_text
+from qserver.web.probes import catalogue, matrix, run_probe
+from qserver.web.service import Service, State
+from qserver.web.statuses import RETRY_AFTER_SECONDS
+from qserver.web.storage_test import storage_test
+from qserver.web.tables import describe_tables
+from qserver.web.workloads.turnstile import WORKLOAD
+
+
+class UpkeepRoutes:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def get_health(self, admission: Admission) -> tuple[shapes.HealthAnswer, int]:
+        checks = self._service.checks()
+        well = all(check == "ok" for check in checks.values())
+        if not well:
+            admission.exchange.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
+        uptime = self._service.uptime_s()
+        answer = shapes.HealthAnswer(well, "ok" if well else "fail", __version__, uptime, checks)
+        return answer, 200 if well else 503
+
+    async def get_ready(self, admission: Admission) -> tuple[shapes.ReadyAnswer, int]:
+        state = self._service.state
+        if state is State.READY:
+            return shapes.ReadyAnswer(True, "ready"), 200
+        admission.exchange.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
+        return shapes.ReadyAnswer(False, state.value), 503
+
+    async def get_metrics(self, admission: Admission) -> bytes:
+        """Those of the organization `default` run the server; others learn only of their own."""
+        service = self._service
+        databases = service.databases.statistics()
+        if admission.grant.organization != DEFAULT:
+            own, _ = await service.plane.list_databases(admission.grant, None, LIST_LENGTH_MAX)
+            own_ids = {each.id for each in own}
+            databases = tuple(each for each in databases if each.id in own_ids)
+        return prometheus_text(service.metrics, databases, service.uptime_s(), service.counters)
+
+    async def get_tables(self, admission: Admission) -> shapes.TablesAnswer:
+        name = admission.queries().get("database")
+        if name is None:
+            header = admission.exchange.headers.get(b"x-database")
+            name = None if header is None else header.decode("latin-1")
+        opened: OpenDatabase = await self._service.plane.database(admission.grant, name)
+        with opened:
+            view = await opened.database.wait_durable_view()
+            return shapes.TablesAnswer(True, opened.name, view.version, describe_tables(view))
+
+    async def get_bench(self, admission: Admission) -> shapes.BenchAnswer:
+        numbers = {name: admission.number(name) for name in ("duration_ms", "clients", "seed")}
+        report = await self._service.bench.run(
+            admission.queries().get("workload") or WORKLOAD,
+            world=self._service.world,
+            **{name: number for name, number in numbers.items() if number is not None},
+        )
+        return shapes.BenchAnswer(**asdict(report))
+
+    async def get_capabilities(self, admission: Admission) -> shapes.CapabilitiesAnswer:
+        return shapes.CapabilitiesAnswer(**asdict(catalogue()), capabilities=matrix())
+
+    async def get_capabilities_name(self, admission: Admission, name: str) -> shapes.ProbeAnswer:
+        result = await run_probe(name, self._service.world)
+        return shapes.ProbeAnswer(**asdict(result), success=result.status == "pass")
+
+    async def get_storage_test(self, admission: Admission) -> shapes.StorageAnswer:
+        return shapes.StorageAnswer(**asdict(await storage_test(self._service.logs)))
+
+    async def post_admin_reset(self, admission: Admission) -> shapes.ResetAnswer:
+        wiped = await self._service.plane.reset(admission.grant)
+        return shapes.ResetAnswer(True, wiped.databases, wiped.tables_dropped, wiped.rows_deleted)

@@ -1,0 +1,157 @@
+"""The service behind the routes: the control plane, its databases, and how well they are.
+
+    create_app ─► Service ─► running: nursery ─┬─ databases, opened on demand
+                                               └─ control plane
+
+Routes ask it for three things: who calls, which database they mean, and how the service fares.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from enum import Enum
+from time import monotonic
+from typing import Final
+
+import trio
+
+from qserver.config import Settings
+from qserver.control.databases import Databases
+from qserver.control.logs import Logs
+from qserver.control.plane import CONTROL, ControlPlane
+from qserver.control.records import TIERS, Grant
+from qserver.engine.database import State as DatabaseState
+from qserver.engine.permissions import EVERYTHING, Allowed
+from qserver.engine.world import World
+from qserver.errors import DatabaseUnavailable, QserverError, RateLimited, Unauthorized
+from qserver.web.http1 import Counters
+from qserver.web.metrics import Metrics
+from qserver.web.statuses import Headers
+from qserver.web.workloads.turnstile import Bench
+
+BEARER: Final = b"bearer "
+logger: Final = logging.getLogger("qserver")
+
+
+class State(Enum):
+    STARTING = "starting"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class Service:
+    def __init__(
+        self,
+        settings: Settings,
+        world: World,
+        logs: Logs,
+        secrets: Callable[[int], bytes],
+        counters: Counters | None = None,
+    ) -> None:
+        self.settings = settings
+        self.world = world
+        self.logs = logs
+        self.counters = counters
+        self.state = State.STARTING
+        self.metrics = Metrics()
+        self.bench = Bench()
+        self.started = monotonic()
+        self.databases = Databases(
+            logs,
+            world,
+            shards=settings.shards,
+            idle_seconds=settings.database_idle_s,
+            open_max=settings.databases_open_max,
+        )
+        self.plane = ControlPlane(
+            self.databases,
+            world,
+            secrets,
+            default_tier=settings.default_tier,
+            first_key=settings.api_key,
+        )
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[str | None]:
+        """While the block runs, so does the service. Gives the first key, if it was made now."""
+        async with trio.open_nursery() as nursery:
+            first_key: str | None = await nursery.start(self.plane.run)
+            self.state = State.READY
+            try:
+                yield first_key
+            finally:
+                self.state = State.DRAINING
+                nursery.cancel_scope.cancel()
+
+    # --- who calls ---
+
+    async def authenticate(self, headers: Mapping[bytes, bytes]) -> Grant:
+        """What the caller may do; Unauthorized if it shows nothing that is good."""
+        value = headers.get(b"authorization")
+        if value is None:
+            raise Unauthorized("this route needs an API key", hint=_KEY_HINT)
+        if value[:7].lower() != BEARER:
+            raise Unauthorized("the Authorization header is not a bearer token", hint=_KEY_HINT)
+        if self.state is State.STARTING:
+            raise DatabaseUnavailable("the service is starting", hint="Try again in a moment.")
+        token = value[7:].decode("latin-1")
+        return self.plane.grant_nowait(token) or await self.plane.authenticate(token.strip())
+
+    def count_request(self, grant: Grant, headers: Headers) -> None:
+        """Count a request against the organization's limit; `headers` learn what is left of it."""
+        if grant.tier == "unlimited":
+            headers += UNLIMITED
+            return
+        tier = grant.tier.encode()
+        quota = TIERS[grant.tier].requests_per_minute or 0
+        headers.append((b"ratelimit-policy", b'"%b";q=%d;w=60' % (tier, quota)))
+        try:
+            allowance = self.plane.take_request(grant)
+        except RateLimited as error:
+            self.metrics.rate_limited += 1
+            headers.append((b"ratelimit", b'"%b";r=0;t=%d' % (tier, error.retry_after_seconds)))
+            raise
+        left, seconds = allowance.remaining or 0, allowance.reset_seconds
+        headers.append((b"ratelimit", b'"%b";r=%d;t=%d' % (tier, left, seconds)))
+
+    # --- how it fares ---
+
+    def uptime_s(self) -> float:
+        return round(monotonic() - self.started, 3)
+
+    def checks(self) -> dict[str, str]:
+        """One for each part that can fail: "ok", or what is wrong with it."""
+        checks = {"control": "starting", "databases": "ok"}
+        for name, trouble in self.databases.troubles.items():
+            kind = trouble.name if isinstance(trouble, QserverError) else "internal_error"
+            checks["databases"] = f"{name} cannot be opened: {kind}"
+        for each in self.databases.statistics():
+            state = each.database.state
+            part = CONTROL if each.id == CONTROL else "databases"
+            if state != DatabaseState.OPEN.value:
+                checks[part] = f"{each.id} is {state}"
+            elif part == CONTROL:
+                checks[part] = "ok"
+        return checks
+
+    def internal_error(self, error: Exception, request_id: str = "") -> QserverError:
+        """Our own mistake: all of it goes to the log, and nothing but the fact to the caller."""
+        self.metrics.internal_errors += 1
+        logger.error("request %s met a bug", request_id, exc_info=error)
+        return QserverError(
+            "internal error",
+            hint="This is a bug of qserver; the server's log has the details.",
+        )
+
+
+def allowed_of(grant: Grant) -> Allowed:
+    """What the grant's scopes mean for statements."""
+    if grant.may_read and grant.may_write and grant.may_define:
+        return EVERYTHING
+    return Allowed(grant.may_read, grant.may_write, grant.may_define)
+
+
+_KEY_HINT: Final = "Send the header Authorization: Bearer svc_k_…"
+UNLIMITED: Final = [(b"ratelimit-policy", b'"unlimited"'), (b"ratelimit", b'"unlimited"')]

@@ -1,0 +1,94 @@
+"""`qserver serve`: the application on our own HTTP/1.1 server, until it is told to stop.
+
+SIGTERM, SIGINT ─► /ready says 503 ─► no new connections ─► those under way end ─► exit 0
+a second one    ─► at once
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from pathlib import Path
+
+import trio
+
+from qserver.config import Settings
+from qserver.errors import QserverError
+from qserver.web.app import Application
+from qserver.web.create import create_app
+from qserver.web.http1 import Counters, ServerOptions
+from qserver.web.http1 import serve as serve_http
+from qserver.web.lifespan import first_of
+from qserver.web.welcome import welcome
+
+
+def serve(settings: Settings) -> int:
+    """Serve until told to stop; the exit code."""
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    try:
+        trio.run(_serve, settings)
+    except Exception as error:
+        problem = first_of(error)
+        if not isinstance(problem, QserverError):
+            raise
+        hint = f"\n{problem.hint}" if problem.hint else ""
+        sys.stderr.write(f"qserver: {problem.message}{hint}\n")
+        return 1
+    return 0
+
+
+async def _serve(settings: Settings) -> None:
+    first_keys: list[str | None] = []
+    counters = Counters()
+    app = create_app(settings, first_keys.append, counters)
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+
+        async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
+            options = server_options(settings)
+            report = logging.getLogger("qserver").warning
+            await serve_http(
+                app,
+                options,
+                stop=stop,
+                report=report,
+                counters=counters,
+                lanes=app.lane,
+                task_status=task_status,
+            )
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(_heed_signals, app, stop, nursery.cancel_scope)
+        addresses = await nursery.start(run)
+        sys.stderr.write(welcome(settings, first_keys[0], addresses[0][1]))
+        sys.stderr.flush()
+
+
+async def _heed_signals(app: Application, stop: trio.Event, scope: trio.CancelScope) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            if stop.is_set():
+                scope.cancel()
+            app.drain()
+            stop.set()
+
+
+def server_options(settings: Settings) -> ServerOptions:
+    certificate, key = settings.tls_certificate, settings.tls_key
+    return ServerOptions(
+        host=settings.host,
+        port=settings.port,
+        certificate=None if certificate is None else Path(certificate),
+        key=None if key is None else Path(key),
+        connections_max=settings.connections_max,
+        header_seconds=settings.header_timeout_s,
+        idle_seconds=settings.idle_timeout_s,
+        drain_seconds=settings.drain_timeout_s,
+        access_log=_write_line if settings.access_log else None,
+    )
+
+
+def _write_line(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,372 @@
+"""The shapes of requests and answers, each declared once.
+
+Requests are decoded into these; answers that are not rows are encoded from them; and the OpenAPI
+description is generated from all of them, so none of the three can drift from the others. Answers
+with rows are written by `answers` for speed, and a test holds them to `QueryAnswer`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from qserver.limits import ANSWER_ROWS_MAX, RETRIES_MAX, STATEMENT_SECONDS_MAX
+from qserver.web.probes import Capability, Catalogue, ProbeResult
+from qserver.web.storage_test import StorageReport
+from qserver.web.workloads.measuring import BenchReport
+
+Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
+Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
+RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
+Params = list[Any] | dict[str, Any] | None
+
+
+class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """One statement, and how it is to be run."""
+
+    sql: str
+    params: Params = None
+    database: str | None = None
+    format: Literal["objects", "arrays"] = "objects"
+    max_rows: RowsMost | None = None
+    timeout_ms: Timeout | None = None
+    max_retries: Retries | None = None
+
+
+class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """One statement of a transaction."""
+
+    sql: str
+    params: Params = None
+
+
+class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Statements that are applied together or not at all."""
+
+    statements: list[str | StatementRequest]
+    database: str | None = None
+    format: Literal["objects", "arrays"] = "objects"
+    max_rows: RowsMost | None = None
+    timeout_ms: Timeout | None = None
+    max_retries: Retries | None = None
+
+
+# --- answers of the data plane -------------------------------------------------------------------
+
+
+class Timings(Struct, frozen=True):
+    """Microseconds: from the last byte of the request, and of planning and execution alone."""
+
+    total_us: int
+    exec_us: int
+
+
+class TransactionTimings(Timings, frozen=True):
+    commit_us: int
+
+
+class StatementAnswer(Struct, frozen=True):
+    """What one statement of a transaction came to."""
+
+    columns: list[str]
+    rows: list[Any]
+    affected_rows: int
+    timings: Timings
+    types: list[str]
+    truncated: bool | UnsetType = UNSET
+
+
+class QueryAnswer(Struct, frozen=True):
+    """What a statement came to."""
+
+    success: Literal[True]
+    columns: list[str]
+    rows: list[Any]
+    affected_rows: int
+    timings: Timings
+    types: list[str]
+    version: int
+    retries: int
+    truncated: bool | UnsetType = UNSET
+
+
+class TransactionAnswer(Struct, frozen=True):
+    """What a transaction came to: one result for each statement."""
+
+    success: Literal[True]
+    results: list[StatementAnswer]
+    affected_rows: int
+    version: int
+    retries: int
+    timings: TransactionTimings
+
+
+class ErrorObject(Struct, frozen=True):
+    """What went wrong: `code` is PostgreSQL's SQLSTATE, or QS… for what is not SQL's own."""
+
+    code: str
+    name: str
+    message: str
+    detail: str | None
+    hint: str | None
+    position: int | None
+    statement: int | None
+    table: str | None
+    column: str | None
+    constraint: str | None
+    retryable: bool
+    request_id: str
+    conflict: dict[str, Any] | UnsetType = UNSET
+
+
+class ErrorAnswer(Struct, frozen=True):
+    """The answer to any request that failed."""
+
+    success: Literal[False]
+    columns: list[str]
+    rows: list[Any]
+    affected_rows: int
+    timings: Timings
+    error: ErrorObject
+    results: list[Any] | UnsetType = UNSET
+
+
+# --- the control plane ---------------------------------------------------------------------------
+
+
+class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """Both narrow what the session may do; without them it may do what its key may."""
+
+    database: str | None = None
+    scopes: list[str] | None = None
+
+
+class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+
+
+class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new key: by default with the scopes and databases of the key that makes it, for ever."""
+
+    name: str
+    scopes: list[str] | None = None
+    databases: list[str] | None = None
+    expires_in: Annotated[int, Meta(ge=1)] | None = None
+
+
+class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
+    """A new name, or less than it has."""
+
+    name: str | None = None
+    scopes: list[str] | None = None
+    databases: list[str] | None = None
+
+
+class RotateRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    grace_seconds: Annotated[int, Meta(ge=0)] = 0
+
+
+class SignupRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    organization: str
+
+
+class Session(Struct, frozen=True):
+    """A token for 24 hours. The token itself is shown once, when it is made."""
+
+    id: str
+    token_type: Literal["Bearer"]
+    expires_in: int
+    expires_at: datetime
+    created_at: datetime
+    key_id: str
+    scopes: list[str]
+    database: str | None
+    token: str | UnsetType = UNSET
+
+
+class SessionAnswer(Struct, frozen=True):
+    success: Literal[True]
+    session: Session
+
+
+class Database(Struct, frozen=True):
+    id: str
+    name: str
+    organization: str
+    state: str
+    version: int
+    tables: int
+    rows: int
+    size_bytes: int
+    created_at: datetime
+
+
+class DatabaseAnswer(Database, frozen=True):
+    """A database: the record itself."""
+
+    success: Literal[True] = True
+
+
+class DatabasesAnswer(Struct, frozen=True):
+    success: Literal[True]
+    databases: list[Database]
+    next_cursor: str | None
+
+
+class Key(Struct, frozen=True):
+    """An API key. Its secret is shown once, when it is made."""
+
+    id: str
+    name: str
+    prefix: str
+    state: str
+    scopes: list[str]
+    databases: list[str] | None
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+class KeyAnswer(Key, frozen=True):
+    """A key: the record itself, and `key`, the secret, only in the answer that made it."""
+
+    success: Literal[True] = True
+    key: str | UnsetType = UNSET
+
+
+class KeysAnswer(Struct, frozen=True):
+    success: Literal[True]
+    keys: list[Key]
+    next_cursor: str | None
+
+
+class Organization(Struct, frozen=True):
+    """Who pays: the tier decides the limits, `use` is what there is of each thing now."""
+
+    id: str
+    name: str
+    tier: str
+    limits: dict[str, int | None]
+    use: dict[str, int]
+    created_at: datetime
+
+
+class OrganizationAnswer(Organization, frozen=True):
+    success: Literal[True] = True
+
+
+class SignupAnswer(Struct, frozen=True):
+    """A new organization with its first database and key, and where to go with them."""
+
+    success: Literal[True]
+    organization: Organization
+    database: Database
+    key: str
+    key_id: str
+    urls: dict[str, str]
+
+
+# --- the service itself --------------------------------------------------------------------------
+
+
+class BannerRoute(Struct, frozen=True):
+    method: str
+    path: str
+    purpose: str
+
+
+class Banner(Struct, frozen=True):
+    service: str
+    version: str
+    api: list[str]
+    routes: list[BannerRoute]
+    docs: str
+    openapi: str
+
+
+class TableColumn(Struct, frozen=True):
+    name: str
+    type: str
+    nullable: bool
+    default: str | None
+    primary_key: bool
+
+
+class TableIndex(Struct, frozen=True):
+    name: str
+    columns: list[str]
+    unique: bool
+
+
+class TableForeignKey(Struct, frozen=True):
+    name: str
+    columns: list[str]
+    references: str
+    referenced_columns: list[str]
+    on_delete: str
+    on_update: str
+
+
+class TableDescription(Struct, frozen=True):
+    name: str
+    columns: list[TableColumn]
+    primary_key: list[str]
+    indexes: list[TableIndex]
+    foreign_keys: list[TableForeignKey]
+    row_count: int
+
+
+class TablesAnswer(Struct, frozen=True):
+    success: Literal[True]
+    database: str
+    version: int
+    tables: list[TableDescription]
+
+
+class HealthAnswer(Struct, frozen=True):
+    """One check for each part that can fail: "ok", or what is wrong with it."""
+
+    success: bool
+    status: Literal["ok", "fail"]
+    version: str
+    uptime_s: float
+    checks: dict[str, str]
+
+
+class ReadyAnswer(Struct, frozen=True):
+    success: bool
+    status: Literal["ready", "starting", "draining"]
+
+
+class ResetAnswer(Struct, frozen=True):
+    success: Literal[True]
+    databases: int
+    tables_dropped: int
+    rows_deleted: int
+
+
+class CapabilitiesAnswer(Catalogue, frozen=True, kw_only=True):
+    """The feature matrix: what is there, and the probe that shows it."""
+
+    success: Literal[True] = True
+    capabilities: list[Capability]
+
+
+class ProbeAnswer(ProbeResult, frozen=True, kw_only=True):
+    """What a probe found, step by step."""
+
+    success: bool
+
+
+class BenchAnswer(BenchReport, frozen=True, kw_only=True):
+    """What a benchmark measured."""
+
+    success: Literal[True] = True
+
+
+class StorageAnswer(StorageReport, frozen=True, kw_only=True):
+    """Bytes and times of each step of the storage test."""
+
+    success: Literal[True] = True

@@ -1,0 +1,81 @@
+"""Which HTTP status an error is answered with, and with which headers.
+
+An SQL-level error is an answer like any other: 200 with `success: false`. Other statuses are for
+requests that are wrong as requests, for keys, and for a service that cannot serve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from qserver.errors import (
+    AlreadyExists,
+    DatabaseUnavailable,
+    DataCorrupted,
+    Forbidden,
+    InsufficientPrivilege,
+    InvalidRequest,
+    LogFailed,
+    MethodNotAllowed,
+    NotFound,
+    ProtocolViolation,
+    QserverError,
+    RateLimited,
+    RequestTooLarge,
+    SqlSyntaxError,
+    StorageTestFailed,
+    TooManyRequests,
+    Unauthorized,
+    UnsupportedMediaType,
+    WrongHost,
+)
+
+Headers = list[tuple[bytes, bytes]]
+
+RETRY_AFTER_SECONDS: Final = b"1"
+
+STATUSES: Final[Mapping[type[QserverError], int]] = {
+    InvalidRequest: 400,
+    SqlSyntaxError: 400,
+    ProtocolViolation: 400,
+    Unauthorized: 401,
+    Forbidden: 403,
+    InsufficientPrivilege: 403,
+    NotFound: 404,
+    WrongHost: 307,
+    MethodNotAllowed: 405,
+    AlreadyExists: 409,
+    RequestTooLarge: 413,
+    UnsupportedMediaType: 415,
+    RateLimited: 429,
+    TooManyRequests: 503,
+    DatabaseUnavailable: 503,
+    LogFailed: 503,
+    DataCorrupted: 503,
+    StorageTestFailed: 503,
+}
+
+
+def status_of(error: QserverError) -> int:
+    if type(error) is QserverError:  # a bug: see `Service.internal_error`
+        return 500
+    for cls in type(error).__mro__:
+        if cls in STATUSES:
+            return STATUSES[cls]
+    return 200
+
+
+def headers_of(error: QserverError) -> Headers:
+    """What the status promises besides the body."""
+    if isinstance(error, Unauthorized):
+        return [(b"www-authenticate", b"Bearer")]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", ", ".join(error.allowed).encode())]
+    if isinstance(error, RateLimited):
+        return [(b"retry-after", b"%d" % error.retry_after_seconds)]
+    if isinstance(error, WrongHost):
+        return [(b"location", error.location.encode())]
+    if status_of(error) == 503:
+        return [(b"retry-after", RETRY_AFTER_SECONDS)]
+    return []

@@ -1,0 +1,50 @@
+"""The tables of a view, described for GET /tables."""
+
+from __future__ import annotations
+
+from qserver.storage.view import View
+from qserver.values.schema import PUBLIC, Table
+from qserver.web import shapes
+
+
+def describe_tables(view: View) -> list[shapes.TableDescription]:
+    """All of them, by name; those of another schema than `public` with its name in front."""
+    tables = sorted(view.catalog.tables.values(), key=_name)
+    return [_describe(table, view) for table in tables]
+
+
+def _describe(table: Table, view: View) -> shapes.TableDescription:
+    key = [] if table.has_row_id else list(table.primary_key)
+    return shapes.TableDescription(
+        name=_name(table),
+        columns=[
+            shapes.TableColumn(
+                column.name, str(column.type), column.nullable, column.default, at in key
+            )
+            for at, column in enumerate(table.columns)
+            if not column.hidden
+        ],
+        primary_key=[table.columns[at].name for at in key],
+        indexes=[
+            shapes.TableIndex(
+                index.name, [table.columns[at].name for at in index.columns], index.unique
+            )
+            for index in table.indexes
+        ],
+        foreign_keys=[
+            shapes.TableForeignKey(
+                each.name,
+                list(each.columns),
+                each.table,
+                list(each.referenced),
+                each.on_delete,
+                each.on_update,
+            )
+            for each in table.foreign_keys
+        ],
+        row_count=view.count(table.id),
+    )
+
+
+def _name(table: Table) -> str:
+    return table.name if table.schema == PUBLIC else f"{table.schema}.{table.name}"

@@ -1,0 +1,33 @@
+"""What the terminal shows when the service has started: where it is, and what to paste."""
+
+from __future__ import annotations
+
+from qserver import __version__
+from qserver.config import Settings
+
+
+def welcome(settings: Settings, first_key: str | None, port: int | None = None) -> str:
+    """The first start shows the key, which is not stored and so is never shown again."""
+    url = _url(settings, settings.port if port is None else port)
+    lines = [f"qserver {__version__} at {url}, data in {settings.data}"]
+    if first_key is not None:
+        lines += ["", f"Your API key, shown only now: {first_key}", "", "Try it:"]
+        lines += [f"  {line}" for line in curl_lines(url, first_key)]
+    elif settings.api_key is None:
+        lines.append("The API key was shown at the first start; QSERVER_API_KEY adds another.")
+    return "\n".join([*lines, ""])
+
+
+def curl_lines(url: str, key: str) -> list[str]:
+    return [
+        f"curl {url}/v1/query -H 'Authorization: Bearer {key}' \\",
+        "  -H 'Content-Type: application/json' -d '{\"sql\": \"SELECT 1 AS one\"}'",
+    ]
+
+
+def _url(settings: Settings, port: int) -> str:
+    if settings.data_url is not None:
+        return settings.data_url
+    host = "localhost" if settings.host in ("0.0.0.0", "::", "") else settings.host
+    scheme = "http" if settings.tls_certificate is None else "https"
+    return f"{scheme}://{host}:{port}"

@@ -1,0 +1,14 @@
+"""Benchmarks that a running service makes of itself, in a scratch database: `GET /bench`.
+
+kinds      the workloads: what is set up, what a client does over and over, what must be true
+measuring  clients in a loop until the time is over, and the report
+turnstile  one at a time
+"""
+
+from __future__ import annotations
+
+from qserver.web.workloads.kinds import WORKLOADS
+from qserver.web.workloads.measuring import BenchReport, Latency, run_workload
+from qserver.web.workloads.turnstile import Bench
+
+__all__ = ["Bench", "BenchReport", "Latency", "WORKLOADS", "run_workload"]

@@ -1,0 +1,149 @@
+"""`qserver bench` on the fake server: it counts, reports, and cleans up after itself."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.cli import main
+from qserver.cli.bench.tally import Tally, report
+from qserver.cli.bench.wire import Address
+from qserver.cli.bench.workloads import Target, workload_of
+from qserver.cli.command_line import WORKLOADS
+from tests.client.fake_server import (
+    KEY,
+    Answer,
+    FakeServer,
+    Received,
+    changed,
+    error,
+    result,
+    streamed,
+)
+
+
+def answering(received: Received) -> Answer:
+    """What a server says to the statements of the bench."""
+    sql: str = received.body["sql"]
+    if received.headers["accept"] == "text/event-stream":
+        return streamed(["id"], ["integer"], [[1], [2]])
+    return (
+        changed(1) if sql.startswith(("CREATE", "INSERT", "DROP")) else Answer(result([], [], []))
+    )
+
+
+@pytest.fixture(autouse=True)
+def stage(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QSERVER_URL", server.url)
+    monkeypatch.setenv("QSERVER_API_KEY", KEY)
+    server.route("POST", "/v1/query", answering)
+    server.route("POST", "/v1/transaction", Answer({"success": True, "results": []}))
+    server.route("POST", "/v1/databases", _made)
+
+
+def _made(received: Received) -> Answer:
+    return Answer({"success": True, "name": received.body["name"]}, 201)
+
+
+def run(*arguments: str) -> int:
+    return main(["bench", "--seconds", "0.1", "--clients", "2", *arguments])
+
+
+def test_every_workload_is_measured_and_the_database_removed(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deleted: list[str] = []
+    respond = server.respond
+
+    def watched(received: Received) -> Answer:
+        if received.method == "DELETE":
+            deleted.append(received.path)
+            return Answer(status=204)
+        return respond(received)
+
+    server.respond = watched  # type: ignore[method-assign]
+    assert run("--json") == 0
+    records = json.loads(capsys.readouterr().out)
+    assert [each["workload"] for each in records] == list(WORKLOADS)
+    for each in records:
+        assert each["requests"] > 0
+        assert each["errors"] == {}
+        assert 0 < each["p50_ms"] <= each["p95_ms"] <= each["p99_ms"] <= each["max_ms"]
+    (made,) = (each.body["name"] for each in server.requests if each.path == "/v1/databases")
+    assert made.startswith("bench_")
+    assert deleted == [f"/v1/databases/{made}"]
+    databases = {each.body["database"] for each in server.requests if "sql" in (each.body or {})}
+    assert databases == {made}
+
+
+def test_without_the_scope_for_databases_tables_are_made_and_dropped(server: FakeServer) -> None:
+    refused = error("QS005", "insufficient_scope", "no", status=403)
+    server.route("POST", "/v1/databases", refused)
+    assert run("--workload", "point") == 0
+    texts = server.statements()
+    made = [text.split()[2] for text in texts if text.startswith("CREATE TABLE")]
+    dropped = [text.split()[4] for text in texts if text.startswith("DROP TABLE IF EXISTS")]
+    assert made == dropped
+    assert len(made) == 2
+
+
+def test_errors_are_counted_by_code_and_no_success_is_a_failure(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.route("DELETE", "/v1/databases", Answer(status=204))
+
+    def limited(received: Received) -> Answer:
+        if received.body["sql"].startswith("SELECT"):
+            return error("QS012", "rate_limited", "too many", status=429)
+        return answering(received)
+
+    server.route("POST", "/v1/query", limited)
+    refused = error("QS005", "insufficient_scope", "no", status=403)
+    server.route("POST", "/v1/databases", refused)
+    assert run("--workload", "point") == 1
+    assert "× HTTP 429 QS012" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_requests_are_whole_http(name: str) -> None:
+    target = Target(Address.of("http://h:1/100%25"), "svc_k_a", "bench_1", "bench_1")
+    requests = workload_of(name, target).requests(random.Random(1))
+    seen: list[Any] = []
+    for _ in range(3):
+        head, _, body = next(requests).partition(b"\r\n\r\n")
+        first, *headers = head.decode().split("\r\n")
+        assert first.startswith("POST /100%25/v1/")
+        assert f"Content-Length: {len(body)}" in headers
+        assert "Authorization: Bearer svc_k_a" in headers
+        seen.append(json.loads(body))
+        assert seen[-1]["database"] == "bench_1"
+    if name == "insert":
+        assert [each["params"] for each in seen] == [[1], [2], [3]]
+
+
+@given(st.lists(st.floats(1e-5, 100.0), min_size=1, max_size=200))
+def test_percentiles_are_exact_to_two_percent(latencies: list[float]) -> None:
+    tally = Tally("point")
+    for each in latencies:
+        tally.add(each)
+    ordered = sorted(latencies)
+    for part in (0.5, 0.95, 0.99, 1.0):
+        exact = ordered[max(0, -int(-part * len(ordered) // 1) - 1)] * 1e3
+        assert tally.percentile_ms(part) == pytest.approx(exact, rel=0.021)
+
+
+def test_the_report_is_a_table_with_errors_below() -> None:
+    tally = Tally("point")
+    tally.seconds = 2.0
+    for _ in range(3000):
+        tally.add(0.001)
+    tally.errors["HTTP 503"] += 2
+    lines = report([tally]).splitlines()
+    assert lines[0].split(" | ")[:2] == [" workload", "requests/s"]
+    assert lines[2].startswith(" point    |      1,500 |   0.99 |")
+    assert lines[3] == "point: 2 × HTTP 503"

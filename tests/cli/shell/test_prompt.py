@@ -1,0 +1,203 @@
+"""A person at the keyboard: through the toolkit's own pipe, and through a real terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from qserver.cli.shell.prompt import converse, history_path
+from tests.cli.shell.shells import TABLES, Talk, talk
+from tests.client.fake_server import KEY, Answer, FakeServer, event, stream, streamed
+
+ROOT = Path(__file__).parent.parent.parent.parent
+PATIENCE_SECONDS = 30.0
+
+
+def typed(person: Talk, keys: str, folder: Path) -> str:
+    """Type these keys at the prompt; all that was printed until the shell was left."""
+    with create_pipe_input() as keyboard:
+        with create_app_session(input=keyboard, output=DummyOutput()):
+            keyboard.send_text(keys)
+            assert converse(person.shell, {"XDG_STATE_HOME": str(folder)}) == 0
+    return "".join(person.said + person.written)
+
+
+def test_a_statement_is_run_when_its_semicolon_is_there(server: FakeServer, tmp_path: Path) -> None:
+    server.answer("SELECT\n';'\n", streamed(["n"], ["integer"], [[1]]))
+    with talk(server) as person:
+        printed = typed(person, "SELECT\r';'\r;\r\\q\r", tmp_path)
+    assert server.statements() == ["SELECT\n';'"]
+    assert "\\? for help" in printed
+
+
+def test_exit_and_end_of_input_leave(server: FakeServer, tmp_path: Path) -> None:
+    for keys in ("exit\r", "QUIT\r", "\x04"):
+        with talk(server) as person:
+            typed(person, keys, tmp_path)
+    assert server.statements() == []
+
+
+def test_control_c_at_the_prompt_throws_the_line_away(server: FakeServer, tmp_path: Path) -> None:
+    with talk(server) as person:
+        typed(person, "DROP TABLE users\x03SELECT 1;\r\\q\r", tmp_path)
+    assert server.statements() == ["SELECT 1"]
+
+
+def test_names_are_read_again_after_a_definition_only(server: FakeServer, tmp_path: Path) -> None:
+    with talk(server) as person:
+        typed(person, "SELECT 1;\rSELECT 2;\rCREATE TABLE t (a int);\r\\q\r", tmp_path)
+    assert [each.path for each in server.requests].count("/tables") == 2
+
+
+def test_an_open_block_is_dropped_with_a_word(server: FakeServer, tmp_path: Path) -> None:
+    with talk(server) as person:
+        printed = typed(person, "BEGIN;\rDELETE FROM t;\r\x04", tmp_path)
+    assert "nothing of it was sent" in printed
+    assert server.statements() == []
+
+
+def test_the_history_lasts_and_only_its_owner_may_read_it(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    path = history_path({"XDG_STATE_HOME": str(tmp_path)})
+    path.parent.mkdir(parents=True)
+    path.touch(0o644)
+    with talk(server) as person:
+        typed(person, "SELECT 'once';\r\\q\r", tmp_path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    with talk(server) as person:
+        typed(person, "\x10\x10\r\x04", tmp_path)  # two lines up: \q, then the statement
+    assert server.statements() == ["SELECT 'once'"] * 2
+
+
+def test_a_history_that_cannot_be_kept_does_not_stop_the_shell(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with talk(server) as person:
+        printed = typed(person, "SELECT 1;\r\\q\r", blocked)
+    assert "no history" in printed
+    assert server.statements() == ["SELECT 1"]
+
+
+# --- a real terminal -----------------------------------------------------------------------------
+
+
+class Terminal:
+    """The master side of a terminal in which `qserver sql` runs."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self._master = master
+        self.process = process
+        self._seen = ""
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def expect(self, text: str) -> None:
+        """Read until this is on the screen; what is after it is read by the next one."""
+        while text not in self._seen:
+            ready, _, _ = select.select([self._master], [], [], PATIENCE_SECONDS)
+            assert ready, f"{text!r} did not come; there is {self._seen!r}"
+            piece = os.read(self._master, 65536).decode("utf-8", "replace")
+            # The toolkit asks where the cursor is; a terminal would say.
+            if "\x1b[6n" in piece:
+                self.type("\x1b[1;1R")
+            self._seen += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", piece)
+        self._seen = self._seen.partition(text)[2]
+
+
+@contextmanager
+def terminal(server: FakeServer, folder: Path) -> Iterator[Terminal]:
+    server.route("GET", "/tables", Answer(TABLES))
+    master, slave = pty.openpty()
+    environ = {
+        **os.environ,
+        "QSERVER_URL": server.url,
+        "QSERVER_API_KEY": KEY,
+        "XDG_STATE_HOME": str(folder),
+        "TERM": "xterm",
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qserver", "sql"],
+        cwd=ROOT,
+        env=environ,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=_take_terminal,
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def _take_terminal() -> None:
+    """Make standard input the terminal of the new session, so that Ctrl-C becomes a signal."""
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def test_a_session_in_a_real_terminal(server: FakeServer, tmp_path: Path) -> None:
+    server.answer("SELECT 41 + 1", streamed(["answer"], ["integer"], [[42]]))
+    with terminal(server, tmp_path) as screen:
+        screen.expect("main>")
+        screen.type("SELECT 41 + 1;\r")
+        screen.expect("     42\n(1 row)")
+        screen.expect("main>")
+        screen.type("TABLE use\t")
+        screen.expect("TABLE use")
+        screen.expect("rs")  # which Tab has added
+        screen.type(";\r")
+        screen.expect("main>")
+        screen.type("\\q\r")
+        assert screen.process.wait(PATIENCE_SECONDS) == 0
+    assert server.statements() == ["SELECT 41 + 1", "TABLE users"]
+
+
+def test_control_c_cancels_the_statement_and_not_the_shell(
+    server: FakeServer, tmp_path: Path
+) -> None:
+    head = event("columns", {"columns": ["n"], "types": ["integer"], "version": 1})
+    cancelled = threading.Event()
+    server.answer("SELECT slow()", stream(head, lambda: _wait(cancelled)))
+    server.answer("SELECT 1", streamed(["n"], ["integer"], [[1]]))
+    with terminal(server, tmp_path) as screen:
+        screen.expect("main>")
+        screen.type("SELECT slow();\r")
+        while "SELECT slow()" not in server.statements():
+            assert screen.process.poll() is None
+        screen.type("\x03")
+        screen.expect("Cancelled.")
+        cancelled.set()
+        screen.expect("main>")
+        screen.type("SELECT 1;\r")
+        screen.expect("(1 row)")
+        screen.expect("main>")
+        screen.type("\x04")
+        assert screen.process.wait(PATIENCE_SECONDS) == 0
+
+
+def _wait(cancelled: threading.Event) -> None:
+    assert cancelled.wait(PATIENCE_SECONDS)

@@ -1,0 +1,167 @@
+"""Client and commands against the real server, as a process of its own: they speak one language."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qserver.cli import main
+from qserver.client import Client, Statement, TrioClient
+from qserver.errors import DivisionByZero, NotFound, Unauthorized, UniqueViolation
+
+ROOT = Path(__file__).parent.parent.parent
+KEY = "svc_k_0123456789abcdef0123"
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The address of a server that keeps nothing."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", ":memory:"],
+        cwd=ROOT,
+        env={**clean, "QSERVER_API_KEY": KEY},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            found = re.search(r"http://[\d.:]+", line)
+            if found is not None:
+                yield found.group()
+                break
+        process.terminate()
+        process.stderr.read()
+        assert process.wait(30) == 0
+
+
+@pytest.fixture(autouse=True)
+def connected(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QSERVER_URL", url)
+    monkeypatch.setenv("QSERVER_API_KEY", KEY)
+
+
+def test_the_client_reads_writes_and_streams(url: str) -> None:
+    with Client(url, KEY) as client:
+        client.query("CREATE TABLE numbers (n integer PRIMARY KEY, t text)")
+        done = client.transaction(
+            [Statement("INSERT INTO numbers VALUES (?, ?)", [1, "one"]), "SELECT n, t FROM numbers"]
+        )
+        assert done.results[1].rows == [(1, "one")]
+        assert client.query("SELECT n AS a, n AS a FROM numbers").columns == ("a", "a_2")
+        with pytest.raises(UniqueViolation) as caught:
+            client.query("INSERT INTO numbers VALUES (:n)", {"n": 1})
+        assert caught.value.constraint == "numbers_pkey"
+        with client.stream("SELECT n FROM generate_series(1, 30000) AS n") as rows:
+            assert rows.types == ("integer",)
+            assert sum(n for (n,) in rows) == 30000 * 30001 // 2
+        with pytest.raises(DivisionByZero), client.stream("SELECT 1 / 0") as none:
+            list(none)
+        assert [each["name"] for each in client.tables()["tables"]] == ["numbers"]
+
+
+async def test_the_trio_client_leaves_a_long_stream_early(url: str) -> None:
+    async with TrioClient(url, KEY) as client:
+        async with client.stream("SELECT n FROM generate_series(1, 1000000) AS n") as rows:
+            assert await anext(rows) == (1,)
+        assert (await client.query("SELECT 1 AS n")).rows == [(1,)]
+
+
+def test_sessions_and_keys_live_and_die(url: str) -> None:
+    with Client(url, KEY) as client:
+        session = client.open_session()
+        with Client(url, session["token"]) as guest:
+            assert guest.refresh_session()["id"] == session["id"]
+            guest.end_session()
+            with pytest.raises(Unauthorized):
+                guest.query("SELECT 1")
+        made = client.create_key("reader", ["data:read"])
+        turned = client.rotate_key(made["id"])
+        with Client(url, made["key"]) as old, pytest.raises(Unauthorized):
+            old.query("SELECT 1")
+        with Client(url, turned["key"]) as new:
+            assert new.query("SELECT 1 AS n").rows == [(1,)]
+        client.revoke_key(turned["id"])
+        with pytest.raises(NotFound):
+            client.delete_database("nowhere")
+
+
+def test_commands_make_use_and_delete_a_database(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["database", "create", "shop"]) == 0
+    script = tmp_path / "shop.sql"
+    script.write_text(
+        "CREATE TABLE users (id integer PRIMARY KEY);\n"
+        "CREATE TABLE orders (id integer PRIMARY KEY, owner integer REFERENCES users (id));\n"
+        "BEGIN;\nINSERT INTO users VALUES (1);\nINSERT INTO orders VALUES (1, 1);\nCOMMIT;\n",
+        encoding="utf-8",
+    )
+    assert main(["sql", "--database", "shop", "-f", str(script)]) == 0
+    capsys.readouterr()
+    query = "SELECT owner, true AS ok FROM orders"
+    assert main(["sql", "--database", "shop", "-c", query, "-c", "\\d orders"]) == 0
+    printed = capsys.readouterr().out
+    assert "     1 | t\n(1 row)" in printed
+    assert "(owner) references users (id)" in printed
+    assert main(["database", "delete", "shop", "--yes"]) == 0
+    assert main(["sql", "--database", "shop", "-c", "SELECT 1"]) == 1
+
+
+def test_the_bench_runs_and_leaves_nothing_behind(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Client(url, KEY) as client:
+        before = [each["name"] for each in client.databases()]
+        assert main(["bench", "--seconds", "0.1", "--clients", "2", "--json"]) == 0
+        assert [each["name"] for each in client.databases()] == before
+    records = json.loads(capsys.readouterr().out)
+    assert all(each["requests"] > 0 and each["errors"] == {} for each in records)
+
+
+def test_control_c_ends_the_bench_and_cleans_up(url: str) -> None:
+    with Client(url, KEY) as client:
+        before = [each["name"] for each in client.databases()]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "qserver", "bench", "--seconds", "600", "--workload", "point"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with process:
+            while not any(each["name"] not in before for each in client.databases()):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            printed, said = process.communicate(timeout=60)
+        assert (process.returncode, printed, said) == (130, "", "\n")
+        assert [each["name"] for each in client.databases()] == before
+
+
+def test_whatever_reads_can_be_streamed_by_the_shell(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = "CREATE TABLE streamed (n integer); INSERT INTO streamed VALUES (1);"
+    assert main(["sql", "-c", made]) == 0
+    statements = [
+        "(SELECT n FROM streamed)",
+        "TABLE streamed",
+        "VALUES (1)",
+        "WITH s AS (SELECT n FROM streamed) SELECT n FROM s",
+        "WITH s AS (INSERT INTO streamed VALUES (1) RETURNING n) SELECT n FROM s",
+        "EXPLAIN SELECT n FROM streamed",
+        "SHOW server_version",
+    ]
+    for statement in statements:
+        capsys.readouterr()
+        assert main(["sql", "--format", "ndjson", "-c", statement]) == 0, statement
+        assert len(capsys.readouterr().out.splitlines()) >= 1, statement

@@ -1,0 +1,145 @@
+"""Keys and databases from a terminal: tables, JSON, secrets shown once, questions asked."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from qserver.cli import main
+from tests.client.fake_server import KEY, Answer, FakeServer, error
+
+RECORD: dict[str, Any] = {
+    "id": "key_1",
+    "name": "ci",
+    "prefix": "svc_k_abcd",
+    "state": "active",
+    "scopes": ["data:read", "data:write"],
+    "databases": None,
+    "created_at": "2024-02-29T00:00:00Z",
+    "expires_at": None,
+    "revoked_at": None,
+}
+DATABASE: dict[str, Any] = {
+    "id": "db_1",
+    "name": "shop",
+    "organization": "default",
+    "state": "ready",
+    "version": 3,
+    "tables": 2,
+    "rows": 12345,
+    "size_bytes": 4096,
+    "created_at": "2024-02-29T00:00:00Z",
+}
+
+
+class Terminal(io.StringIO):
+    """Standard input with a person at it, who has typed this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def connected(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QSERVER_URL", server.url)
+    monkeypatch.setenv("QSERVER_API_KEY", KEY)
+
+
+def test_keys_are_listed_as_a_table(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    server.route(
+        "GET", "/v1/keys", Answer({"success": True, "keys": [RECORD], "next_cursor": None})
+    )
+    assert main(["key", "list"]) == 0
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head.split(" | ")[0].strip() == "id"
+    assert "key_1" in row
+    assert "data:read, data:write" in row
+
+
+def test_lists_are_json_when_asked(server: FakeServer, capsys: pytest.CaptureFixture[str]) -> None:
+    listed = {"success": True, "databases": [DATABASE], "next_cursor": None}
+    server.route("GET", "/v1/databases", Answer(listed))
+    assert main(["database", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [DATABASE]
+    assert main(["database", "list"]) == 0
+    assert "12345 |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_a_secret_is_shown_once_with_a_warning(
+    flags: list[str], server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"success": True, **RECORD, "key": "svc_k_new"}
+    server.route("POST", "/v1/keys", Answer(made, 201))
+    arguments = ["key", "create", "ci", "--scope", "data:read", "--database", "shop"]
+    assert main([*arguments, "--expires-in", "30d", *flags]) == 0
+    printed = capsys.readouterr()
+    secret = json.loads(printed.out)["key"] if flags else printed.out.strip()
+    assert secret == "svc_k_new"
+    assert "only time" in printed.err
+    assert server.requests[0].body == {
+        "name": "ci",
+        "scopes": ["data:read"],
+        "databases": ["shop"],
+        "expires_in": 2_592_000,
+    }
+
+
+def test_a_key_is_rotated_with_a_grace(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {"success": True, **RECORD, "key": "svc_k_next"}
+    server.route("POST", "/v1/keys/key_1/rotate", Answer(made, 201))
+    assert main(["key", "rotate", "key_1", "--grace", "1h"]) == 0
+    assert capsys.readouterr().out == "svc_k_next\n"
+    assert server.requests[0].body == {"grace_seconds": 3600}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [(["key", "revoke", "key_1"], "/v1/keys/key_1"), (["database", "delete", "shop"], None)],
+)
+@pytest.mark.parametrize(
+    ("typed", "code"), [("y\n", 0), ("yes\n", 0), ("\n", 1), ("n\n", 1), ("", 1)]
+)
+def test_what_destroys_asks_first(
+    arguments: list[str],
+    path: str | None,
+    typed: str,
+    code: int,
+    server: FakeServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server.route("DELETE", path or "/v1/databases/shop", Answer(status=204))
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    assert main(arguments) == code
+    assert len(server.requests) == (1 if code == 0 else 0)
+    assert "[y/N]" in capsys.readouterr().err
+
+
+def test_yes_does_not_ask_and_a_pipe_must_say_it(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.route("DELETE", "/v1/databases/shop", Answer(status=204))
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    assert main(["database", "delete", "shop"]) == 1
+    assert "--yes" in capsys.readouterr().err
+    assert server.requests == []
+    assert main(["database", "delete", "shop", "--yes"]) == 0
+    assert capsys.readouterr().out == "Deleted shop.\n"
+
+
+def test_a_database_is_made_and_a_taken_name_is_a_sentence(
+    server: FakeServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.route("POST", "/v1/databases", Answer({"success": True, **DATABASE}, 201))
+    assert main(["database", "create", "shop"]) == 0
+    assert capsys.readouterr().out == "Created the database shop (db_1).\n"
+    taken = error("QS008", "already_exists", "shop is taken", 409, hint="Choose another name.")
+    server.route("POST", "/v1/databases", taken)
+    assert main(["database", "create", "shop"]) == 1
+    assert capsys.readouterr().err == "qserver: shop is taken\nChoose another name.\n"

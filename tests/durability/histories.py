@@ -1,0 +1,116 @@
+"""Histories for the tests of durability: transactions, each with its view and its record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.durability.port import Log, StoredRecord
+from qserver.durability.records import encode_record
+from qserver.durability.saved_pages import SavedPages
+from qserver.storage.catalog import changes_to_plain
+from qserver.storage.partition import Writes, merge_writes
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View, empty_view
+from qserver.values.schema import Column, define_index, define_table
+from qserver.values.types import INTEGER, TEXT
+
+
+class History:
+    """Transactions one after the other, with the view and the record that each has made."""
+
+    def __init__(self, shards: int, view: View | None = None) -> None:
+        self.view = view or empty_view(shards)
+        self.records: list[StoredRecord] = []
+
+    def commit(self, transaction: Transaction) -> None:
+        before = self.view
+        version, time = before.version + 1, 10.0 * (before.version + 1)
+        partitions = list(before.partitions)
+        for shard, part in transaction.parts(0).items():
+            partitions[shard] = partitions[shard].changed(part.writes, part.dropped)
+        self.view = View(version, time, transaction.catalog, tuple(partitions))
+        writes: Writes = {}
+        for changes in transaction.writes.values():
+            merge_writes(writes, changes)
+        data = encode_record(
+            version,
+            time,
+            transaction.catalog.trees_used,
+            writes,
+            transaction.dropped,
+            changes_to_plain(transaction.catalog_changes),
+        )
+        self.records.append((version, data))
+
+    async def append_to(self, log: Log) -> None:
+        """Hand over what was not yet."""
+        if self.records:
+            await log.append(self.records)
+            self.records = []
+
+
+def create(transaction: Transaction, name: str) -> None:
+    columns = [Column("id", INTEGER), Column("word", TEXT), Column("other", TEXT)]
+    table = define_table(transaction.next_tree(), name, columns, ["id"])
+    for index_name, indexed, unique, descending in (
+        ("by_word", ["word"], False, ()),
+        ("unique_other", ["other"], True, ()),
+        ("backward", ["other", "word"], False, (True, False)),
+    ):
+        number = transaction.next_tree()
+        index = define_index(number, f"{name}_{index_name}", table, indexed, unique, descending)
+        table = table.with_index(index)
+    transaction.create_table(table)
+
+
+def run_step(history: History, step: tuple[Any, ...]) -> None:
+    transaction = Transaction(history.view)
+    name, rows, gone = step
+    table = transaction.find_table(name)
+    if gone == "table" and table is not None:
+        transaction.drop_table(name)
+    else:
+        if table is None:
+            create(transaction, name)
+        table = transaction.table(name)
+        for number, word in rows:
+            if gone == "rows":
+                transaction.delete(table, (number,))
+            else:
+                transaction.put(table, (number, word, None if word is None else word + str(number)))
+    history.commit(transaction)
+
+
+def entries_of(view: View) -> dict[int, list[Any]]:
+    """All entries by tree, in order, whatever partition they are in; empty trees left out."""
+    trees = sorted({tree for partition in view.partitions for tree in partition.trees})
+    found: dict[int, list[Any]] = {}
+    for tree in trees:
+        for keys, values in view.pages_in_order(tree):
+            found.setdefault(tree, []).extend(zip(keys, values, strict=True))
+    return found
+
+
+def same(one: View, other: View) -> bool:
+    """Do two views say the same, whatever pages they are made of?"""
+    return (
+        (one.version, one.time) == (other.version, other.time)
+        and dict(one.catalog.tables) == dict(other.catalog.tables)
+        and one.catalog.trees_used == other.catalog.trees_used
+        and entries_of(one) == entries_of(other)
+    )
+
+
+async def save(log: Log, saved: SavedPages, view: View, pages_at_once: int = 3) -> int:
+    """A checkpoint, as the checkpointer takes it; how many pages it wrote."""
+    made = saved.begin(view)
+    pages = list(made.pages())
+    for first in range(0, len(pages), pages_at_once):
+        await log.save_pages(pages[first : first + pages_at_once])
+    await log.save_checkpoint(view.version, made.record())
+    saved.confirm(made)
+    await log.forget(view.version, [])
+    while some := saved.some_to_forget(pages_at_once):
+        await log.forget(view.version, some)
+        saved.forgotten(some)
+    return len(pages)

@@ -1,0 +1,217 @@
+"""`check` finds what checksums cannot, and says nothing of data that are sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from qserver.durability.backup import backup, restore
+from qserver.durability.check import PROBLEMS_MAX, Report, check, check_file, problems_of
+from qserver.durability.recovery import recover
+from qserver.durability.saved_pages import SavedPages
+from qserver.durability.sqlite import SqliteLog, open_log
+from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
+from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, build, leaf_of
+from qserver.storage.partition import Partition
+from qserver.storage.view import View
+from tests.durability.histories import History, run_step, same, save
+
+
+def filled(rows: int = 200, shards: int = 2) -> History:
+    history = History(shards)
+    run_step(history, ("t", [(number, f"word {number}") for number in range(rows)], "nothing"))
+    run_step(history, ("u", [(number, None) for number in range(5)], "nothing"))
+    return history
+
+
+async def write(log: SqliteLog, history: History, view: View | None = None) -> None:
+    await history.append_to(log)
+    await save(log, SavedPages(), view or history.view)
+
+
+def with_tree(view: View, name: str, change: Callable[[Tree], Tree], shard: int = 0) -> View:
+    """The view with one tree of one shard changed, by the name of the tree."""
+    partitions = list(view.partitions)
+    trees = partitions[shard].trees
+    (number,) = [each for each in trees if view.catalog.name_of_tree(each) == name]
+    partitions[shard] = Partition.of({**trees, number: change(trees[number])})
+    return View(view.version, view.time, view.catalog, tuple(partitions))
+
+
+def entries(tree: Tree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    keys, values = [], []
+    stack = [tree]
+    while stack:
+        page = stack.pop()
+        if isinstance(page, Leaf):
+            keys += page.keys
+            values += page.values
+        else:
+            stack += reversed(page.children)
+    return keys, values
+
+
+def without_first(tree: Tree) -> Tree:
+    keys, values = entries(tree)
+    return build(keys[1:], values[1:])
+
+
+def twice(tree: Tree) -> Tree:
+    leaf = leaf_of([(1,), (1,)], [(1, "a", "a1"), (1, "a", "a1")])
+    return leaf if isinstance(tree, Leaf) else branch_of([(5,)], [leaf, leaf_of([(2,)], [(2,)])])
+
+
+def shortened(tree: Tree) -> Tree:
+    keys, values = entries(tree)
+    return build(keys, [values[0][:-1], *values[1:]])
+
+
+def misfiled(tree: Tree) -> Tree:
+    keys, values = entries(tree)
+    return build(keys, [values[1], values[0], *values[2:]])
+
+
+async def test_sound_data_are_reported_as_sound(tmp_path: Path) -> None:
+    history = filled()
+    async with await open_log(tmp_path / "data") as log:
+        await write(log, history)
+        run_step(history, ("t", [(7, "seven")], "nothing"))
+        await history.append_to(log)
+        report = await check(log)
+    assert report.is_sound and report.problems == ()
+    assert (report.version, report.checkpoint, report.shards) == (3, 2, 2)
+    assert report.rows == {"t": 200, "u": 5} and report.log_bytes > 0 and report.pages > 10
+    assert str(report).endswith("no problem") and "205 rows" in str(report)
+    assert await check_file(tmp_path / "data") == report
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("t", twice, "t in shard 0: keys do not ascend"),
+        ("t", shortened, "has 2 values, not 3"),
+        ("t", misfiled, "is filed under"),
+        ("t", lambda tree: EMPTY, "entries for"),
+        ("t_by_word", without_first, "t_by_word: there is no entry for row"),
+        ("t_by_word", lambda tree: EMPTY, "t_by_word: there is no entry for row"),
+        ("t_unique_other", twice, "do not ascend"),
+    ],
+)
+async def test_what_is_whole_and_wrong_is_found(
+    tmp_path: Path, name: str, change: Callable[[Tree], Tree], problem: str
+) -> None:
+    history = filled()
+    wrong = with_tree(history.view, name, change)
+    async with await open_log(tmp_path / "data") as log:
+        await write(log, history, wrong)
+        report = await check(log)
+    assert not report.is_sound
+    assert any(problem in each for each in report.problems), report.problems
+    assert len(report.problems) <= PROBLEMS_MAX + 1
+
+
+def test_a_row_in_the_wrong_shard_is_found() -> None:
+    view = filled().view
+    swapped = View(view.version, view.time, view.catalog, view.partitions[::-1])
+    problems = [problem for problem in problems_of(swapped) if problem is not None]
+    assert any("belongs to shard" in problem for problem in problems)
+
+
+def test_a_tree_of_no_table_is_found() -> None:
+    view = filled().view
+    stray = Partition.of({**view.partitions[0].trees, 99: build([(1,)], [(1,)])})
+    lost = View(view.version, view.time, view.catalog, (stray, view.partitions[1]))
+    assert [each for each in problems_of(lost) if each] == [
+        "tree 99 in shard 0 belongs to no table"
+    ]
+
+
+def test_a_leaf_outside_of_its_bounds_is_found() -> None:
+    view = filled(shards=1).view
+    moved = with_tree(
+        view,
+        "u",
+        lambda tree: branch_of(
+            [(3,)],
+            [
+                leaf_of([(0,), (4,)], [(0, None, None), (4, None, None)]),
+                leaf_of([(3,)], [(3, None, None)]),
+            ],
+        ),
+    )
+    assert any("do not belong there" in each for each in problems_of(moved) if each)
+
+
+async def test_damage_is_a_problem_and_not_a_traceback(tmp_path: Path) -> None:
+    history = filled()
+    path = tmp_path / "data"
+    async with await open_log(path) as log:
+        await write(log, history)
+        pages = await log.load_pages(0, 1000)
+        await log.save_pages([(pages[3][0], pages[4][1])])
+        report = await check(log)
+    assert report == Report(0, 0, 0, 0, 0, {}, report.problems)
+    assert "does not match its checksum" in report.problems[0]
+
+
+async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(DataCorrupted, match="does not exist"):
+        await check_file(tmp_path / "nothing")
+    with pytest.raises(LogFailed, match="cannot be copied"):
+        await restore(tmp_path / "nothing", tmp_path / "data")
+    assert not (tmp_path / "nothing").exists() and not (tmp_path / "data").exists()
+
+
+# --- backups -------------------------------------------------------------------------------------
+
+
+async def test_a_backup_is_a_checked_copy_and_restores_to_the_same(tmp_path: Path) -> None:
+    history = filled()
+    copy, back = tmp_path / "copies" / "one", tmp_path / "back"
+    async with await open_log(tmp_path / "data") as log:
+        await write(log, history)
+        report = await backup(log, copy)
+        assert report.is_sound and report.version == 2
+        run_step(history, ("t", [(1, "later")], "nothing"))
+        await history.append_to(log)
+        with pytest.raises(DataInUse, match="exists already"):
+            await backup(log, copy)
+    before = copy.read_bytes()
+    assert (await restore(copy, back)).version == 2
+    assert copy.read_bytes() == before, "a backup is only read"
+    with pytest.raises(DataInUse, match="exists already"):
+        await restore(copy, back)
+    async with await open_log(back) as log:
+        recovered = (await recover(log, 1)).view
+    assert recovered.version == 2 and not same(recovered, history.view)
+    assert names_in(tmp_path) == ["back", "copies", "data"]
+
+
+async def test_an_unsound_backup_is_neither_made_nor_restored(tmp_path: Path) -> None:
+    history = filled()
+    wrong = with_tree(history.view, "t_by_word", without_first)
+    async with await open_log(tmp_path / "data") as log:
+        await write(log, history, wrong)
+        with pytest.raises(DataCorrupted, match="no entry for row"):
+            await backup(log, tmp_path / "copy")
+    with pytest.raises(DataCorrupted, match="no entry for row"):
+        await restore(tmp_path / "data", tmp_path / "back")
+    assert names_in(tmp_path) == ["data"]
+
+
+async def test_a_backup_to_a_place_that_is_none_leaves_the_log_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    async with await open_log(tmp_path / "data") as log:
+        await log.append([(1, b"one")])
+        with pytest.raises(LogFailed, match="cannot be used"):
+            await backup(log, tmp_path / "file" / "copy")
+        await log.append([(2, b"two")])
+    (tmp_path / "stranger").write_text("x" * 200)
+    with pytest.raises(DataUnknown):
+        await restore(tmp_path / "stranger", tmp_path / "back")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())

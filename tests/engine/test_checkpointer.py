@@ -1,0 +1,270 @@
+"""Checkpoints run beside commits, when they are due, and a failure of theirs costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.port import Log, StoredPage
+from qserver.durability.sqlite import open_log
+from qserver.engine.checkpointer import CheckpointerStatistics, Rhythm
+from qserver.engine.database import Database, State
+from qserver.errors import LogFailed, OutcomeUnknown
+from qserver.limits import CHECKPOINT_RETRY_SECONDS
+from tests.engine import counters
+from tests.engine.fakes import Laboratory, Observed, until_fallen
+
+NEVER = Rhythm(log_bytes=1 << 60, seconds=1e9)
+
+
+class SlowLog(MemoryLog):
+    """A log whose checkpoints can be held and made to fail, and that notes its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.fails = False
+        self._go_on = trio.Event()
+        self._go_on.set()
+
+    def hold(self) -> None:
+        self._go_on = trio.Event()
+
+    def release(self) -> None:
+        self._go_on.set()
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        self.calls.append(f"{len(pages)} pages")
+        await self._go_on.wait()
+        if self.fails:
+            raise LogFailed("the disk is full")
+        await super().save_pages(pages)
+
+    async def save_checkpoint(self, version: int, data: bytes) -> None:
+        self.calls.append(f"checkpoint {version}")
+        await super().save_checkpoint(version, data)
+
+    async def forget(self, version: int, pages: Sequence[int]) -> None:
+        self.calls.append(f"forget {version}")
+        assert self._checkpoint is not None and version <= self._checkpoint[0]
+        await super().forget(version, pages)
+
+
+@asynccontextmanager
+async def opened(
+    log: Log, rhythm: Rhythm, world: Laboratory | None = None, shards: int = 2
+) -> AsyncIterator[Database]:
+    database = Database(log, world or Laboratory(), shards=shards, rhythm=rhythm)
+    with trio.fail_after(10_000):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(database.run)
+            yield database
+            nursery.cancel_scope.cancel()
+
+
+def statistics(database: Database) -> CheckpointerStatistics:
+    incarnation = database.statistics().incarnation
+    assert incarnation is not None
+    return incarnation.checkpoints
+
+
+async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
+    log = SlowLog()
+    async with opened(log, Rhythm(log_bytes=2000, seconds=1e9)) as database:
+        await database.transact(counters.create(5))
+        while not statistics(database).checkpoints:
+            await database.transact(counters.increment(1))
+        await wait_all_tasks_blocked()
+        found = statistics(database)
+        assert found.version > 2 and found.log_bytes < 2000 and found.trouble is None
+        first, *_ = [version for version, _ in await log.read(0, 10_000)] or [found.version + 1]
+        assert first == found.version + 1, "the log begins behind the checkpoint"
+
+
+async def test_time_makes_a_checkpoint_due_if_anything_was_committed(
+    autojump_clock: MockClock,
+) -> None:
+    log = SlowLog()
+    async with opened(log, Rhythm(log_bytes=1 << 60, seconds=300)) as database:
+        await database.transact(counters.create(5))
+        await trio.sleep(301)
+        assert statistics(database).version == 1
+        calls = ["2 pages", "checkpoint 1", "forget 1"]
+        assert log.calls == calls
+        await trio.sleep(3000)
+        assert log.calls == calls, "nothing was committed, so nothing is saved"
+
+
+async def test_commits_go_on_while_a_checkpoint_is_saved() -> None:
+    log = SlowLog()
+    async with opened(log, NEVER) as database, trio.open_nursery() as nursery:
+        await database.transact(counters.create(5))
+        log.hold()
+        asked = Observed(nursery, database.checkpoint)
+        await wait_all_tasks_blocked()
+        outcome = await database.transact(counters.increment(1))
+        assert outcome.version == 2 and asked.outcomes == []
+        log.release()
+        await wait_all_tasks_blocked()
+        assert asked.outcomes == [None] and statistics(database).version == 1
+        assert [version for version, _ in await log.read(0, 10)] == [2]
+
+
+async def test_pages_are_saved_a_few_at_a_time_and_forgotten_when_the_checkpoint_is_there() -> None:
+    log = SlowLog()
+    rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, pages_at_once=4)
+    async with opened(log, rhythm, shards=1) as database:
+        await database.transact(counters.create(500))
+        await database.checkpoint()
+        assert log.calls == ["4 pages", "4 pages", "4 pages", "checkpoint 1", "forget 1"]
+        log.calls.clear()
+        await database.transact(counters.increment(1, 499))
+        await database.checkpoint()
+        assert log.calls == ["3 pages", "checkpoint 2", "forget 2"]
+        assert statistics(database).pages_forgotten == 3
+        assert "after 2 checkpoints" in repr(database._incarnation.checkpointer)  # type: ignore[union-attr]
+
+
+async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_on(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = SlowLog(), Laboratory()
+    async with opened(log, Rhythm(log_bytes=1, seconds=1e9), world) as database:
+        log.fails = True
+        await database.transact(counters.create(5))
+        await database.transact(counters.increment(1))
+        await wait_all_tasks_blocked()
+        assert statistics(database).failures == 1
+        assert statistics(database).trouble == "the disk is full"
+        assert len(world.reports) == 1 and "a checkpoint failed" in world.reports[0]
+        log.fails = False
+        await trio.sleep(CHECKPOINT_RETRY_SECONDS + 1)
+        assert statistics(database).version == 2 and statistics(database).trouble is None
+        assert database.statistics().falls == 0
+
+
+async def test_who_asks_for_a_checkpoint_is_told_that_it_failed() -> None:
+    log = SlowLog()
+    async with opened(log, NEVER) as database:
+        await database.transact(counters.create(5))
+        log.fails = True
+        with pytest.raises(LogFailed):
+            await database.checkpoint()
+
+
+async def test_who_waits_for_a_checkpoint_gets_it_from_the_next_incarnation(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = SlowLog(), Laboratory()
+    async with opened(log, NEVER, world) as database, trio.open_nursery() as nursery:
+        await database.transact(counters.create(5))
+        log.hold()
+        asked = Observed(nursery, database.checkpoint)
+        await wait_all_tasks_blocked()
+        world.kill("checkpointer")
+        await until_fallen(database)
+        log.release()
+        await database.transact(counters.increment(1))
+        await wait_all_tasks_blocked()
+        assert asked.outcomes == [None] and statistics(database).version == 1
+
+
+async def test_closing_takes_a_last_checkpoint_and_the_next_start_needs_no_log(
+    tmp_path: Path,
+) -> None:
+    async with await open_log(tmp_path / "data") as log:
+        database = Database(log, Laboratory(), shards=3)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(database.run)
+            await database.transact(counters.create(5))
+            await database.transact(counters.increment(3))
+            await database.close()
+        assert database.state is State.CLOSED
+        assert await log.read(0, 10) == []
+    async with await open_log(tmp_path / "data") as log:
+        again = Database(log, Laboratory(), shards=8)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(again.run)
+            view = again.durable_view()
+            assert view is not None and (view.version, len(view.partitions)) == (2, 3)
+            assert await counters.total(again) == 1
+            assert (await again.transact(counters.increment(3))).result == [2]
+            nursery.cancel_scope.cancel()
+
+
+async def test_closing_where_no_checkpoint_can_be_saved_loses_nothing() -> None:
+    log, world = SlowLog(), Laboratory()
+    async with opened(log, NEVER, world) as database:
+        await database.transact(counters.create(5))
+        log.fails = True
+        await database.close()
+    assert any("closes without a checkpoint" in report for report in world.reports)
+    log.fails = False
+    async with opened(log, NEVER) as database:
+        assert await counters.total(database) == 0
+
+
+async def test_after_recovery_somebody_is_told_before_anybody_works() -> None:
+    told: list[State] = []
+
+    def tell() -> None:
+        told.append(database.state)
+
+    database = Database(MemoryLog(), Laboratory(), after_recovery=tell)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(database.run)
+        assert told == [State.RECOVERING]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_full_disk_lets_reads_go_on_and_commits_again_when_there_is_room(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    autojump_clock.autojump_threshold = 0.2  # the log's thread works in real time
+    world = Laboratory()
+    async with await open_log(tmp_path / "data") as log:
+        async with opened(log, NEVER, world) as database:
+            await database.transact(counters.create(5))
+            connection = log._file._open
+            assert connection is not None
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+            with pytest.raises(OutcomeUnknown):
+                await database.transact(counters.create(5000, "others"))
+            assert (await database.read(counters.look(1))).version == 1
+            assert "is full" in str(database.trouble)
+            # The connection was given up with the failure, and its limit with it: there is room.
+            outcome = await database.transact(counters.create(5000, "others"))
+            assert outcome.version == 2 and database.statistics().falls == 1
+    assert len(world.reports) == 1
+
+
+async def test_many_commits_and_checkpoints_at_once_on_a_file(tmp_path: Path) -> None:
+    async with await open_log(tmp_path / "data") as log:
+        rhythm = Rhythm(log_bytes=1, seconds=1e9, pages_at_once=2)
+        database = Database(log, Laboratory(), rhythm=rhythm)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(database.run)
+            await database.transact(counters.create(300))
+            async with trio.open_nursery() as clients:
+                for client in range(8):
+                    clients.start_soon(partial(increments, database, client))
+            assert statistics(database).checkpoints > 1
+            nursery.cancel_scope.cancel()
+        again = Database(log, Laboratory())
+        async with trio.open_nursery() as nursery:
+            await nursery.start(again.run)
+            assert await counters.total(again) == 8 * 25
+            nursery.cancel_scope.cancel()
+
+
+async def increments(database: Database, client: int) -> None:
+    for number in range(25):
+        await database.transact(counters.increment(client * 30 + number))

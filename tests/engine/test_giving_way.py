@@ -1,0 +1,53 @@
+"""A long statement lets others run, and ends when its time is over, whatever its loops are."""
+
+from __future__ import annotations
+
+from random import Random
+from time import time
+
+import pytest
+import trio
+
+from qserver.engine.scratch import scratch_database
+from qserver.engine.world import OrdinaryWorld
+from qserver.errors import QueryCanceled
+
+ENDLESS = {
+    "function": "SELECT count(*) FROM generate_series(1, 1000000000000)",
+    "function beside a table": "SELECT count(*) FROM t a, generate_series(1, 100000000000) g",
+    "lateral function": "SELECT count(*) FROM t a, t b, LATERAL generate_series(a.id, 100000) g",
+    "nested loop": "SELECT count(*) FROM t a JOIN t b ON a.id + b.id > 0 JOIN t c ON c.id <> a.id",
+    "product": "SELECT count(*) FROM t a, t b, t c",
+    "hash join of few keys": "SELECT count(*) FROM t a JOIN t b ON a.id % 2 = b.id % 2 JOIN t c"
+    " ON c.id % 2 = a.id % 2",
+    "left join": "SELECT count(*) FROM t a LEFT JOIN t b ON a.id + b.id > 0"
+    " LEFT JOIN t c ON b.id + c.id > 0",
+    "full join": "SELECT count(*) FROM t a JOIN t b ON a.id <> b.id FULL JOIN t c"
+    " ON a.id + b.id + c.id < 0",
+    "not exists": "SELECT count(*) FROM t a, t b WHERE NOT EXISTS"
+    " (SELECT 1 FROM t c WHERE a.id + b.id + c.id < 0)",
+    "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r)"
+    " SELECT count(*) FROM r",
+}
+
+
+@pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
+async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    turns_of_others = 0
+
+    async def take_turns() -> None:
+        nonlocal turns_of_others
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns_of_others += 1
+
+    async with scratch_database(world) as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 2000)")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            with pytest.raises(QueryCanceled):
+                await database.execute(statement, timeout_ms=500)
+            nursery.cancel_scope.cancel()
+    assert turns_of_others > 2

@@ -1,0 +1,70 @@
+"""The README's session, run as a newcomer would: every command, in order, with the answer it shows.
+
+What cannot be the same twice (times, ids, secrets, sizes) is masked on both sides; all else must
+be equal to the letter.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from tests.web.contract.servers import start
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KEY = "svc_k_readme_0123456789"
+MASKS = (
+    (r'"(\w+_us|size_bytes)":\d+', r'"\1":0'),
+    (r'"(\w+_at)":"[^"]+"', r'"\1":"then"'),
+    (r'"(id|key_id|request_id)":"[^"]+"', r'"\1":"some"'),
+    (r"svc_([ks])_[\w-]+", r"svc_\1_secret"),
+)
+
+
+def masked(text: str) -> str:
+    for pattern, replacement in MASKS:
+        text = re.sub(pattern, replacement, text)
+    return text.strip()
+
+
+def session() -> list[tuple[str, str]]:
+    """The commands that use curl, each with the answer that is shown below it."""
+    quickstart = (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
+    commands = []
+    for block in BLOCK.findall(quickstart):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, answer = part.partition("\n")
+            if command.startswith("curl"):
+                commands.append((command, answer))
+    return commands
+
+
+def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
+    server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
+    try:
+        environment = {"PATH": os.environ["PATH"], "KEY": KEY, "URL": server.url}
+        commands = session()
+        assert len(commands) >= 10
+        for command, shown in commands:
+            done = subprocess.run(
+                ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=30
+            )
+            assert masked(done.stdout) == masked(shown), command
+    finally:
+        assert server.stop() == 0, server.output
+
+
+def test_the_line_that_the_first_start_prints_works_when_pasted(tmp_path: Path) -> None:
+    server = start("own", tmp_path, {})
+    try:
+        line = re.search(r"^ *(curl .*\\\n.*)$", server.output, re.MULTILINE)
+        assert line is not None, server.output
+        done = subprocess.run(
+            ["bash", "-c", line[1]], capture_output=True, text=True, timeout=30, check=True
+        )
+        assert '"rows":[{"one":1}]' in done.stdout
+    finally:
+        assert server.stop() == 0, server.output

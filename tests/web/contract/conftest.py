@@ -1,0 +1,83 @@
+"""One process of each kind for all tests of the contract; each test runs against both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+
+from tests.web.contract.servers import KINDS, Client, Kind, Server, launch
+
+ADMIN_KEY = "svc_k_contract_0123456789"
+DATA, ALIAS, CONTROL = "data.example.test", "alias.example.test", "control.example.test:8443"
+SETTINGS = {
+    "QSERVER_API_KEY": ADMIN_KEY,
+    "QSERVER_OPEN_SIGNUP": "1",
+    "QSERVER_DATA_URL": f"https://{DATA}",
+    "QSERVER_ALIAS_URL": f"https://{ALIAS}",
+    "QSERVER_CONTROL_URL": f"http://{CONTROL}",
+}
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Server]]:
+    """Both, started at the same time, because a start takes seconds."""
+    started = {kind: launch(kind, tmp_path_factory.mktemp(kind), SETTINGS) for kind in KINDS}
+    yield started
+    for server in started.values():
+        server.kill()
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def server(request: pytest.FixtureRequest, servers: dict[Kind, Server]) -> Iterator[Server]:
+    """It must end well, and must have written no secret and no trace of a bug."""
+    server = servers[request.param]
+    server.wait_until_ready()
+    server.secrets.add(ADMIN_KEY)
+    yield server
+    assert server.stop() == 0, server.output
+    assert_nothing_secret(server)
+    assert "Traceback" not in server.output, server.output
+
+
+@pytest.fixture
+def admin(server: Server) -> Client:
+    """The client with the first key. Its host is an address: all routes are served there."""
+    return Client(server, ADMIN_KEY)
+
+
+@pytest.fixture
+def anonymous(server: Server) -> Client:
+    return Client(server, None)
+
+
+@pytest.fixture
+def fresh(admin: Client) -> Iterator[Client]:
+    """The same key with an empty database of its own."""
+    name = f"fresh-{next(_numbers)}"
+    assert admin.post("/v1/databases", {"name": name}).status_code == 201
+    yield Client(admin.server, admin.token, database=name)
+    assert admin.delete(f"/v1/databases/{name}").status_code == 204
+
+
+@pytest.fixture
+def organization(anonymous: Client) -> Client:
+    """The first key of another organization, new and of the free tier."""
+    name = f"organization-{next(_numbers)}"
+    answer = anonymous.post("/v1/signup", {"organization": name})
+    assert answer.status_code == 201, answer.text
+    secret = answer.json()["key"]
+    anonymous.server.secrets.add(secret)
+    return anonymous.with_token(secret)
+
+
+def assert_nothing_secret(server: Server) -> None:
+    """No secret is in what the process wrote to its terminal or to any of its files."""
+    files = [path for path in server.folder.rglob("*") if path.is_file()]
+    assert len(files) >= 3, files
+    for path in files:
+        content = path.read_bytes()
+        for secret in server.secrets:
+            assert secret.encode() not in content, f"{secret} is in {path}"

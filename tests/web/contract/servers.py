@@ -1,0 +1,264 @@
+"""The service as real processes: `qserver serve`, and the same application under hypercorn.
+
+A process gets a folder of its own, nothing of the caller's environment, and a port that was free a
+moment ago. What it writes goes to a file, so that tests can look for what must not be in it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import httpx
+
+Kind = Literal["own", "hypercorn"]
+KINDS: Final[tuple[Kind, ...]] = ("own", "hypercorn")
+START_SECONDS_MAX: Final = 60.0
+STOP_SECONDS_MAX: Final = 20.0
+PAUSE_SECONDS: Final = 0.02
+"""Between two looks at something that another process does."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One process. `folder` holds its data folder and its output."""
+
+    kind: Kind
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+    secrets: set[str] = field(default_factory=set)
+    """What was given to callers once and may be written nowhere."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "output").read_text()
+
+    @cached_property
+    def http(self) -> httpx.Client:
+        limits = httpx.Limits(max_connections=64, max_keepalive_connections=8)
+        return httpx.Client(base_url=self.url, timeout=40.0, trust_env=False, limits=limits)
+
+    def wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, f"it ended:\n{self.output}"
+            try:
+                if self.http.get("/ready").status_code == 200:
+                    return
+            except httpx.TransportError:
+                time.sleep(PAUSE_SECONDS)
+        raise AssertionError(f"it is not ready:\n{self.output}")
+
+    def memory_bytes(self) -> int:
+        """What it and its workers hold of the machine's memory."""
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid=,rss="], capture_output=True, text=True, check=True
+        )
+        rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+        return sum(size * 1024 for pid, parent, size in rows if self.process.pid in (pid, parent))
+
+    def stop(self) -> int:
+        """Ask it to end; its exit code."""
+        self.http.close()  # some servers wait for connections that rest
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        try:
+            return self.process.wait(STOP_SECONDS_MAX)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Whatever it is doing: nothing outlives its tests."""
+        self.http.close()
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)  # its workers too
+        except ProcessLookupError:
+            pass  # all of them have ended
+        self.process.wait()
+
+
+def launch(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -> Server:
+    """Start a process with its data in `folder`, and do not wait for it."""
+    port = free_port()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "QSERVER_DATA_DIR": str(folder / "data"),
+        **(settings or {}),
+    }
+    # A platform says where to listen with PORT, and its Procfile is all that is run.
+    environment.setdefault("PORT", str(port))
+    environment.setdefault("QSERVER_HOST", "127.0.0.1")
+    with (folder / "output").open("ab") as output:
+        process = subprocess.Popen(
+            _command(kind, port),
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return Server(kind, folder, port, process)
+
+
+def start(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) -> Server:
+    """Start a process and wait until it takes requests."""
+    server = launch(kind, folder, settings)
+    try:
+        server.wait_until_ready()
+    except BaseException:
+        server.kill()
+        raise
+    return server
+
+
+def _command(kind: Kind, port: int) -> list[str]:
+    if kind == "own":
+        return [sys.executable, "-m", "qserver", "serve"]
+    options = ["--worker-class", "trio", "--bind", f"127.0.0.1:{port}"]
+    return [sys.executable, "-m", "hypercorn", *options, "qserver.web:create_app()"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Client:
+    """Calls a server with one token, and perhaps always the same database and host."""
+
+    def __init__(
+        self,
+        server: Server,
+        token: str | None,
+        *,
+        database: str | None = None,
+        host: str | None = None,
+    ) -> None:
+        self.server = server
+        self.token = token
+        self.headers: dict[str, str] = {}
+        if token is not None:
+            self.headers["Authorization"] = f"Bearer {token}"
+        if database is not None:
+            self.headers["X-Database"] = database
+        if host is not None:
+            self.headers["Host"] = host
+
+    def with_token(self, token: str | None) -> Client:
+        return Client(self.server, token)
+
+    def call(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> httpx.Response:
+        merged = {**self.headers, **(headers or {})}
+        return self.server.http.request(method, path, headers=merged, **options)
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.call("GET", path, **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        if body is not None:
+            options["json"] = body
+        return self.call("POST", path, **options)
+
+    def patch(self, path: str, body: Any) -> httpx.Response:
+        return self.call("PATCH", path, json=body)
+
+    def delete(self, path: str) -> httpx.Response:
+        return self.call("DELETE", path)
+
+    # --- what is asked for most
+
+    def query(self, sql: str, params: Any = None, **fields: Any) -> dict[str, Any]:
+        """Run a statement that must succeed."""
+        answer = self.query_response(sql, params, **fields)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        assert found["success"] is True, found
+        return found
+
+    def query_response(self, sql: str, params: Any = None, **fields: Any) -> httpx.Response:
+        body = {"sql": sql, **fields}
+        if params is not None:
+            body["params"] = params
+        return self.post("/v1/query", body)
+
+    def rows(self, sql: str, params: Any = None) -> list[list[Any]]:
+        found: list[list[Any]] = self.query(sql, params, format="arrays")["rows"]
+        return found
+
+    def value(self, sql: str, params: Any = None) -> Any:
+        ((value,),) = self.rows(sql, params)
+        return value
+
+    def transaction(self, *statements: Any, **fields: Any) -> dict[str, Any]:
+        answer = self.post("/v1/transaction", {"statements": list(statements), **fields})
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        assert found["success"] is True, found
+        return found
+
+    def new_key(self, **fields: Any) -> dict[str, Any]:
+        answer = self.post("/v1/keys", {"name": "test", **fields})
+        assert answer.status_code == 201, answer.text
+        record: dict[str, Any] = answer.json()
+        self.server.secrets.add(record["key"])
+        return record
+
+    def new_session(self, **fields: Any) -> dict[str, Any]:
+        answer = self.post("/v1/session", fields or None)
+        assert answer.status_code == 201, answer.text
+        session: dict[str, Any] = answer.json()["session"]
+        self.server.secrets.add(session["token"])
+        return session
+
+    def with_scopes(self, *scopes: str, **fields: Any) -> Client:
+        return self.with_token(self.new_key(scopes=list(scopes), **fields)["key"])
+
+
+def error_of(answer: httpx.Response, status: int, code: str | None = None) -> dict[str, Any]:
+    """The error of an answer, which must have this status and the one shape of all failures."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.json()
+    results = {"results"} if "results" in body else set()
+    assert body.keys() == {
+        "success", "columns", "rows", "affected_rows", "timings", "error"
+    } | results  # fmt: skip
+    assert body["success"] is False
+    assert (body["columns"], body["rows"], body["affected_rows"]) == ([], [], 0)
+    assert body.get("results", []) == []
+    assert body["timings"].keys() == {"total_us", "exec_us"}
+    error: dict[str, Any] = body["error"]
+    assert error.keys() - {"conflict"} == {
+        "code", "name", "message", "detail", "hint", "position", "statement", "table", "column",
+        "constraint", "retryable", "request_id",
+    }  # fmt: skip
+    assert error["request_id"] == answer.headers["x-request-id"]
+    if code is not None:
+        assert error["code"] == code, error
+    return error

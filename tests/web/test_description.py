@@ -1,0 +1,89 @@
+"""How the service describes itself: the OpenAPI document is true, and the page draws it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from qserver.config import load
+from qserver.web.catalogue import ROUTES, routes_of
+from qserver.web.openapi import describe
+from tests.web.contract.servers import Server, start
+
+KEY = "svc_k_description_0123456789"
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+# It cannot know that some texts are no SQL, some names no names.
+NOT_CHECKED = "positive_data_acceptance"
+# They end the key that the requests are made with, or take seconds each.
+NOT_CALLED = r"^(/v1/keys/.*|/bench|/capabilities/.*|/v1/session.*)$"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = {"QSERVER_API_KEY": KEY, "QSERVER_OPEN_SIGNUP": "1"}
+    server = start("own", tmp_path_factory.mktemp("described"), settings)
+    yield server
+    assert server.stop() == 0, server.output
+    assert "Traceback" not in server.output
+
+
+def test_every_route_is_described_once() -> None:
+    document = describe(ROUTES, load({}))
+    described = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert described == {(route.method, route.path) for route in ROUTES}
+    assert len({route.name for route in ROUTES}) == len(ROUTES)
+
+
+def test_every_reference_leads_to_a_schema() -> None:
+    document = describe(ROUTES, load({}))
+    schemas = document["components"]["schemas"]
+
+    def references(node: object) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from [node["$ref"]] if "$ref" in node else []
+            for each in node.values():
+                yield from references(each)
+        elif isinstance(node, list):
+            for each in node:
+                yield from references(each)
+
+    found = {each.rpartition("/")[2] for each in references(document)}
+    assert found <= set(schemas)
+    assert len(found) > 20
+
+
+def test_a_path_with_names_is_found_and_another_is_not() -> None:
+    assert set(routes_of("/v1/keys/key_1")) == {"GET", "PATCH", "DELETE"}
+    assert not routes_of("/v1/keys/key_1/more")
+    assert not routes_of("/v1/queryx")
+
+
+def test_the_service_keeps_to_its_description(server: Server, tmp_path: Path) -> None:
+    """Schemathesis sends what the document allows, and much that it does not."""
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json"),
+        *("--header", f"Authorization: Bearer {KEY}"),
+        *("--exclude-checks", NOT_CHECKED, "--exclude-path-regex", NOT_CALLED),
+        *("--phases", "coverage,fuzzing", "--max-examples", "5", "--seed", "1", "--no-color"),
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+    assert "Test cases" in done.stdout
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_the_page_draws_every_route_without_the_internet(server: Server, tmp_path: Path) -> None:
+    assert BROWSER is not None
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+    options += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    options += ["--virtual-time-budget=10000", "--dump-dom", f"{server.url}/docs"]
+    done = subprocess.run([BROWSER, *options], capture_output=True, text=True, timeout=120)
+    for route in ROUTES:
+        assert f'<span class="path">{route.path}</span>' in done.stdout, done.stderr[-2000:]

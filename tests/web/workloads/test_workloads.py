@@ -1,0 +1,143 @@
+"""Workloads measure, end on time, let others run, and check what they have done."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+
+from qserver.engine.scratch import scratch_database
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.errors import AlreadyExists, InvalidRequest
+from qserver.web.workloads import WORKLOADS, Bench, run_workload
+from qserver.web.workloads.kinds import HotCounter, Transfer, Workload
+from qserver.web.workloads.measuring import latency_of
+from tests.web.probes.worlds import quiet_world
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+async def test_a_workload_runs_for_its_time_and_its_check_holds(name: str) -> None:
+    world = quiet_world()
+    report = await run_workload(name, duration_ms=100, clients=4, seed=7, world=world, shards=2)
+    assert (report.workload, report.clients, report.seed) == (name, 4, 7)
+    assert (report.check, report.check_ok) == ("ok", True)
+    assert report.duration_ms >= 100
+    assert report.operations >= 4
+    assert report.operations_per_second > 0
+    latency = report.latency_us
+    assert 0 < latency.p50 <= latency.p95 <= latency.p99 <= latency.max
+    writes = {"insert", "update", "transfer", "hot_counter"}
+    assert report.commits == (report.operations if name in writes else report.commits)
+    assert (report.commits == 0) == (name in {"point_read", "scan"})
+
+
+async def test_clients_on_one_row_conflict_and_lose_nothing() -> None:
+    world = quiet_world()
+    report = await run_workload("hot_counter", duration_ms=200, clients=16, seed=1, world=world)
+    assert report.check_ok
+    assert report.conflicts > 0
+    assert report.retries > 0
+
+
+async def test_others_run_while_a_workload_does() -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count_turns)
+        await run_workload("point_read", duration_ms=100, clients=8, seed=1, world=quiet_world())
+        nursery.cancel_scope.cancel()
+    assert turns > 20
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"name": "nothing"}, "nothing"),
+        ({"duration_ms": 0}, "duration_ms"),
+        ({"duration_ms": 5001}, "5000"),
+        ({"clients": 0}, "clients"),
+        ({"clients": 65}, "64"),
+    ],
+)
+async def test_bad_arguments_are_refused_with_what_is_allowed(
+    change: dict[str, Any], told: str
+) -> None:
+    given = {"name": "mixed", "duration_ms": 10, "clients": 1, "seed": 1, "world": quiet_world()}
+    with pytest.raises(InvalidRequest) as caught:
+        await run_workload(**{**given, **change})
+    assert told in caught.value.message
+    if "name" in change:
+        assert "hot_counter" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("kind", [Transfer, HotCounter])
+async def test_the_check_of_a_workload_notices_what_is_missing(kind: type[Workload]) -> None:
+    async with scratch_database(quiet_world()) as database:
+        workload = kind()
+        await workload.set_up(database)
+        await workload.operate(database, Random(1))
+        assert await workload.check(database) is None
+        await database.execute("UPDATE items SET n = n - 1 WHERE id = 1")
+        assert "expected" in (await workload.check(database) or "")
+
+
+async def test_a_client_asks_the_same_with_the_same_seed() -> None:
+    asked: list[list[Any]] = []
+
+    class Listening(SqlDatabase):
+        async def execute(self, sql: str, parameters: Any = None, **options: Any) -> Any:
+            asked[-1].append((sql, parameters))
+            return await super().execute(sql, parameters, **options)
+
+    for _ in range(2):
+        asked.append([])
+        async with scratch_database(quiet_world()) as database:
+            workload = WORKLOADS["mixed"]()
+            listening = Listening(database.database, quiet_world())
+            await workload.set_up(listening)
+            chance = Random("7 0")
+            for _ in range(20):
+                await workload.operate(listening, chance)
+    assert asked[0] == asked[1]
+    assert len(asked[0]) == 22
+
+
+def test_percentiles_are_latencies_that_occurred() -> None:
+    latency = latency_of([at / 1000 for at in range(1, 101)])
+    assert (latency.p50, latency.p95, latency.p99, latency.max) == (50_000, 95_000, 99_000, 100_000)
+    assert latency_of([0.002]).p50 == 2_000
+
+
+# --- one at a time -------------------------------------------------------------------------------
+
+
+async def test_a_second_bench_is_refused_while_one_runs_and_welcome_afterwards() -> None:
+    bench = Bench()
+    world = quiet_world()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: bench.run("update", duration_ms=50, world=world))
+        while not bench.busy:
+            await trio.lowlevel.checkpoint()
+        assert repr(bench) == "a bench that runs update"
+        with pytest.raises(AlreadyExists) as caught:
+            await bench.run("scan", world=world)
+        assert "update" in caught.value.message
+    assert not bench.busy
+    assert (await bench.run(duration_ms=10, world=world)).workload == "mixed"
+
+
+async def test_a_bench_that_was_refused_or_cancelled_leaves_the_way_free() -> None:
+    bench = Bench()
+    with pytest.raises(InvalidRequest):
+        await bench.run("nothing", world=quiet_world())
+    with trio.move_on_after(0.02):
+        await bench.run("insert", duration_ms=5000, world=quiet_world())
+    assert repr(bench) == "a bench that is free"
