@@ -4,6 +4,9 @@
 PYTHON ?=
 # The seeds of `make simulate`: one number, or a range such as 1..1000.
 SEEDS ?= 1..1000
+# How often `make torture` kills the server, and the seed of a run that is to be repeated.
+KILLS ?= 200
+SEED ?=
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=
 
@@ -16,7 +19,7 @@ CODE := qserver simulations tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate bench format constraints clean
+.PHONY: help install serve test lint pytest coverage simulate torture bench format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -46,9 +49,14 @@ coverage: install ## the tests, and which lines they did not reach
 simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
 	@$(BIN)/python -m simulations --seeds $(SEEDS)
 
-bench: install ## measure storage, then the engine
+torture: install ## kill the real server again and again; nothing may be lost (KILLS=200 SEED=7)
+	@$(BIN)/python -m tests.torture --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
 	@$(BIN)/python -m qserver.storage.bench
 	@$(BIN)/python -m qserver.engine.bench
+	@$(BIN)/python -m qserver.sql.bench
+	@$(BIN)/python -m qserver.durability.bench
 
 format: install ## let ruff format and mend the code
 	@$(BIN)/ruff check --quiet --fix $(CODE)

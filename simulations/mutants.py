@@ -15,15 +15,29 @@ from itertools import product
 from typing import Any, Final
 
 from qserver.durability import recovery, saved_pages
-from qserver.engine import checkpointer, coordinator, incarnation, log_writer, sequences, shard
+from qserver.engine import (
+    checkpointer,
+    coordinator,
+    foreign_keys,
+    incarnation,
+    log_writer,
+    sequence_values,
+    sequences,
+    shard,
+    statements,
+)
 from qserver.engine.incarnation import Fallen
 from qserver.engine.messages import Decide, Prepare
+from qserver.engine.plan_cache import Plan as SqlPlan
 from qserver.engine.published import Published
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.sql.definitions import indexes
 from qserver.storage import conflict
 from qserver.storage.partition import Partition
 from qserver.storage.transaction import Part, ScannedRange, Transaction
 from qserver.values.keys import TOP
 from simulations import checkpoint_mutations as mutations
+from simulations import sql_mutations
 from simulations.faults import make_profile
 from simulations.run import Plan, Result, Verdict, simulate
 
@@ -450,5 +464,84 @@ MUTANTS: Final = (
         "after the log has failed, recovery begins with what was published, not what is durable",
         ("bank", "hot_key", "list_append"),
         ((incarnation.Incarnation, "known", mutations.know_what_is_not_durable),),
+    ),
+    Mutant(
+        "keep_plans_of_old_definitions",
+        "a plan is kept although a table that it was made from was redefined",
+        ("sql_definitions",),
+        ((SqlPlan, "holds_in", sql_mutations.keep_plans_of_old_definitions),),
+    ),
+    Mutant(
+        "depend_on_no_definition",
+        "a statement commits although a table that its plan was made from was redefined",
+        ("sql_definitions",),
+        ((statements.StatementRun, "run_plan", sql_mutations.depend_on_no_definition),),
+    ),
+    Mutant(
+        "index_without_footprint",
+        "CREATE INDEX does not mind rows that were inserted while it ran",
+        ("sql_definitions",),
+        ((indexes, "build_index", sql_mutations.index_without_footprint),),
+    ),
+    Mutant(
+        "forget_free_keys",
+        "that the keys of new rows are free holds for the view that was read, and is not part of"
+        " the footprint",
+        ("sql_keys",),
+        ((Transaction, "_are_free", sql_mutations.forget_free_keys),),
+    ),
+    Mutant(
+        "refer_without_footprint",
+        "that the row is there which another refers to is not part of the footprint",
+        ("sql_references",),
+        ((foreign_keys, "_look_up", sql_mutations.refer_without_footprint),),
+    ),
+    Mutant(
+        "find_those_who_refer_without_footprint",
+        "who deletes a row does not mind others that come to refer to it meanwhile",
+        ("sql_references",),
+        (
+            (
+                statements.StatementRun,
+                "run_with",
+                sql_mutations.find_those_who_refer_without_footprint,
+            ),
+        ),
+    ),
+    Mutant(
+        "constrain_without_footprint",
+        "ADD FOREIGN KEY does not mind rows that were inserted while it looked at the others",
+        ("sql_constraints",),
+        ((statements, "check_foreign_key", sql_mutations.check_without_footprint),),
+    ),
+    Mutant(
+        "scan_in_any_order_without_footprint",
+        "the footprint lacks the ranges that were scanned in no particular order",
+        ("sql_predicates", "sql_keys"),
+        ((Transaction, "scan_in_any_order", sql_mutations.scan_without_footprint),),
+    ),
+    Mutant(
+        "forget_what_is_left_early",
+        "a scan that is left before its end, as for LIMIT, is not part of the footprint",
+        ("sql_queue",),
+        ((Transaction, "_scan", sql_mutations.forget_what_is_left_early),),
+    ),
+    Mutant(
+        "read_nowait_from_the_newest",
+        "what is answered without waiting comes from a view that is not durable",
+        ("sql_bank", "sql_keys"),
+        ((SqlDatabase, "read_nowait", sql_mutations.read_the_newest),),
+    ),
+    Mutant(
+        "stream_what_is_newer",
+        "each page of a stream comes from the view that is durable then",
+        ("sql_bank",),
+        ((SqlDatabase, "stream", sql_mutations.stream_what_is_newer),),
+    ),
+    Mutant(
+        "reserve_serial_in_memory_only",
+        "later blocks of a SERIAL column are not logged, so a crash gives them out again",
+        ("sql_bank",),
+        ((sequence_values, "reserve", sql_mutations.reserve_serial_in_memory_only),),
     ),
 )

@@ -53,6 +53,12 @@ SOMETIMES: Final = (
     "the wall clock jumped",
     "an outcome was unknown",
     "an unknown outcome had been applied",
+    "a statement was answered without waiting",
+    "a stream went on while others committed",
+    "a unique key was refused",
+    "a foreign key was refused",
+    "a check was refused",
+    "a deletion took along the rows that refer",
 )
 
 

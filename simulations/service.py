@@ -1,6 +1,7 @@
 """The simulated service: a process that crashes and starts again, and the clients' way to it.
 
     client ── transact, read ──► service ──► the process that runs now ──► Database on a DiskHandle
+           ── ask_sql ────────►     │                                  └──► SqlDatabase on that one
                                     │
                                     └── crash: handles die first, then all tasks of the process
 
@@ -20,6 +21,7 @@ from qserver.engine.checkpointer import Rhythm
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
+from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import Applied, QserverError, SerializationFailure
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
@@ -53,6 +55,7 @@ class Service:
         self._process: trio.CancelScope | None = None
         self._handle: DiskHandle | None = None
         self._database: Database | None = None
+        self._sql: SqlDatabase | None = None
         self._up = trio.Event()
 
     async def run(self) -> None:
@@ -60,6 +63,7 @@ class Service:
         while True:
             self._handle = self.disk.connect()
             self._database = self._new_database(self._handle)
+            self._sql = SqlDatabase(self._database, self.world)  # plans die with their process
             with trio.CancelScope() as self._process:
                 self._up.set()
                 async with trio.open_nursery() as nursery:
@@ -78,7 +82,9 @@ class Service:
 
     async def _crash_when_wanted(self) -> None:
         await self.world.crash_wanted.wait()
-        self.crash()
+        assert self._process is not None
+        if not self._process.cancel_called:  # else it has crashed at this very moment
+            self.crash()
         await trio.sleep_forever()
 
     def crash(self, *, lose_all: bool = False) -> None:
@@ -93,7 +99,8 @@ class Service:
             world.reach("the process crashed between prepare and decision")
         world.undecided = False
         self.disk.crash(self._handle, lose_all=lose_all)
-        self._up = trio.Event()
+        if self._up.is_set():  # else somebody may wait already for the next process
+            self._up = trio.Event()
         self._process.cancel()
         for request in list(self._requests.values()):
             request.cancel()
@@ -109,6 +116,15 @@ class Service:
 
     async def read(self, work: Work, seen: Seen = nothing) -> Outcome:
         return await self._noted(lambda database: database.read(work), (), seen)
+
+    async def ask_sql(self, send: Callable[[SqlDatabase], Awaitable[Outcome]]) -> Outcome:
+        """Whatever is asked in SQL, as one request of one process."""
+
+        async def send_on(_: Database) -> Outcome:
+            assert self._sql is not None
+            return await send(self._sql)
+
+        return await self._noted(send_on, (), nothing)
 
     async def take_numbers(self, sequence: int, count: int) -> range:
         return await self._request(  # type: ignore[no-any-return]

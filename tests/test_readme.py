@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.web.contract.servers import start
 
 ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+
 KEY = "svc_k_readme_0123456789"
 MASKS = (
     (r'"(\w+_us|size_bytes)":\d+', r'"\1":0'),

@@ -3,6 +3,7 @@
     command_line.py   what may be typed            control.py   key …, database …
     serving.py        serve                        shell/       sql
     complaints.py     errors for people            bench/       bench
+    folders/          backup, restore, check       transfer/    export, import
 
 Exit codes: 0 for success, 1 when a command could not do what it was asked, 2 (argparse's own)
 for a command line that makes no sense.
@@ -63,4 +64,12 @@ def _run(options: Namespace) -> int:
             from qserver.cli.bench.entrance import run as run_bench
 
             return run_bench(options)
+        case "backup" | "restore" | "check":
+            from qserver.cli.folders import commands as folders
+
+            return folders.COMMANDS[options.command](options)
+        case "export" | "import":
+            from qserver.cli.transfer import commands as transfer
+
+            return transfer.COMMANDS[options.command](options)
     raise AssertionError("argparse lets no other command through")

@@ -28,9 +28,11 @@ examples:
   qserver key create reader --scope data:read
   qserver database create shop
   qserver bench --seconds 5 --clients 32
+  qserver backup /backups/monday          copy a data folder, also while it is served
+  qserver export shop.sql --database shop
 
-All but serve call a server: --url or QSERVER_URL says where it is, and --key-file or
-QSERVER_API_KEY which key to use.
+backup, restore and check work on a data folder. The others, but for serve, call a server: --url or
+QSERVER_URL says where it is, and --key-file or QSERVER_API_KEY which key to use.
 """
 _SERVE = """\
 Each flag can be set in the environment as well, under the name in brackets; the flag counts first.
@@ -81,6 +83,48 @@ examples:
   qserver bench --workload point --workload insert --clients 64 --seconds 10
   qserver bench --json > bench.json
 """
+_BACKUP = """\
+The server may be running: nothing is stopped, and commits go on. Each database is copied as it is
+at one moment, then checked to the last row; the target appears when all of them are sound.
+
+examples:
+  qserver backup /backups/monday
+  qserver backup --data /var/lib/qserver /backups/monday
+"""
+_RESTORE = """\
+The folder must be empty or absent, and nobody may be using it; the backup is only read.
+
+examples:
+  qserver restore /backups/monday --data /var/lib/qserver
+"""
+_CHECK = """\
+Reads everything and compares everything: files, checksums, keys, rows and indexes. Stop the server
+first. The exit code is 1 if anything is damaged.
+
+examples:
+  qserver check
+  qserver check --data /var/lib/qserver
+"""
+_EXPORT = """\
+One file holds the whole database as it is at one moment: definitions, rows, and where sequences
+have come to. SQL text can be read by qserver and, as far as both know the same words, by psql;
+ndjson is one JSON object a line.
+
+examples:
+  qserver export shop.sql --database shop
+  qserver export shop.ndjson --database shop      the name tells the format
+  qserver export - --format sql | gzip > shop.sql.gz
+"""
+_IMPORT = """\
+Runs what an export has written, in an empty database. Statements and rows are sent in batches, and
+each batch is one transaction. The first error stops it and names its line, unless --keep-going is
+given.
+
+examples:
+  qserver database create copy
+  qserver import shop.sql --database copy
+  gunzip < shop.sql.gz | qserver import - --database copy
+"""
 
 
 def command_line() -> argparse.ArgumentParser:
@@ -97,6 +141,11 @@ def command_line() -> argparse.ArgumentParser:
     _key(_command(commands, "key", "create, list, revoke and rotate API keys", _KEY))
     _database(_command(commands, "database", "create, list and delete databases", _DATABASE))
     _bench(_command(commands, "bench", "measure a server under load", _BENCH))
+    _backup(_command(commands, "backup", "copy a data folder, also while it is served", _BACKUP))
+    _restore(_command(commands, "restore", "make a data folder from a backup", _RESTORE))
+    _check(_command(commands, "check", "verify a data folder that is not served", _CHECK))
+    _export(_command(commands, "export", "write a database to one file", _EXPORT))
+    _import(_command(commands, "import", "read what export has written", _IMPORT))
     return parser
 
 
@@ -206,6 +255,49 @@ def _bench(parser: argparse.ArgumentParser) -> None:
     )
     _output(parser)
     _connection(parser)
+
+
+def _backup(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("target", metavar="TARGET", help="folder to make; it must not exist yet")
+    _data(parser)
+
+
+def _restore(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("backup", metavar="BACKUP", help="folder that qserver backup has made")
+    _data(parser)
+
+
+def _check(parser: argparse.ArgumentParser) -> None:
+    _data(parser)
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="file to make, - for standard output")
+    _transfer(parser)
+
+
+def _import(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="file to read, - for standard input")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="leave out what fails, and go on with the rest"
+    )
+    _transfer(parser)
+
+
+def _transfer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--database", metavar="NAME", help="database to use (else the key's own)")
+    parser.add_argument(
+        "--format",
+        choices=FILE_FORMATS,
+        help="(default: as the name of the file ends, else sql)",
+    )
+    _connection(parser)
+
+
+def _data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", metavar="DIR", help="the data folder (QSERVER_DATA_DIR, else ./qserver-data)"
+    )
 
 
 def _output(*parsers: argparse.ArgumentParser) -> None:

@@ -29,7 +29,13 @@ from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.plan_cache import PlanCacheStatistics
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import World
-from qserver.errors import DatabaseUnavailable, QserverError, QueryCanceled, TooManyRequests
+from qserver.errors import (
+    DatabaseUnavailable,
+    QserverError,
+    QueryCanceled,
+    TooManyRequests,
+    first_of,
+)
 from qserver.limits import (
     DATABASE_CLOSE_SECONDS_MAX,
     DATABASE_IDLE_SECONDS,
@@ -325,10 +331,3 @@ def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:
         detail=None if trouble is None else str(trouble),
         hint="Try again; if it stays so, the operator has to look at the server's log.",
     ) from trouble
-
-
-def first_of(error: Exception) -> Exception:
-    """The first of the errors that a nursery has put together."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error

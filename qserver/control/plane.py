@@ -26,7 +26,7 @@ import trio
 
 from qserver.control.access import Access
 from qserver.control.database_records import DatabaseRecords
-from qserver.control.databases import Databases, OpenDatabase, first_of
+from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.errands import Errands
 from qserver.control.keys import Keys
 from qserver.control.organizations import Organizations
@@ -37,7 +37,7 @@ from qserver.control.store import Store
 from qserver.control.tokens import Mint, check_key
 from qserver.control.wiping import Wiping
 from qserver.engine.world import World
-from qserver.errors import InvalidRequest, QserverError
+from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import SWEEP_SECONDS
 
 CONTROL: Final = "control"

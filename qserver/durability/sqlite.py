@@ -71,11 +71,6 @@ class SqliteLog:
         """What SQLite finds wrong with the file's own structure."""
         return await self._thread.run(self._file.troubles)
 
-    async def copy_to(self, target: Path) -> None:
-        """A consistent copy while the database works; commits go on in between."""
-        others = self._thread.do_what_waits
-        await self._thread.run(lambda: self._file.backup(target, others))
-
     async def aclose(self) -> None:
         """Write everything into the one file and let go of it."""
         await self._thread.aclose(self._file.close)

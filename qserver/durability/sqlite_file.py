@@ -13,7 +13,8 @@ none of that is ours to write. What is ours, because SQLite would be too kind:
 - A stranger's file is told by its first hundred bytes, before SQLite may write to it.
 - What a crashed process had written but not synced is in the system's cache and would be lost
   by a power failure after somebody has read it. So opening writes all of it into the main file,
-  and syncs that, before anything is read. The same holds after a sync that has failed.
+  and syncs that, before anything is read. The same holds after a sync that has failed. On a full
+  disk there is no room for that, and it is synced where it is.
 - The file is locked for as long as it is open, against a second process.
 
 After any failure the connection is given up. The next call opens the file anew, so the database
@@ -41,8 +42,6 @@ FORMAT: Final = 1
 READ_BYTES: Final = 4 << 20
 """A reading ends after so many bytes, however few rows that is."""
 WAL_BYTES_KEPT: Final = 16 << 20
-COPIED_AT_ONCE: Final = 256
-"""Pages of SQLite's that a backup copies before it lets others work."""
 
 Result = TypeVar("Result")
 
@@ -157,29 +156,6 @@ class SqliteFile:
         rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
         return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
 
-    def backup(self, target: Path, let_others_work: Callable[[], None]) -> None:
-        """A copy under another path, as of the moment when this ends; it must not exist yet.
-
-        Commits go on in between, on the same connection, so SQLite carries them over.
-        """
-
-        if target.exists():
-            raise DataInUse(
-                f"{target} exists already",
-                hint="Name a file that does not exist, or remove this one.",
-            )
-        self.open()
-        connection, unfinished = self._open, beside(target, ".new")
-        assert connection is not None
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            remove_file(unfinished)
-            _copy(connection, unfinished, let_others_work)
-            publish_file(unfinished, target)
-        except (sqlite3.Error, OSError) as error:
-            remove_file(unfinished)
-            raise explained(error, target) from error
-
     def __repr__(self) -> str:
         state = "closed" if self._open is None else "open"
         return f"the file {self.path}, {state}, up to version {self._last}"
@@ -246,18 +222,6 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
         raise sqlite3.DatabaseError(found)
-
-
-def _copy(
-    connection: sqlite3.Connection, unfinished: Path, let_others_work: Callable[[], None]
-) -> None:
-    copied = sqlite3.connect(unfinished, isolation_level=None)
-    try:
-        connection.backup(copied, pages=COPIED_AT_ONCE, progress=lambda *_: let_others_work())
-        # The copy has taken over the mode; a file that nobody writes needs no other beside it.
-        copied.execute("PRAGMA journal_mode = DELETE")
-    finally:
-        copied.close()
 
 
 def _last_version(connection: sqlite3.Connection) -> int:

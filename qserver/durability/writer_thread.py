@@ -15,7 +15,7 @@ comes after it, and sees what it has done.
 from __future__ import annotations
 
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -44,18 +44,6 @@ class WriterThread:
         if job.error is not None:
             raise job.error
         return job.result  # type: ignore[no-any-return]
-
-    def do_what_waits(self) -> None:
-        """In the thread, inside of a long job: let those who wait not wait for its end."""
-        while True:
-            try:
-                job = self._jobs.get_nowait()
-            except Empty:
-                return
-            if job.is_last:  # it must not pull the ground from under the long one
-                self._jobs.put(job)
-                return
-            self._do(job)
 
     async def aclose(self, end: Callable[[], None]) -> None:
         """Do one last job, and return when the thread has ended."""

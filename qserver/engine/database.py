@@ -39,6 +39,7 @@ from qserver.errors import (
     DataInUse,
     LogFailed,
     QueryCanceled,
+    first_of,
 )
 from qserver.limits import (
     RECOVERY_PAUSE_SECONDS_MAX,
@@ -63,6 +64,9 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     falls: int
     gateway: GatewayStatistics
     incarnation: IncarnationStatistics | None
+    log_failed: bool
+    """It fell because the log failed, and nothing has been written since to show that it is well.
+    """
 
 
 class Database:
@@ -102,7 +106,7 @@ class Database:
         self._incarnation: Incarnation | None = None
         self._changed = trio.Event()
         self._falls = 0
-        self._gateway = Gateway(self._alive, world.chance)
+        self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
         self.sequences = Sequences(self._gateway.transact)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -161,7 +165,7 @@ class Database:
             await incarnation.run()
         except* Exception as deaths:
             self._falls += 1
-            self.trouble = _first(deaths)
+            self.trouble = first_of(deaths)
             if deaths.split(LogFailed)[1] is None:
                 self._known = incarnation.known()
             self._world.report(f"database {self.name} falls and recovers", self.trouble)
@@ -263,24 +267,18 @@ class Database:
         self._life.cancel()
 
     def statistics(self) -> DatabaseStatistics:
-        incarnation = self._incarnation
+        living = None if self._incarnation is None else self._incarnation.statistics()
         return DatabaseStatistics(
             self.name,
             self.state.value,
             self._falls,
             self._gateway.statistics(),
-            None if incarnation is None else incarnation.statistics(),
+            living,
+            isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
         )
 
     def __repr__(self) -> str:
         return f"database {self.name}, {self.state.value}, {self._falls} falls"
-
-
-def _first(errors: Exception) -> Exception:
-    """The first of the errors that a nursery has put together."""
-    while isinstance(errors, ExceptionGroup):
-        errors = errors.exceptions[0]
-    return errors
 
 
 def _timed_out() -> QueryCanceled:

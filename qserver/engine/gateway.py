@@ -58,8 +58,14 @@ class GatewayStatistics(msgspec.Struct, frozen=True):
 
 
 class Gateway:
-    def __init__(self, alive: Callable[[], Awaitable[Incarnation]], chance: Random) -> None:
+    def __init__(
+        self,
+        alive: Callable[[], Awaitable[Incarnation]],
+        alive_nowait: Callable[[], Incarnation | None],
+        chance: Random,
+    ) -> None:
         self._alive = alive
+        self._alive_nowait = alive_nowait
         self._chance = chance
         self._numbers = count(1)
         self._reads = self._transactions = self._retries = self._turns = self._falls = 0
@@ -90,9 +96,7 @@ class Gateway:
         attempt = _Attempt(work, max_retries, deadline)
         while True:
             try:
-                incarnation = await (
-                    self._alive() if deadline == FOREVER else _before(deadline, self._alive())
-                )
+                incarnation = self._alive_nowait() or await _before(deadline, self._alive())
                 if attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = await self._take_turn(incarnation, attempt)
                 else:

@@ -90,7 +90,7 @@ class Plan:
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
         self.takes_turns = False
-        """Has it ever given more than one page, or given way?"""
+        """Has it ever wanted more than one page, to give way, or a sequence? See `at_once`."""
         self.uses = 0
         self.next_look = 1
         """How many uses it takes until its size is looked at again."""
@@ -166,6 +166,23 @@ class PlanCache:
         self._invalidated += 1
         del kept.plans[values]
         return None
+
+    def look(self, shape: Any, literals: Sequence[Any], catalog: Catalog) -> Plan | None:
+        """A plan that `find` would give without another look at anything. Nothing is counted."""
+        kept = self._shapes.get(shape)
+        if kept is None:
+            return None
+        pinned = kept.pinned
+        plan = kept.plans.get(tuple([literals[at] for at in pinned]) if pinned else ())
+        if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:
+            return None
+        return plan
+
+    def count_use(self, shape: Any, plan: Plan) -> None:
+        """A plan that was looked up was used: what `find` would have counted."""
+        plan.uses += 1
+        self._hits += 1
+        self._shapes.move_to_end(shape)
 
     def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
         kept = self._shapes.get(shape)

@@ -51,14 +51,19 @@ class Planner:
         self.cache = PlanCache()
         self._parsed: tuple[str, Parsed] | None = None
         self._lifted: dict[str, Lifted] = {}
+        self._last: tuple[str, Lifted] | None = None
 
     def lift(self, sql: str, given: Given) -> Lifted:
         """Shape and literals of a text. One whose values come beside it is probably sent again and
-        again just as it is, so it is remembered.
+        again just as it is, so it is remembered. So is the last of all: who has tried a statement
+        without waiting, and could not, tries it again.
         """
         lifted = self._lifted.get(sql)
         if lifted is None:
+            if self._last is not None and self._last[0] == sql:
+                return self._last[1]
             lifted = lift(sql)
+            self._last = sql, lifted
             if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
                 if len(self._lifted) >= PLANS_KEPT_MAX:
                     self._lifted.clear()

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 import trio
 
+from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
@@ -133,21 +134,24 @@ class SqlDatabase:
         if view is None:
             return None
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.find(lifted, view.catalog, view)
+        shape = (lifted[0], lifted[2])
+        plan = self.planner.cache.look(shape, lifted[1], view.catalog)
         if plan is None or plan.writes or plan.takes_turns or plan.system_tables:
             return None
         allowed.check_read()
+        slots = slots_of(plan, lifted, parameters)
         reading = Reading(view)
-        context = RequestContext(Request(self._supplies, FOREVER, allowed), reading)
+        context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), reading)
         rows: Rows = []
         try:
-            for page in plan.compiled.run(reading, slots_of(plan, lifted, parameters), context):
+            for page in plan.compiled.run(reading, slots, context):
                 if page is None or rows:
-                    plan.takes_turns = True
-                    return None
+                    raise NotAtOnce
                 rows = page
-        except NeedsNumbers:
+        except NotAtOnce:
+            plan.takes_turns = True
             return None
+        self.planner.cache.count_use(shape, plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
     def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:

@@ -1,4 +1,4 @@
-"""information_schema and pg_catalog, as far as people and tools ask for them.
+"""information_schema and pg_catalog, as far as people and tools ask for them, and one of our own.
 
 A system table is an ordinary `Table` for the binder and the compiler; only it has no tree. Its
 number is negative, and a statement that uses one is run on a `SystemReader`, which makes the rows
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from qserver.engine import pg_catalog
+from qserver.engine.definition_texts import SYSTEM_TABLES as DEFINITIONS
 from qserver.engine.information_schema import SYSTEM_TABLES as INFORMATION_SCHEMA
 from qserver.engine.system_rows import SystemTable
 from qserver.storage.transaction import Transaction
@@ -21,6 +22,7 @@ from qserver.values.schema import Table
 SCHEMAS: Final[Mapping[str, Mapping[str, SystemTable]]] = {
     "information_schema": {each.table.name: each for each in INFORMATION_SCHEMA},
     "pg_catalog": {each.table.name: each for each in pg_catalog.SYSTEM_TABLES},
+    "qserver_catalog": {each.table.name: each for each in DEFINITIONS},
 }
 _BY_TREE: Final[Mapping[int, SystemTable]] = {
     each.table.id: each for tables in SCHEMAS.values() for each in tables.values()
@@ -68,6 +70,14 @@ class SystemReader:
             rows.reverse()
         if rows:
             yield [row[-1:] for row in rows], rows
+
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Row]:
+        if tree >= 0:
+            return self._transaction.first_rows(tree, low, high, backward, most)
+        rows = self._rows(tree)
+        return rows[::-1][:most] if backward else rows[:most]
 
     def scan_in_any_order(
         self,

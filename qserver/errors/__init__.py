@@ -17,6 +17,7 @@ from qserver.errors.error import (
     Applied,
     QserverError,
 )
+from qserver.errors.groups import first_of
 from qserver.errors.requests import (
     CardinalityViolation,
     DatabaseUnavailable,
@@ -125,6 +126,7 @@ from qserver.errors.values import (
 )
 
 __all__ = [
+    "first_of",
     "ApplicationFailed",
     "InsufficientPrivilege",
     "CannotListen",

@@ -38,6 +38,10 @@ class Reader(Protocol):
         limit: int | None = None,
     ) -> Iterator[Page]: ...
 
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Row]: ...
+
     def scan_in_any_order(
         self,
         tree: int,

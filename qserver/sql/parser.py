@@ -6,8 +6,10 @@ Lark's LALR(1) machine reads the terminals one by one and calls the builder for 
 complete; no tree lies in between and nothing recurses. It is slow beside `lift` (a hundred times),
 which is why it should see a shape only once.
 
-Making Lark's tables takes about a second, so it is done when the first statement comes, once in a
-process. All statements share them, and the builder: neither remembers anything.
+Making Lark's tables takes seconds, so it is done when the first statement comes, and they are kept
+where Python keeps the bytecode of this file, for they too follow from the source alone. Whoever may
+write there may change the program anyway; where nobody may, they are made anew. All statements
+share them, and the builder: neither remembers anything.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.util import cache_from_source
 from typing import Any
 
 from lark import Lark
@@ -111,6 +114,7 @@ def _lark() -> Lark:
         lexer=_Feed,
         start=["start", "expression_alone"],
         transformer=Builder(),
+        cache=cache_from_source(__file__) + ".tables",
     )
 
 

@@ -59,5 +59,10 @@ class Reading:
     ) -> Iterator[list[Value]]:
         return self.view.value_runs(tree, low, high)
 
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Value]:
+        return self.view.first_in_order(tree, low, high, backward, most)[1]
+
     def __repr__(self) -> str:
         return f"a reading of {self.view!r}"

@@ -162,6 +162,17 @@ class Transaction:
         self.ranges.append(scanned)
         return self._scan(scanned, backward, limit)
 
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Value]:
+        """The values of the first entries of a range, at most so many."""
+        found: list[Value] = []
+        for _, page in self.scan(tree, low, high, None, backward, most):
+            found += page
+            if len(found) >= most:
+                break
+        return found[:most]
+
     def scan_in_any_order(
         self,
         tree: int,

@@ -37,6 +37,10 @@ from qserver.values.keys import partition_of
 Page: TypeAlias = tuple[list[Key], list[Value]]
 
 
+FIRST_ENTRIES_MAX = 16_384
+"""A hint of more than this is not taken: the first page would take too long to make."""
+
+
 class View(msgspec.Struct, frozen=True, eq=False):
     """Catalog and partitions at a version; `time` is when it was published."""
 
@@ -78,7 +82,7 @@ class View(msgspec.Struct, frozen=True, eq=False):
         `limit` is a hint that so many will do: the first page then has that many, and no more of
         each partition was looked at than that takes. Whoever goes on gets all the same.
         """
-        if limit:
+        if limit and limit <= FIRST_ENTRIES_MAX:
             return self._pages_in_order(tree, low, high, backward, limit)
         walk = pages_backward if backward else pages
         streams = [walk(partition.tree(tree), low, high) for partition in self.partitions]
@@ -105,24 +109,21 @@ class View(msgspec.Struct, frozen=True, eq=False):
         Keys are spread evenly, so of each partition little more than its share is taken. Should
         that not be enough, which is rare, all of them give the whole number.
         """
-        share = most // len(self.partitions) + isqrt(most) + 1
-        page = self._first_of_each(tree, low, high, backward, most, share)
-        return page or self._first_of_each(tree, low, high, backward, most, most) or ([], [])
-
-    def _first_of_each(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int, share: int
-    ) -> Page | None:
-        """The first entries if no partition can have more of them than its share; else None."""
         find = last_entries_of_each if backward else first_entries_of_each
         trees = [partition.tree(tree) for partition in self.partitions]
-        keys, values, last_keys = find(trees, low, high, share)
-        if share < most and last_keys and len(keys) < most:
-            return None
-        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=backward)[:most]
-        if share < most and last_keys:
-            last = keys[order[-1]]
-            if (max(last_keys) > last) if backward else (min(last_keys) < last):
-                return None
+        share = max(1, min(most, most // len(trees) + isqrt(most) + 1))
+        while True:
+            keys, values, last_keys = find(trees, low, high, share)
+            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=backward)
+            del order[most:]
+            if share >= most or not last_keys:
+                break
+            # One that gave its whole share may have more; is that behind what was found?
+            if len(order) == most:
+                last = keys[order[-1]]
+                if (max(last_keys) <= last) if backward else (min(last_keys) >= last):
+                    break
+            share = most
         return [keys[at] for at in order], [values[at] for at in order]
 
     def __repr__(self) -> str:

@@ -86,7 +86,8 @@ class ReadLane:
             request = query_request(b"", body)
             if request.max_rows is not None or wants_stream(request.sql):
                 return None
-            opened = plane.database_nowait(grant, request.database or self._database)
+            name = self._database if request.database is None else request.database
+            opened = plane.database_nowait(grant, name)
             if opened is None:
                 return None
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from qserver.errors import QserverError
+from qserver.errors import QserverError, first_of
 from qserver.web.exchange import Receive, Send
 
 
@@ -34,10 +34,3 @@ class Lifespan:
             await send(failed)
             return
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def first_of(error: BaseException) -> BaseException:
-    """The first of the errors that a nursery has put together."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -22,16 +22,26 @@ from qserver.control.databases import Databases
 from qserver.control.logs import Logs
 from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import TIERS, Grant
+from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.world import World
-from qserver.errors import DatabaseUnavailable, QserverError, RateLimited, Unauthorized
+from qserver.errors import (
+    DatabaseUnavailable,
+    QserverError,
+    RateLimited,
+    StorageTestFailed,
+    Unauthorized,
+)
 from qserver.web.http1 import Counters
 from qserver.web.metrics import Metrics
 from qserver.web.statuses import Headers
+from qserver.web.storage_test import storage_test
 from qserver.web.workloads.turnstile import Bench
 
 BEARER: Final = b"bearer "
+STORAGE_LOOK_SECONDS: Final = 1.0
+"""How often the storage is tried out at most, however often the health is asked for."""
 logger: Final = logging.getLogger("qserver")
 
 
@@ -57,6 +67,8 @@ class Service:
         self.state = State.STARTING
         self.metrics = Metrics()
         self.bench = Bench()
+        self._storage = "ok"
+        self._storage_again = 0.0
         self.started = monotonic()
         self.databases = Databases(
             logs,
@@ -121,20 +133,35 @@ class Service:
     def uptime_s(self) -> float:
         return round(monotonic() - self.started, 3)
 
-    def checks(self) -> dict[str, str]:
-        """One for each part that can fail: "ok", or what is wrong with it."""
-        checks = {"control": "starting", "databases": "ok"}
+    async def checks(self) -> dict[str, str]:
+        """One for each part that can fail: "ok", or what is wrong with it.
+
+        Whether the storage is well is tried out when a log has failed, or a checkpoint; it may be
+        long until somebody writes again and so finds out.
+        """
+        checks = {"control": "starting", "databases": "ok", "storage": "ok"}
         for name, trouble in self.databases.troubles.items():
             kind = trouble.name if isinstance(trouble, QserverError) else "internal_error"
             checks["databases"] = f"{name} cannot be opened: {kind}"
         for each in self.databases.statistics():
-            state = each.database.state
             part = CONTROL if each.id == CONTROL else "databases"
-            if state != DatabaseState.OPEN.value:
-                checks[part] = f"{each.id} is {state}"
+            if each.database.state != DatabaseState.OPEN.value:
+                checks[part] = f"{each.id} is {each.database.state}"
             elif part == CONTROL:
                 checks[part] = "ok"
+            if each.database.log_failed or _checkpoint_failed(each.database):
+                checks["storage"] = await self._storage_now()
         return checks
+
+    async def _storage_now(self) -> str:
+        if trio.current_time() >= self._storage_again:
+            try:
+                await storage_test(self.logs)
+                self._storage = "ok"
+            except StorageTestFailed as error:
+                self._storage = error.message
+            self._storage_again = trio.current_time() + STORAGE_LOOK_SECONDS
+        return self._storage
 
     def internal_error(self, error: Exception, request_id: str = "") -> QserverError:
         """Our own mistake: all of it goes to the log, and nothing but the fact to the caller."""
@@ -144,6 +171,11 @@ class Service:
             "internal error",
             hint="This is a bug of qserver; the server's log has the details.",
         )
+
+
+def _checkpoint_failed(database: DatabaseStatistics) -> bool:
+    living = database.incarnation
+    return living is not None and living.checkpoints.trouble is not None
 
 
 def allowed_of(grant: Grant) -> Allowed:

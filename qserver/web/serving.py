@@ -14,12 +14,11 @@ from pathlib import Path
 import trio
 
 from qserver.config import Settings
-from qserver.errors import QserverError
+from qserver.errors import QserverError, first_of
 from qserver.web.app import Application
 from qserver.web.create import create_app
 from qserver.web.http1 import Counters, ServerOptions
 from qserver.web.http1 import serve as serve_http
-from qserver.web.lifespan import first_of
 from qserver.web.welcome import welcome
 
 

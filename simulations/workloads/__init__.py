@@ -16,6 +16,13 @@ from simulations.workloads.numbers import Numbers
 from simulations.workloads.range_sums import RangeSums
 from simulations.workloads.registers import Registers
 from simulations.workloads.ring import Ring
+from simulations.workloads.sql_bank import SqlBank
+from simulations.workloads.sql_constraints import SqlConstraints
+from simulations.workloads.sql_definitions import SqlDefinitions
+from simulations.workloads.sql_keys import SqlKeys
+from simulations.workloads.sql_predicates import SqlPredicates
+from simulations.workloads.sql_queue import SqlQueue
+from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
 from simulations.workloads.write_skew import WriteSkew
@@ -33,6 +40,13 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         Registers,
         Numbers,
         Definitions,
+        SqlBank,
+        SqlKeys,
+        SqlReferences,
+        SqlPredicates,
+        SqlQueue,
+        SqlDefinitions,
+        SqlConstraints,
     )
 }
 

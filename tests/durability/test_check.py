@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from qserver.durability.backup import backup, restore
 from qserver.durability.check import PROBLEMS_MAX, Report, check, check_file, problems_of
 from qserver.durability.recovery import recover
+from qserver.durability.restoring import restore
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
@@ -17,6 +17,7 @@ from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, build, leaf_of
 from qserver.storage.partition import Partition
 from qserver.storage.view import View
 from tests.durability.histories import History, run_step, same, save
+from tests.sql.databases import opened_sql
 
 
 def filled(rows: int = 200, shards: int = 2) -> History:
@@ -85,6 +86,45 @@ async def test_sound_data_are_reported_as_sound(tmp_path: Path) -> None:
     assert report.rows == {"t": 200, "u": 5} and report.log_bytes > 0 and report.pages > 10
     assert str(report).endswith("no problem") and "205 rows" in str(report)
     assert await check_file(tmp_path / "data") == report
+
+
+STATEMENTS = (
+    "CREATE SEQUENCE s START 5",
+    "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+    "CREATE TABLE p (id SERIAL PRIMARY KEY, name TEXT UNIQUE, at TIMESTAMPTZ DEFAULT now())",
+    "CREATE TABLE c (p_id INTEGER REFERENCES p, m mood, amount NUMERIC(10, 2), tags TEXT[])",
+    "CREATE INDEX c_by_amount ON c (amount DESC, m)",
+    "INSERT INTO p (name) SELECT 'name ' || n FROM generate_series(1, 300) AS g (n)",
+    "INSERT INTO c SELECT id, 'glad', id * 1.5, ARRAY[name, NULL] FROM p",
+    "CREATE VIEW v AS SELECT name, amount FROM p JOIN c ON p.id = c.p_id",
+    "ALTER TABLE p ADD COLUMN more INTEGER DEFAULT 7",
+    "ALTER TABLE c DROP COLUMN tags",
+    "UPDATE c SET amount = NULL, m = 'sad' WHERE p_id % 3 = 0",
+    "DELETE FROM c WHERE p_id > 250",
+    "SELECT nextval('s')",
+)
+QUESTIONS = (
+    "SELECT count(*), sum(amount), max(more) FROM p JOIN c ON p.id = c.p_id",
+    "SELECT * FROM v WHERE amount > 300 ORDER BY amount",
+    "SELECT * FROM c WHERE m = 'sad' ORDER BY p_id LIMIT 3",
+)
+
+
+async def test_what_sql_has_made_is_sound_and_the_same_from_a_checkpoint(tmp_path: Path) -> None:
+    async with await open_log(tmp_path / "data") as log:
+        async with opened_sql(log) as database:
+            for statement in STATEMENTS:
+                await database.execute(statement)
+            before = [(await database.execute(question)).rows for question in QUESTIONS]
+            await database.database.checkpoint()
+        assert await log.read(0, 10) == []
+        report = await check(log)
+        async with opened_sql(log) as database:
+            after = [(await database.execute(question)).rows for question in QUESTIONS]
+            numbers = (await database.execute("SELECT nextval('s')")).rows
+    assert report.problems == () and report.rows == {"p": 300, "c": 250}
+    assert before == after and len(before[1]) > 10
+    assert numbers[0][0] > 5, "no number is given out twice"
 
 
 @pytest.mark.parametrize(
@@ -167,50 +207,35 @@ async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 # --- backups -------------------------------------------------------------------------------------
 
 
-async def test_a_backup_is_a_checked_copy_and_restores_to_the_same(tmp_path: Path) -> None:
+async def test_what_is_restored_is_a_checked_copy_and_never_replaces_anything(
+    tmp_path: Path,
+) -> None:
     history = filled()
-    copy, back = tmp_path / "copies" / "one", tmp_path / "back"
-    async with await open_log(tmp_path / "data") as log:
+    copy, back = tmp_path / "data", tmp_path / "back"
+    async with await open_log(copy) as log:
         await write(log, history)
-        report = await backup(log, copy)
-        assert report.is_sound and report.version == 2
-        run_step(history, ("t", [(1, "later")], "nothing"))
-        await history.append_to(log)
-        with pytest.raises(DataInUse, match="exists already"):
-            await backup(log, copy)
     before = copy.read_bytes()
-    assert (await restore(copy, back)).version == 2
+    report = await restore(copy, back)
+    assert report.is_sound and report.version == 2
     assert copy.read_bytes() == before, "a backup is only read"
     with pytest.raises(DataInUse, match="exists already"):
         await restore(copy, back)
     async with await open_log(back) as log:
-        recovered = (await recover(log, 1)).view
-    assert recovered.version == 2 and not same(recovered, history.view)
-    assert names_in(tmp_path) == ["back", "copies", "data"]
+        assert same((await recover(log, 1)).view, history.view)
+    assert names_in(tmp_path) == ["back", "data"]
 
 
-async def test_an_unsound_backup_is_neither_made_nor_restored(tmp_path: Path) -> None:
+async def test_an_unsound_backup_is_not_restored(tmp_path: Path) -> None:
     history = filled()
     wrong = with_tree(history.view, "t_by_word", without_first)
     async with await open_log(tmp_path / "data") as log:
         await write(log, history, wrong)
-        with pytest.raises(DataCorrupted, match="no entry for row"):
-            await backup(log, tmp_path / "copy")
     with pytest.raises(DataCorrupted, match="no entry for row"):
         await restore(tmp_path / "data", tmp_path / "back")
-    assert names_in(tmp_path) == ["data"]
-
-
-async def test_a_backup_to_a_place_that_is_none_leaves_the_log_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    async with await open_log(tmp_path / "data") as log:
-        await log.append([(1, b"one")])
-        with pytest.raises(LogFailed, match="cannot be used"):
-            await backup(log, tmp_path / "file" / "copy")
-        await log.append([(2, b"two")])
     (tmp_path / "stranger").write_text("x" * 200)
     with pytest.raises(DataUnknown):
         await restore(tmp_path / "stranger", tmp_path / "back")
+    assert names_in(tmp_path) == ["data", "stranger"]
 
 
 def names_in(folder: Path) -> list[str]:

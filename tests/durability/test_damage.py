@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,7 +17,7 @@ from qserver.storage.view import View
 from tests.durability.histories import History, run_step, same, save
 
 VERSIONS = 6
-STEP = 131
+STEP = 509
 
 
 class Crashed:
@@ -60,8 +62,16 @@ class Crashed:
 
 
 @pytest.fixture
-async def crashed(tmp_path: Path) -> Crashed:
-    return await Crashed().make(tmp_path)
+def folder() -> Iterator[Path]:
+    """In memory where that is possible: the file is opened a thousand times, and synced each."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+async def crashed(folder: Path) -> Crashed:
+    return await Crashed().make(folder)
 
 
 async def version_in(crashed: Crashed, folder: Path, main: bytes, log: bytes = b"") -> int | None:
@@ -80,39 +90,39 @@ async def version_in(crashed: Crashed, folder: Path, main: bytes, log: bytes = b
 
 
 async def test_a_log_that_lacks_its_end_gives_the_whole_transactions_before(
-    crashed: Crashed, tmp_path: Path
+    crashed: Crashed, folder: Path
 ) -> None:
     size = FRAME.size + 4096
     for length in crashed.interesting(crashed.log):
-        found = await version_in(crashed, tmp_path, crashed.main, crashed.log[:length])
+        found = await version_in(crashed, folder, crashed.main, crashed.log[:length])
         assert found == 2 + max(length - HEAD.size, 0) // size
-    assert await version_in(crashed, tmp_path, crashed.main, crashed.log) == VERSIONS
+    assert await version_in(crashed, folder, crashed.main, crashed.log) == VERSIONS
 
 
 async def test_damage_before_the_last_transaction_is_refused_and_in_it_is_a_torn_end(
-    crashed: Crashed, tmp_path: Path
+    crashed: Crashed, folder: Path
 ) -> None:
     last = len(crashed.log) - FRAME.size - 4096
     for position in crashed.interesting(crashed.log):
         damaged = flipped(crashed.log, position)
-        found = await version_in(crashed, tmp_path, crashed.main, damaged)
+        found = await version_in(crashed, folder, crashed.main, damaged)
         assert found == (None if position < last else VERSIONS - 1), position
 
 
 async def test_damage_to_the_main_file_is_refused_or_touches_nothing(
-    crashed: Crashed, tmp_path: Path
+    crashed: Crashed, folder: Path
 ) -> None:
     for position in crashed.interesting(crashed.closed):
-        found = await version_in(crashed, tmp_path, flipped(crashed.closed, position))
+        found = await version_in(crashed, folder, flipped(crashed.closed, position))
         assert found in (None, VERSIONS), position
     for version in (VERSIONS - 1, VERSIONS):
         start = crashed.closed.rindex(crashed.records[version])
-        assert await version_in(crashed, tmp_path, flipped(crashed.closed, start)) is None
+        assert await version_in(crashed, folder, flipped(crashed.closed, start)) is None
 
 
-async def test_a_main_file_that_lacks_its_end_is_refused(crashed: Crashed, tmp_path: Path) -> None:
+async def test_a_main_file_that_lacks_its_end_is_refused(crashed: Crashed, folder: Path) -> None:
     for length in range(0, len(crashed.closed), STEP):
-        assert await version_in(crashed, tmp_path, crashed.closed[:length]) is None
+        assert await version_in(crashed, folder, crashed.closed[:length]) is None
 
 
 def test_what_an_earlier_write_ahead_log_left_behind_the_end_is_no_damage() -> None:
@@ -121,8 +131,8 @@ def test_what_an_earlier_write_ahead_log_left_behind_the_end_is_no_damage() -> N
     assert is_damaged(bytes(HEAD.size + 1))
 
 
-async def test_frames_of_a_log_that_was_begun_anew_are_no_damage(tmp_path: Path) -> None:
-    path = tmp_path / "data"
+async def test_frames_of_a_log_that_was_begun_anew_are_no_damage(folder: Path) -> None:
+    path = folder / "data"
     async with await open_log(path) as log:
         connection = log._file._open
         assert connection is not None

@@ -420,6 +420,7 @@ async def test_statistics_tell_of_every_actor() -> None:
             falls=0,
             gateway=GatewayStatistics(reads=1, transactions=3, retries=0, turns=0, falls=0),
             incarnation=statistics.incarnation,
+            log_failed=False,
         )
         incarnation = statistics.incarnation
         assert incarnation is not None

@@ -26,6 +26,14 @@ ENDLESS = {
     " ON a.id + b.id + c.id < 0",
     "not exists": "SELECT count(*) FROM t a, t b WHERE NOT EXISTS"
     " (SELECT 1 FROM t c WHERE a.id + b.id + c.id < 0)",
+    "exists": "SELECT count(*) FROM t a WHERE EXISTS"
+    " (SELECT 1 FROM t b, t c WHERE a.id + b.id + c.id < 0)",
+    "scalar subquery": "SELECT (SELECT count(*) FROM t b, t c WHERE b.id + c.id > a.id) FROM t a",
+    "subquery once": "SELECT id FROM t WHERE id > (SELECT count(*) FROM t b, t c, t d)",
+    "subquery of a subquery": "SELECT id FROM t a WHERE id IN (SELECT b.id FROM t b WHERE b.id >"
+    " (SELECT count(*) FROM t c, t d WHERE c.id + d.id > b.id + a.id))",
+    "subquery in a change": "UPDATE t a SET id = id"
+    " WHERE id > (SELECT count(*) FROM t b, t c, t d)",
     "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r)"
     " SELECT count(*) FROM r",
 }

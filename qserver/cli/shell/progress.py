@@ -28,11 +28,12 @@ class Progress:
         self._is_shown = False
         self._next = now() + _PAUSE_SECONDS if stream.isatty() else float("inf")
 
-    def update(self, done_bytes: int, count: int) -> None:
+    def update(self, done_bytes: int, count: int, share: float | None = None) -> None:
+        """`share` is how much is done of all, where the bytes do not tell."""
         if self._now() < self._next:
             return
         self._next = self._now() + _PAUSE_SECONDS
-        self._stream.write(_CLEAR + bar(done_bytes, self._total, count, self._counted))
+        self._stream.write(_CLEAR + bar(done_bytes, self._total, count, self._counted, share))
         self._stream.flush()
         self._is_shown = True
 
@@ -45,12 +46,18 @@ class Progress:
 
 
 def bar(
-    done_bytes: int, total_bytes: int | None, count: int, counted_things: str = "statements"
+    done_bytes: int,
+    total_bytes: int | None,
+    count: int,
+    counted_things: str = "statements",
+    share: float | None = None,
 ) -> str:
     """`[#####-------] 42 %  1,234 statements`; without a total there is no bar to draw."""
     counted = f"{done_bytes / 1e6:,.1f} MB  {count:,} {counted_things}"
-    if not total_bytes:
+    if share is None and total_bytes:
+        share = done_bytes / total_bytes
+    if share is None:
         return counted
-    part = min(done_bytes / total_bytes, 1.0)
+    part = min(share, 1.0)
     full = int(part * _BAR_WIDTH)
     return f"[{'#' * full}{'-' * (_BAR_WIDTH - full)}] {part:4.0%}  {counted}"

@@ -23,35 +23,56 @@ from qserver.sql.bound import Slot
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
 from qserver.sql.codegen.expressions import Printer, Rows
 from qserver.sql.codegen.operators import Operators
-from qserver.sql.codegen.scans import is_read_by_pages, produce_pages
+from qserver.sql.codegen.scans import (
+    can_be_first_rows,
+    is_read_by_pages,
+    produce_first_rows,
+    produce_pages,
+)
 from qserver.sql.codegen.source import Source
-from qserver.sql.codegen.subqueries import Subqueries
+from qserver.sql.codegen.subqueries import Subqueries, can_give_way
 from qserver.sql.execution import Compiled
 from qserver.sql.plan import Change, Select
+from qserver.sql.walk import has_subquery
 from qserver.values.schema import Table
 
 PAGE_ROWS = 256
 """Rows of a page of results, about; a page leaves as soon as a scan's page has filled it."""
+
+ROWS_FIRST_MOST = 1024
+"""So many first rows of a range are found at once, without giving way."""
+
+READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
+"""What compiled code calls of its reader."""
 
 _NUMBERS = count(1)
 
 
 def compile_statement(statement: Select | Change, tables: tuple[Table, ...] = ()) -> Compiled:
     """The function of a bound statement whose plan the rules have seen."""
-    compiler = _Compiler(changes_before_it_reads(statement))
-    with compiler.source.block("def run(transaction, slots, context):"):
-        start = compiler.source.place()
-        if isinstance(statement, Select):
-            columns = statement.columns
-            compiler.query(statement)
-        else:
-            columns = () if statement.returning is None else statement.returning.columns
-            compiler.change(statement)
-        compiler.source.insert(start, compiler.prelude())
+    compiler = _printed(statement, subqueries_give_way=True)
+    if compiler.subqueries.functions and not can_give_way(compiler.source.text()):
+        compiler = _printed(statement, subqueries_give_way=False)
     text = compiler.source.text()
     namespace = compiler.source.namespace
     exec(_code(text), namespace)
+    if isinstance(statement, Select):
+        columns = statement.columns
+    else:
+        columns = () if statement.returning is None else statement.returning.columns
     return Compiled(columns, namespace["run"], not isinstance(statement, Select), text, tables)
+
+
+def _printed(statement: Select | Change, *, subqueries_give_way: bool) -> _Compiler:
+    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way)
+    with compiler.source.block("def run(transaction, slots, context):"):
+        start = compiler.source.place()
+        if isinstance(statement, Select):
+            compiler.query(statement)
+        else:
+            compiler.change(statement)
+        compiler.source.insert(start, compiler.prelude())
+    return compiler
 
 
 def _code(text: str) -> CodeType:
@@ -61,12 +82,14 @@ def _code(text: str) -> CodeType:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool) -> None:
+    def __init__(self, reads_before: bool, subqueries_give_way: bool) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
         self.printer = Printer(self.source)
         self.subqueries = Subqueries(
-            self.printer, lambda: Operators(self.source, self.printer, gives_way=False)
+            self.printer,
+            lambda: Operators(self.source, self.printer, gives_way=subqueries_give_way),
+            subqueries_give_way,
         )
         self.printer.subqueries = self.subqueries
         self.operators = Operators(self.source, self.printer, gives_way=True)
@@ -77,7 +100,11 @@ class _Compiler:
         line("out = []")
         self.operators.hands_out = True
         node = statement.plan
-        if isinstance(node, plan.Project) and self._is_mere_scan(node.input):
+        if (
+            isinstance(node, plan.Project)
+            and self._is_mere_scan(node.input)
+            and not any(map(has_subquery, node.expressions))  # in a comprehension none gives way
+        ):
             self._query_by_pages(node)
             return
 
@@ -133,12 +160,28 @@ class _Compiler:
             produce_pages(self.operators, scan, rows, give)
         else:
             first, stop, seen = cut
-            line(f"{seen} = 0")
             with self.source.block(f"if {stop} > {first}:"):
+                if can_be_first_rows(scan):
+                    with self.source.block(f"if {stop} <= {ROWS_FIRST_MOST}:"):
+                        self._first_rows(node, scan, first, stop)
+                line(f"{seen} = 0")
                 produce_pages(self.operators, scan, rows, give)
         with self.source.block("if out:"):
             line("yield out")
         line("return 0")
+
+    def _first_rows(self, node: plan.Project, scan: plan.Scan, first: str, stop: str) -> None:
+        """The few first rows of a range: no loop over pages, for there is one."""
+
+        def give(page: str, row: str, condition: str, inner: Rows) -> None:
+            made = self.printer.values(node.expressions, inner)
+            cut = page if first == "0" else f"{page}[{first}:]"
+            self.source.line(f"out = [{made} for {row} in {cut}]")
+            with self.source.block("if out:"):
+                self.source.line("yield out")
+
+        produce_first_rows(self.operators, scan, stop, give)
+        self.source.line("return 0")
 
     def _cut_page(
         self, page: str, row: str, condition: str, first: str, stop: str, seen: str
@@ -155,20 +198,22 @@ class _Compiler:
 
     def prelude(self) -> list[str]:
         """What stands before the plan: local names, slots, sets of IN, subqueries."""
+        functions = self.printer.functions + self.subqueries.functions
+        printed = [self.source.text(), *functions]
         with self.source.set_aside() as lines:
             reader = "transaction"
             if self.source.reads_before:
                 reader = "before"
                 self.source.line("before = transaction.before()")
-            self.source.line(f"get_entry = {reader}.get_entry")
-            self.source.line(f"scan = {reader}.scan")
-            self.source.line(f"scan_in_any_order = {reader}.scan_in_any_order")
+            for name in READER_CALLS:
+                if any(f"{name}(" in line for line in printed):
+                    self.source.line(f"{name} = {reader}.{name}")
             for name, slot in self.printer.slots.items():
                 self._slot(name, slot)
             for name, codes in self.printer.sets.items():
                 self.source.line(f"{name}_all = {{{', '.join(codes)}}}")
                 self.source.line(f"{name} = {name}_all - {{None}}")
-        return lines + self.printer.functions + self.subqueries.functions
+        return lines + functions
 
     def _slot(self, name: str, slot: Slot) -> None:
         value = f"slots[{slot.name!r}]"

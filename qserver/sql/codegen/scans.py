@@ -42,6 +42,8 @@ def is_read_by_pages(node: plan.Plan) -> bool:
     """Whether a plan is a scan whose pages can be taken whole."""
     if not isinstance(node, plan.Scan) or node.access.index is not None:
         return False
+    if node.condition is not None and has_subquery(node.condition):
+        return False  # it could not give way within a comprehension
     keys = node.access.range
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
@@ -56,6 +58,29 @@ def produce_pages(operators: Operators, node: plan.Scan, rows: Rows, consume: Pa
         consume(page, printer.row, condition, printer.inner)
 
     _ScanPrinter(operators, node, rows, lambda _: None, take).print()
+
+
+def can_be_first_rows(node: plan.Scan) -> bool:
+    """Whether the first rows of a scan are the first entries of one range of the table."""
+    return (
+        node.access.ordered
+        and node.access.index is None
+        and node.condition is None
+        and not node.access.range.choices
+    )
+
+
+def produce_first_rows(
+    operators: Operators, node: plan.Scan, most: str, take: PageConsumer
+) -> None:
+    """Print such a scan as one call: the consumer takes a page with all the rows there are."""
+    printer = _ScanPrinter(operators, node, Rows(), lambda _: None)
+    _, low, high, checks = printer.bounds(node.table.primary_key, ())
+    page = operators.source.fresh("page")
+    with operators.source.block_if(checks):
+        call = f"first_rows({node.table.id}, {low}, {high}, {node.access.backward}, {most})"
+        operators.source.line(f"{page} = {call}")
+        take(page, printer.row, "", printer.inner)
 
 
 class _ScanPrinter:
@@ -153,7 +178,7 @@ class _ScanPrinter:
 
     # --- by range ---
 
-    def _bounds(
+    def bounds(
         self, positions: tuple[int, ...], descending: tuple[bool, ...]
     ) -> tuple[str | None, str, str, list[str]]:
         """A loop for IN or none, low and high, and checks that no bound is NULL."""
@@ -185,7 +210,7 @@ class _ScanPrinter:
 
     def _table_range(self) -> None:
         access, table = self.node.access, self.node.table
-        for_each, low, high, checks = self._bounds(table.primary_key, ())
+        for_each, low, high, checks = self.bounds(table.primary_key, ())
         with self._for(for_each), self.source.block_if(checks):
             predicate = self._predicate()
             if access.ordered:
@@ -222,7 +247,7 @@ class _ScanPrinter:
         access = self.node.access
         index = access.index
         assert index is not None
-        for_each, low, high, checks = self._bounds(index.columns, index.descending)
+        for_each, low, high, checks = self.bounds(index.columns, index.descending)
         entry = self.source.fresh("k")
         with self._for(for_each), self.source.block_if(checks):
             if exact and index.unique:

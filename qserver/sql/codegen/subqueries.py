@@ -5,12 +5,19 @@ columns that it depends on, and it remembers its answers, so it runs once for ea
 combination of them, and once in all if it depends on none. One that is left to chance is run for
 each row, unless it depends on none.
 
+A subquery may take as long as any statement, so its function gives way as the main one does: it is
+a generator, and is called with `yield from`, which Python allows within an expression. Not within
+a lambda or a comprehension though, nor in a function that yields something else; a statement that
+has one there (see `can_give_way`) is printed again with plain functions, which only look at the
+deadline.
+
 Common tables that it reads and does not make are arguments too. They are made anew in each turn of
 a recursion, and for each outer row of a subquery around: then what was remembered is forgotten.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -20,6 +27,12 @@ from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, single
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
 
+FUNCTION = "query"
+"""What functions of subqueries are called, with a number."""
+
+GENERATORS = ("run", FUNCTION, "both")
+"""Functions in which a pause may be handed on: whoever calls them knows what None means."""
+
 if TYPE_CHECKING:
     from qserver.sql.codegen.expressions import Printer
     from qserver.sql.codegen.operators import Operators
@@ -28,7 +41,10 @@ if TYPE_CHECKING:
 class Subqueries:
     """Prints subqueries as functions; `functions` are lines to be placed before the main loops."""
 
-    def __init__(self, printer: Printer, make_operators: Callable[[], Operators]) -> None:
+    def __init__(
+        self, printer: Printer, make_operators: Callable[[], Operators], give_way: bool
+    ) -> None:
+        self.give_way = give_way
         self.printer = printer
         self.source = printer.source
         self.make_operators = make_operators
@@ -71,7 +87,7 @@ class Subqueries:
     def _call(self, node: Plan, rows: Rows, way: str, result: str) -> str:
         """Print the function of a subquery; the code that calls it with the outer columns."""
         outer = free_columns(node)
-        name = self.source.fresh("query")
+        name = self.source.fresh(FUNCTION)
         arguments = [self.source.fresh("a") for _ in outer]
         inside = Rows(
             columns={
@@ -82,9 +98,11 @@ class Subqueries:
         with self.source.set_aside() as lines:
             self._function(name, arguments, node, inside, way, result)
         self.functions += lines
-        self.source.functions += 1
+        if not self.give_way:
+            self.source.functions += 1
         values = [rows.column(column) for column in outer]
-        return f"{name}({', '.join([*values, *_tables_read(node)])})"
+        call = f"{name}({', '.join([*values, *_tables_read(node)])})"
+        return f"(yield from {call})" if self.give_way else call
 
     def _function(
         self, name: str, arguments: list[str], node: Plan, inside: Rows, way: str, result: str
@@ -105,6 +123,8 @@ class Subqueries:
                 with self.source.block(f"if {key} in {memory}:"):
                     line(f"return {memory}[{key}]")
             self._body(node, inside, way, result, f"{memory}[{key}] = ")
+            if self.give_way:
+                line("yield")  # never reached: it makes the function a generator
 
     def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
         line = self.source.line
@@ -131,6 +151,29 @@ class Subqueries:
         line(f"{remember}answer")
         line("return answer")
         assert len(output_sources(node)) == 1
+
+
+def can_give_way(text: str) -> bool:
+    """Whether all calls of subqueries stand where a generator can be waited for."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            hands_on = node.name.rstrip("0123456789") in GENERATORS
+        else:
+            hands_on = not isinstance(node, _CLOSED)
+        if not hands_on and any(_calls_subquery(inner) for inner in ast.walk(node)):
+            return False
+    return True
+
+
+_CLOSED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def _calls_subquery(node: ast.AST) -> bool:
+    match node:
+        case ast.YieldFrom(value=ast.Call(func=ast.Name(id=name))):
+            return name.startswith(FUNCTION)
+        case _:
+            return False
 
 
 def _tables_read(node: Plan) -> list[str]:

@@ -58,6 +58,8 @@ class Connection:
         """The client has said all it will say."""
         self._unsent = memoryview(b"")
         """What the kernel would not take yet of an answer that was made without waiting."""
+        self._lane_asked = False
+        """It does not answer the request at hand, which goes the ordinary way then."""
         self._scope: dict[str, Any] = {
             "type": "http",
             "asgi": VERSIONS,
@@ -128,6 +130,8 @@ class Connection:
 
     async def _go_on(self) -> bool:
         """After an interruption: had a request begun to arrive at the last moment?"""
+        if self._unsent:
+            await self._send_rest()
         begun = bool(self.buffer)
         data = await self.transport.look()
         if data:
@@ -145,9 +149,10 @@ class Connection:
         """Serve requests until the connection is to be closed, or this wait was interrupted."""
         while True:
             if self._unsent:
-                rest, self._unsent = self._unsent, memoryview(b"")
-                await self.transport.send_all(rest, self.context.options.send_seconds)
+                await self._send_rest()
             if self.buffer and self._take_lane():
+                if self._ended:
+                    return
                 await trio.lowlevel.checkpoint()
                 continue
             head = self._next_head()
@@ -159,6 +164,10 @@ class Connection:
             elif self.buffer:
                 # Pipelined: whoever sends many requests at once may not keep others waiting.
                 await trio.lowlevel.checkpoint()
+
+    async def _send_rest(self) -> None:
+        rest, self._unsent = self._unsent, memoryview(b"")
+        await self.transport.send_all(rest, self.context.options.send_seconds)
 
     async def _more(self) -> bool:
         """Wait for more of a head. False: there is no more, or an interruption came."""
@@ -228,7 +237,7 @@ class Connection:
         context, buffer = self.context, self.buffer
         start = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
         lane = context.heads.lane(buffer[:start])
-        if lane is None or context.draining:
+        if lane is None or self._lane_asked or context.draining:
             return False
         length = lane[0].length
         assert length is not None, "a lane is for requests whose length is known"
@@ -237,25 +246,27 @@ class Connection:
             return False
         try:
             answer = lane[1].answer(buffer[start:stop])
-        except Exception:  # a bug, which the ordinary way will meet again, and answer
+        except Exception:  # a bug; the ordinary way may know better, and answers at any rate
+            context.report(f"a lane failed:\n{traceback.format_exc()}")
             answer = None
         if answer is None:
+            self._lane_asked = True
             return False
         self.buffer = buffer[stop:]
         lines, body, request_id = answer
         data = context.renderer.render_lane(lines, body)
         context.counters.requests += 1
-        context.counters.bytes_out += len(data)
-        if context.options.access_log is not None:
-            self._log(lane[0].logged, 200, len(body), request_id)
-        self._wait_for_next()
         try:
             sent = self.transport.try_send(data)
         except OSError:
             self._ended = True  # there is nobody left to tell
-            return True
-        if sent < len(data):
-            self._unsent = memoryview(data)[sent:]
+        else:
+            context.counters.bytes_out += len(data)
+            if sent < len(data):
+                self._unsent = memoryview(data)[sent:]
+        if context.options.access_log is not None:
+            self._log(lane[0].logged, 200, len(body), request_id)
+        self._wait_for_next()
         return True
 
     async def _answer(self, head: Head) -> bool:
@@ -312,6 +323,7 @@ class Connection:
 
     def _wait_for_next(self) -> None:
         self._blank_line_skipped = False
+        self._lane_asked = False
         self._began = time.monotonic()
         options = self.context.options
         wait_seconds = options.header_seconds if self.buffer else options.idle_seconds

@@ -41,8 +41,19 @@ class Heads:
             self._heads.clear()
             self._taken.clear()
         self._heads[raw] = head
-        if self._lanes is None or not head.keep_alive or not head.modern or head.length is None:
+        if self._lanes is None or not _is_plain(head):
             return
         lane = self._lanes({"scheme": self._scheme, "headers": head.headers, **head.scope})
         if lane is not None:
             self._taken[raw] = (head, lane)
+
+
+def _is_plain(head: Head) -> bool:
+    """Does the answer need no more than a status, a length and a body, and the connection go on?"""
+    return (
+        head.keep_alive
+        and head.modern
+        and head.length is not None
+        and not head.is_head
+        and not head.expects_continue
+    )

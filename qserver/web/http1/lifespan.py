@@ -11,6 +11,7 @@ from typing import Any
 
 import trio
 
+from qserver.errors import first_of
 from qserver.web.http1.asgi import VERSIONS, Application, Message
 from qserver.web.http1.errors import ApplicationFailed
 
@@ -35,7 +36,8 @@ class Lifespan:
             await self._application(scope, self._receive, self._send)
         except Exception as error:
             if self._messages_taken:
-                self._fail(f"{type(error).__name__}: {error}", error)
+                cause = first_of(error)
+                self._fail(f"{type(cause).__name__}: {cause}", error)
             else:
                 self.supported = False
         finally:

@@ -8,8 +8,15 @@ is: it may answer on the spot (see `asgi.Lane`), and only if it cannot is its ta
     sockets ──► epoll (edge-triggered) ──► Trio waits for it ──► readable() ─┬─ False: waits on
                                                                              └─ True: task goes on
 
-Edge-triggered means: told once about each arrival. What arrives while a connection does not wait
-here (its task reads by itself then) is remembered as a mark, and looked at when it waits again.
+Edge-triggered means: told once about each arrival. So a connection is marked whenever there may be
+more than was read, and a marked one is looked at before it waits again:
+
+    something came while it did not wait here    its task reads by itself then
+    a receive was full                           the rest has been told about already
+    the client has ended its side, or left       which lies behind all that it has sent: this mark
+                                                 stays until the connection is closed
+
+Whatever goes wrong in `readable` is raised where its connection waits: all others go on.
 """
 
 from __future__ import annotations
@@ -23,6 +30,9 @@ import trio
 EVENTS_AT_ONCE: Final = 64
 """Connections that are called before everybody else has a turn."""
 
+ONLY_DATA: Final = 1
+"""EPOLLIN, which is not there on every system; any other bit tells of an end."""
+
 Readable = Callable[[], bool]
 """Called when something may have arrived. True: it is enough, the task goes on."""
 
@@ -33,6 +43,9 @@ class Reactor:
         self._waiting: dict[int, tuple[Readable, trio.lowlevel.Task]] = {}
         self._known: set[int] = set()
         self._marked: set[int] = set()
+        self._ending: set[int] = set()
+        self._failures: dict[int, Exception] = {}
+        """Of connections whose tasks have not gone on yet."""
 
     @staticmethod
     def available() -> bool:
@@ -44,28 +57,39 @@ class Reactor:
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
-                for descriptor, _ in self._epoll.poll(0, EVENTS_AT_ONCE):
-                    self._call(descriptor)
+                for descriptor, events in self._epoll.poll(0, EVENTS_AT_ONCE):
+                    self._call(descriptor, events)
         finally:
             trio.lowlevel.notify_closing(self._epoll.fileno())
             self._epoll.close()
 
-    def _call(self, descriptor: int) -> None:
+    def _call(self, descriptor: int, events: int) -> None:
+        if events != ONLY_DATA:
+            self._ending.add(descriptor)
         waiting = self._waiting.get(descriptor)
         if waiting is None:
             self._marked.add(descriptor)
-        elif waiting[0]():
-            del self._waiting[descriptor]
-            trio.lowlevel.reschedule(waiting[1])
+            return
+        readable, task = waiting
+        try:
+            if not readable() and descriptor not in self._marked and events == ONLY_DATA:
+                return
+        except Exception as error:
+            self._failures[descriptor] = error
+        del self._waiting[descriptor]
+        trio.lowlevel.reschedule(task)
 
     async def wait(self, descriptor: int, readable: Readable) -> None:
-        """Return when `readable`, called whenever something arrives, has said that it is enough."""
-        if descriptor not in self._known:
-            self._known.add(descriptor)
+        """Return when `readable`, called whenever something arrives, has said that it is enough.
+
+        It may return before that, and should be called again then.
+        """
+        if descriptor not in self._known and not self._epoll.closed:
             self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
-        if descriptor in self._marked:
+            self._known.add(descriptor)
+        if self._has_more(descriptor):
             self._marked.discard(descriptor)
-            if readable():
+            if readable() or self._has_more(descriptor):
                 await trio.lowlevel.checkpoint()
                 return
         self._waiting[descriptor] = (readable, trio.lowlevel.current_task())
@@ -75,6 +99,11 @@ class Reactor:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
+        if descriptor in self._failures:
+            raise self._failures.pop(descriptor)
+
+    def _has_more(self, descriptor: int) -> bool:
+        return descriptor in self._marked or descriptor in self._ending
 
     def mark(self, descriptor: int) -> None:
         """There may be more to read than was read."""
@@ -84,6 +113,7 @@ class Reactor:
         """The socket is about to be closed, which takes it out of the set by itself."""
         self._known.discard(descriptor)
         self._marked.discard(descriptor)
+        self._ending.discard(descriptor)
 
     def __repr__(self) -> str:
         return f"{len(self._waiting)} of {len(self._known)} connections wait for a request"

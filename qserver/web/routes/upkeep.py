@@ -24,7 +24,7 @@ class UpkeepRoutes:
         self._service = service
 
     async def get_health(self, admission: Admission) -> tuple[shapes.HealthAnswer, int]:
-        checks = self._service.checks()
+        checks = await self._service.checks()
         well = all(check == "ok" for check in checks.values())
         if not well:
             admission.exchange.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))

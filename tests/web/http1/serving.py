@@ -14,7 +14,7 @@ from typing import Any, Self
 import trio
 
 from qserver.web.http1 import Application, Counters, ServerOptions, serve
-from qserver.web.http1.asgi import Message, Receive, Scope, Send
+from qserver.web.http1.asgi import Lanes, Message, Receive, Scope, Send
 
 PATIENCE_SECONDS = 10.0
 """A test that has not ended by then hangs."""
@@ -130,7 +130,11 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    application: Application, lifespan: bool = False, **options: Any
+    application: Application,
+    lifespan: bool = False,
+    *,
+    lanes: Lanes | None = None,
+    **options: Any,
 ) -> AsyncIterator[Running]:
     """Serve; at the end of the block stop, and see that the server ends by itself.
 
@@ -150,6 +154,7 @@ async def running(
         stop=server.stop,
         report=server.reports.append,
         counters=server.counters,
+        lanes=lanes,
     )
 
     async def serve_and_tell(task_status: trio.TaskStatus[Any]) -> None:

@@ -1,0 +1,231 @@
+"""`qserver backup`, `restore` and `check`: what they do with each file, in which order.
+
+    backup     folder ── copied while in use ──► target.unfinished ── checked ──► target
+    restore    backup ── copied ── checked ──► folder, which was empty; the control database last
+    check      folder, which nobody else uses
+
+A backup appears under its name when it is whole. Each database in it is consistent by itself. They
+are copied one after the other, the control database first; if databases were made or deleted
+meanwhile, all is copied again, so that the backup knows no database that it does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import rmtree
+from typing import Final
+
+import trio
+
+from qserver.cli.folders.live_copy import copy_live
+from qserver.cli.shell.progress import Progress
+from qserver.config import IN_MEMORY, load
+from qserver.control.plane import CONTROL
+from qserver.durability.check import Report, check_file
+from qserver.durability.data_folder import SUFFIX, DataFolder
+from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
+from qserver.durability.restoring import restore
+from qserver.errors import DataCorrupted, DataInUse, InvalidRequest, LogFailed, QserverError
+
+ROUNDS: Final = 5
+"""Backups that are begun anew because databases were made or deleted meanwhile."""
+
+
+def run_backup(options: argparse.Namespace) -> int:
+    source, target = _data_folder(options), Path(options.target)
+    unfinished = target.with_name(f"{target.name}.unfinished")
+    names = _names(source)
+    for path in (target, unfinished):
+        if path.exists():
+            raise DataInUse(f"{path} exists already", hint="Name another target, or remove it.")
+    try:
+        with _errors_named(unfinished):
+            reports = _copy_all(source, names, unfinished)
+            unfinished.rename(target)
+            _sync_folder(target.parent)
+    except BaseException:
+        rmtree(unfinished, ignore_errors=True)
+        raise
+    rows = sum(sum(report.rows.values()) for report in reports.values())
+    sys.stdout.write(
+        f"Copied and checked {_counted(len(reports))} with {rows:,} rows to {target}.\n"
+    )
+    return 0
+
+
+def run_restore(options: argparse.Namespace) -> int:
+    source, folder = Path(options.backup), _data_folder(options)
+    names = _names(source)
+    with _locked_empty(folder):
+        put: list[Path] = []
+        try:
+            for name in _with_progress(_sizes(source, sorted(names, key=_control_last))):
+                target = DataFolder(folder).file_of(name)
+                trio.run(restore, DataFolder(source).file_of(name), target)
+                put.append(target)
+        except BaseException:
+            for path in put:
+                path.unlink(missing_ok=True)
+            raise
+    sys.stdout.write(f"Restored and checked {_counted(len(names))} in {folder}.\n")
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    folder = _data_folder(options)
+    names = _names(folder)
+    problems = 0
+    with lock_folder(folder, _now()):
+        for name in _with_progress(_sizes(folder, names)):
+            text, is_sound = _checked(DataFolder(folder).file_of(name))
+            sys.stdout.write(f"{name}: {text}\n")
+            problems += not is_sound
+    if problems:
+        sys.stderr.write(
+            f"qserver: {problems} of {_counted(len(names))} damaged.\n"
+            "Keep the files as they are, and restore a backup into another folder.\n"
+        )
+    return 1 if problems else 0
+
+
+COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_check}
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Report]:
+    """Copies of all databases, checked and synced; the names do not change while they are made."""
+    for _ in range(ROUNDS):
+        unfinished.mkdir(parents=True)
+        reports: dict[str, Report] = {}
+        try:
+            for name in _with_progress(_sizes(source, sorted(names, key=_control_first))):
+                target = DataFolder(unfinished).file_of(name)
+                copy_live(DataFolder(source).file_of(name), target)
+                reports[name] = _sound(target)
+        except LogFailed:
+            if _names(source) == names:
+                raise
+        if _names(source) == names:
+            _sync_folder(unfinished)
+            return reports
+        rmtree(unfinished)
+        names = _names(source)
+    raise DataInUse(
+        "databases are made or deleted all the time", hint="Try again when that has come to rest."
+    )
+
+
+def _sound(target: Path) -> Report:
+    report = trio.run(check_file, target)
+    if not report.is_sound:
+        raise DataCorrupted(
+            f"{target.name} is damaged: {report.problems[0]}",
+            hint="There is no backup. Stop the server and run qserver check.",
+        )
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+    return report
+
+
+def _checked(path: Path) -> tuple[str, bool]:
+    try:
+        report = trio.run(check_file, path)
+    except QserverError as error:
+        return f"DAMAGED: {error.message}. {error.hint or ''}".strip(), False
+    if report.is_sound:
+        rows = sum(report.rows.values())
+        return f"ok, version {report.version}, {len(report.rows)} tables, {rows:,} rows", True
+    return "DAMAGED: " + "; ".join(report.problems), False
+
+
+def _data_folder(options: argparse.Namespace) -> Path:
+    """From the flag, else as `qserver serve` finds it."""
+    flags: Mapping[str, str] = {} if options.data is None else {"data": options.data}
+    folder = load(os.environ, flags).data
+    if folder == IN_MEMORY:
+        raise InvalidRequest("what is in memory has no files", hint="Name a folder with --data.")
+    return Path(folder)
+
+
+def _names(folder: Path) -> list[str]:
+    """The databases in a folder; an error if it is none of ours."""
+    names = DataFolder(folder).names()
+    if CONTROL not in names:
+        raise InvalidRequest(
+            f"{folder} is not a data folder: it has no {CONTROL}{SUFFIX}",
+            hint="Name the folder that qserver serve was given, or a backup of it.",
+        )
+    return names
+
+
+@contextmanager
+def _locked_empty(folder: Path) -> Iterator[FolderLock]:
+    """The folder for ourselves, and nothing in it; made if it was not there."""
+    with lock_folder(folder, _now()) as lock:
+        there = sorted(each.name for each in folder.iterdir() if each.name != LOCK_FILE)
+        if there:
+            raise DataInUse(
+                f"{folder} is not empty: it holds {', '.join(there[:3])}",
+                hint="Name another folder, or move away what is in it.",
+            )
+        yield lock
+
+
+@contextmanager
+def _errors_named(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise LogFailed(
+            f"{folder} cannot be written: {error.strerror or error}",
+            hint="Name a place that can be written and has room.",
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# --- order, progress, words ----------------------------------------------------------------------
+
+
+def _control_first(name: str) -> tuple[bool, str]:
+    return name != CONTROL, name
+
+
+def _control_last(name: str) -> tuple[bool, str]:
+    return name == CONTROL, name
+
+
+def _sizes(folder: Path, names: list[str]) -> dict[str, int]:
+    return {name: DataFolder(folder).size_bytes(name) for name in names}
+
+
+def _with_progress(sizes: Mapping[str, int]) -> Iterator[str]:
+    """The names one after the other, with a bar on the terminal."""
+    progress = Progress(sys.stderr, sum(sizes.values()), counted="databases")
+    done = 0
+    for count, (name, size) in enumerate(sizes.items()):
+        progress.update(done, count)
+        yield name
+        done += size
+        progress.clear()
+
+
+def _counted(databases: int) -> str:
+    return "one database" if databases == 1 else f"{databases} databases"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,74 @@
+"""Rows as INSERT statements: every value as a literal that its column reads as that very value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from qserver.cli.transfer.snapshot import TableShape, Texts
+from qserver.sql.functions.quoting import quote_identifier
+
+ROWS_MAX: Final = 500
+BYTES_MAX: Final = 256 * 1024
+"""An INSERT ends after so many rows, or characters."""
+BARE: Final = frozenset({"smallint", "integer", "bigint", "boolean"})
+"""Types whose texts are literals without quotes."""
+
+
+class Inserts:
+    """INSERT statements of one table after the other: `take` and `finish` give what is full."""
+
+    def __init__(self) -> None:
+        self._table: TableShape | None = None
+        self._columns: tuple[str, ...] = ()
+        self._tuples: list[str] = []
+        self._size = 0
+
+    def take(
+        self, table: TableShape, values: Texts, columns: tuple[str, ...] | None = None
+    ) -> str | None:
+        """Add a row; the statement before it, if this one cannot be part of it."""
+        columns = table.columns if columns is None else columns
+        text = tuple_of(values, _types_of(table, columns))
+        full = None
+        is_other = table is not self._table or columns != self._columns
+        is_full = len(self._tuples) >= ROWS_MAX or self._size + len(text) > BYTES_MAX
+        if is_other or is_full or not columns:  # DEFAULT VALUES makes one row at a time
+            full = self.finish()
+            self._table, self._columns = table, columns
+        self._tuples.append(text)
+        self._size += len(text)
+        return full
+
+    def finish(self) -> str | None:
+        table, tuples = self._table, self._tuples
+        self._table, self._tuples, self._size = None, [], 0
+        return None if table is None else insert(table, self._columns, tuples)
+
+
+def insert(table: TableShape, columns: Sequence[str], tuples: Iterable[str]) -> str:
+    if not columns:
+        return f"INSERT INTO {table.name} DEFAULT VALUES"
+    names = ", ".join(map(quote_identifier, columns))
+    overriding = " OVERRIDING SYSTEM VALUE" if table.is_numbered else ""
+    rows = ",\n".join(tuples)
+    return f"INSERT INTO {table.name} ({names}){overriding} VALUES\n{rows}"
+
+
+def tuple_of(values: Texts, types: Sequence[str]) -> str:
+    return f"({', '.join(map(_literal, values, types))})"
+
+
+def _literal(text: str | None, of_type: str) -> str:
+    if text is None:
+        return "NULL"
+    # A file can be edited: what stands bare must be no more than a word or a number.
+    if of_type in BARE and text.removeprefix("-").isalnum():
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _types_of(table: TableShape, columns: tuple[str, ...]) -> Sequence[str]:
+    if columns is table.columns:
+        return table.types
+    return [table.types[table.columns.index(column)] for column in columns]

@@ -1,0 +1,173 @@
+"""An export read again, as statements, each with the lines of the file that it stands for.
+
+A file that begins as an export does and does not end like one was cut off. That is known only when
+all of it was read, so `Cut` is raised at the end, after everything that is there.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from qserver.cli.splitting import Splitter, Statement
+from qserver.cli.transfer.inserts import Inserts
+from qserver.cli.transfer.snapshot import TableShape
+from qserver.cli.transfer.writing import FORMAT, SQL_FIRST, SQL_LAST, Head
+from qserver.errors import InvalidRequest
+
+PIECE_BYTES: Final = 256 * 1024
+_TAIL_LENGTH: Final = 200
+
+Read = Callable[[int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement, and the first and last line that it came from."""
+
+    statement: Statement
+    last_line: int
+
+    @property
+    def text(self) -> str:
+        return self.statement.text
+
+    @property
+    def line(self) -> int:
+        return self.statement.line
+
+    @property
+    def place(self) -> str:
+        return str(self.line) if self.line == self.last_line else f"{self.line}-{self.last_line}"
+
+
+class Cut(InvalidRequest):
+    """The file's fault: it ends before the export did. What it holds was read."""
+
+
+def sql_steps(read: Read) -> Iterator[Step]:
+    splitter = Splitter()
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    head = tail = ""
+    while True:
+        piece = read(PIECE_BYTES)
+        try:
+            text = decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(f"this is not UTF-8 text: {error}") from error
+        head = head or text[: len(SQL_FIRST)]
+        tail = (tail + text)[-_TAIL_LENGTH:]
+        for each in (*splitter.feed(text), *(() if piece else splitter.finish())):
+            yield Step(each, each.line_at(len(each.text)))
+        if not piece:
+            break
+    if head == SQL_FIRST and SQL_LAST not in tail:
+        raise Cut("the file is not whole: its last line is missing", hint=_CUT_HINT)
+
+
+def ndjson_steps(read: Read, by_row: bool = False) -> Iterator[Step]:
+    """`by_row`: a statement for each row, so that each can fail by itself."""
+    lines = _lines(read)
+    number, line = next(lines, (1, b""))
+    head = _decoded(number, line, Head)
+    if head.qserver_export > FORMAT:
+        raise InvalidRequest(
+            f"the file has format {head.qserver_export}, this release knows {FORMAT}",
+            hint="It was written by a newer release of qserver: use that one.",
+        )
+    yield from (Step(Statement(text, 1), 1) for text in head.before)
+    tables = {each.table: each.to_table() for each in head.tables}
+    inserts = Inserts()
+    first = previous = number + 1
+    is_whole = False
+    for number, line in lines:
+        entry = _decoded(number, line, Entry)
+        if entry.end:
+            is_whole = True
+            break
+        full = inserts.take(*_row(number, entry, tables))
+        if full is not None:
+            yield Step(Statement(full, first), previous)
+            first = number
+        if by_row:
+            full = inserts.finish()
+            assert full is not None
+            yield Step(Statement(full, number), number)
+            first = number + 1
+        previous = number
+    full = inserts.finish()
+    if full is not None:
+        yield Step(Statement(full, first), previous)
+    if not is_whole:
+        raise Cut("the file is not whole: its last line is missing", hint=_CUT_HINT)
+    yield from (Step(Statement(text, 1), 1) for text in head.after)
+
+
+_CUT_HINT: Final = "Export again. What is in the file was imported, as far as it goes."
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A line behind the first: a row, or the end."""
+
+    table: str | None = None
+    row: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+    end: bool = False
+
+
+def _row(
+    number: int, entry: Entry, tables: dict[str, TableShape]
+) -> tuple[TableShape, list[str | None], tuple[str, ...]]:
+    table = tables.get(entry.table or "")
+    if table is None:
+        raise InvalidRequest(f"line {number}: the first line knows no table {entry.table!r}")
+    columns = tuple(entry.row)
+    if columns == table.columns:
+        columns = table.columns  # the same object, which spares looking for types
+    unknown = [name for name in columns if name not in table.columns]
+    if unknown:
+        raise InvalidRequest(f"line {number}: {table.name} has no column {unknown[0]!r}")
+    return table, [_text(number, raw) for raw in entry.row.values()], columns
+
+
+def _text(number: int, raw: msgspec.Raw) -> str | None:
+    """The text of a value, which for JSON's own numbers and booleans is how they are written."""
+    text = bytes(raw).decode()
+    if text == "null":
+        return None
+    if text[0] == '"':
+        return str(msgspec.json.decode(raw))
+    if text[0] in "{[":
+        raise InvalidRequest(
+            f"line {number}: a value is neither a string, a number, a boolean nor null",
+            hint="JSON and arrays are written as strings that hold their text.",
+        )
+    return text
+
+
+def _lines(read: Read) -> Iterator[tuple[int, bytes]]:
+    number, kept = 0, b""
+    while True:
+        piece = read(PIECE_BYTES)
+        *whole, kept = (kept + piece).split(b"\n")
+        if not piece and kept:
+            whole = [*whole, kept]
+        for line in whole:
+            number += 1
+            if line.strip():
+                yield number, line
+        if not piece:
+            return
+
+
+def _decoded(number: int, line: bytes, into: type[Any]) -> Any:
+    try:
+        return msgspec.json.decode(line, type=into)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(
+            f"line {number} is not a line of an export: {error}",
+            hint="Pass --format sql if the file holds SQL.",
+        ) from error

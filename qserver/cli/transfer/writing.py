@@ -1,0 +1,113 @@
+"""An export as a file: SQL text, or one JSON object a line. Both tell when they are whole.
+
+    -- qserver export, release …          {"qserver_export": 1, …, "before": […], "after": […]}
+    CREATE …;  INSERT …;  CREATE …;       {"table": "users", "row": {"id": 1, "name": "Ada"}}
+    -- end of the qserver export          {"end": true, "rows": 1}
+
+In the second, integers, numbers with a floating point, booleans and NULL are JSON's own. All other
+values are strings, as PostgreSQL prints them: JSON has nothing that would hold them exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from qserver import __version__
+from qserver.cli.transfer.inserts import Inserts
+from qserver.cli.transfer.snapshot import Snapshot, TableShape, Texts
+
+SQL_FIRST: Final = "-- qserver export"
+SQL_LAST: Final = "-- end of the qserver export"
+FORMAT: Final = 1
+"""Of the lines of JSON; an importer refuses a higher number."""
+_AS_JSON: Final = frozenset(
+    {"smallint", "integer", "bigint", "boolean", "real", "double precision"}
+)
+_NOT_JSON: Final = frozenset({"NaN", "Infinity", "-Infinity"})
+
+Lines = Iterator[tuple[str, int]]
+"""Pieces of the file, each with the number of rows so far."""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The first line of an export in JSON."""
+
+    qserver_export: int
+    release: str
+    database: str
+    version: int
+    before: list[str]
+    after: list[str]
+    tables: list[Shape]
+
+
+class Shape(msgspec.Struct, frozen=True):
+    table: str
+    columns: list[str]
+    types: list[str]
+    is_numbered: bool
+
+    @staticmethod
+    def of(table: TableShape) -> Shape:
+        return Shape(table.name, list(table.columns), list(table.types), table.is_numbered)
+
+    def to_table(self) -> TableShape:
+        return TableShape(self.table, tuple(self.columns), tuple(self.types), self.is_numbered)
+
+
+def as_sql(taken: Snapshot) -> Lines:
+    yield f"{SQL_FIRST}, release {__version__}: {taken.database}, version {taken.version}\n\n", 0
+    for text in taken.before:
+        yield f"{text};\n", 0
+    inserts = Inserts()
+    count = 0
+    for table, values in taken.rows:
+        count += 1
+        full = inserts.take(table, values)
+        if full is not None:
+            yield f"{full};\n", count
+    last = inserts.finish()
+    if last is not None:
+        yield f"{last};\n", count
+    for text in taken.after:
+        yield f"{text};\n", count
+    yield f"{SQL_LAST}, {count} rows\n", count
+
+
+def as_ndjson(taken: Snapshot) -> Lines:
+    head = Head(
+        FORMAT,
+        __version__,
+        taken.database,
+        taken.version,
+        list(taken.before),
+        list(taken.after),
+        [Shape.of(table) for table in taken.tables],
+    )
+    yield f"{_json(head)}\n", 0
+    count = 0
+    for table, values in taken.rows:
+        count += 1
+        yield f'{{"table":{_json(table.name)},"row":{_row(table, values)}}}\n', count
+    yield f"{_json({'end': True, 'rows': count})}\n", count
+
+
+WRITERS: Final[dict[str, Callable[[Snapshot], Lines]]] = {"sql": as_sql, "ndjson": as_ndjson}
+
+
+def _row(table: TableShape, values: Texts) -> str:
+    pairs = zip(table.columns, values, table.types, strict=True)
+    return "{" + ",".join(f"{_json(name)}:{_value(text, of)}" for name, text, of in pairs) + "}"
+
+
+def _value(text: str | None, of_type: str) -> str:
+    if text is None:
+        return "null"
+    return text if of_type in _AS_JSON and text not in _NOT_JSON else _json(text)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

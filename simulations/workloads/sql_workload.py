@@ -1,0 +1,224 @@
+"""What the workloads in SQL share: statements as a client sends them, and trees as they must be.
+
+    select ─┬─ execute       on the newest durable view
+            ├─ read_nowait   the same without waiting, where a kept plan allows it
+            ├─ stream        page by page, with pauses in which others commit
+            └─ transaction   on the newest view of all, and an answer when that is durable
+
+All four must give the same kind of answer: one version, none older than what anybody has been
+told. A workload names the errors that a statement may end in; any other is a problem.
+
+At the end, and now and then before it, the trees are compared below SQL: whatever a plan would
+choose to read, each index has an entry for each row and no other, and no reference leads nowhere.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+import trio
+
+from qserver.engine.gateway import Outcome
+from qserver.engine.sql_gateway import Result, SqlDatabase, Statement, TransactionResult
+from qserver.errors import (
+    Applied,
+    CheckViolation,
+    ForeignKeyViolation,
+    QserverError,
+    UniqueViolation,
+)
+from qserver.storage.transaction import Transaction
+from qserver.values.schema import Index, Table
+from simulations.service import Service
+from simulations.workloads.workload import Workload
+
+PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
+"""A statement that gives way, so that the transaction around it is a long one."""
+
+REFUSALS: Final[dict[type[QserverError], str]] = {
+    UniqueViolation: "a unique key was refused",
+    ForeignKeyViolation: "a foreign key was refused",
+    CheckViolation: "a check was refused",
+}
+
+
+class SqlWorkload(Workload):
+    """`tables` are made at the start; `check_rows` looks at the end state in SQL."""
+
+    tables: ClassVar[tuple[str, ...]]
+
+    async def setup(self, service: Service) -> None:
+        for statement in self.tables:
+            await self.must(service, statement)
+
+    @abstractmethod
+    async def check_rows(self, service: Service) -> None:
+        """Look at the end state, and add what is wrong to `problems`."""
+
+    async def check(self, service: Service) -> None:
+        await self.compare_trees(service)
+        await self.check_rows(service)
+
+    async def compare_trees(self, service: Service) -> None:
+        await self.complain(service, tree_problems)
+
+    async def complain(self, service: Service, work: Callable[[Transaction], list[str]]) -> None:
+        """Look below SQL: work gives what is wrong."""
+        try:
+            outcome = await service.read(work)
+        except QserverError as error:
+            self._judge_error(service, error, ())
+        else:
+            self.problems += outcome.result
+
+    # --- statements that change something ---
+
+    async def execute(
+        self,
+        service: Service,
+        sql: str,
+        *parameters: Any,
+        number: int | None = None,
+        may: tuple[type[QserverError], ...] = (),
+    ) -> Result | QserverError:
+        """One statement, or the error that it ended in; noted in the book."""
+        retries = self.profile.max_retries
+
+        async def send(database: SqlDatabase) -> Outcome:
+            result = await database.execute(sql, list(parameters), max_retries=retries)
+            return Outcome(result, result.version, result.retries)
+
+        return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+
+    async def together(
+        self,
+        service: Service,
+        statements: Sequence[Statement],
+        *,
+        number: int | None = None,
+        may: tuple[type[QserverError], ...] = (),
+    ) -> TransactionResult | QserverError:
+        """Several in one transaction."""
+        retries = self.profile.max_retries
+
+        async def send(database: SqlDatabase) -> Outcome:
+            result = await database.transaction(statements, max_retries=retries)
+            return Outcome(result, result.version, result.retries)
+
+        return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+
+    async def must(self, service: Service, sql: str, *parameters: Any) -> Result:
+        """A statement at a time when nothing goes wrong."""
+        result = await self.execute(service, sql, *parameters)
+        assert isinstance(result, Result), result
+        return result
+
+    async def _sent(
+        self, service: Service, send: Any, number: int | None, may: tuple[type[QserverError], ...]
+    ) -> Any:
+        try:
+            outcome = await service.ask_sql(send)
+        except QserverError as error:
+            self._judge_error(service, error, may)
+            if number is not None:
+                self.book.note(number, error)
+            return error
+        if number is not None:
+            self.book.note(number, None)
+        return outcome.result
+
+    def _judge_error(
+        self, service: Service, error: QserverError, may: tuple[type[QserverError], ...]
+    ) -> None:
+        if isinstance(error, may):
+            point = REFUSALS.get(type(error))
+            if point is not None:
+                service.world.reach(point)
+        elif error.applied is not Applied.UNKNOWN and not error.retryable:
+            self.problems.append(f"an error that nothing explains: {error!r}")
+
+    # --- statements that only read ---
+
+    async def select(self, service: Service, sql: str, *parameters: Any) -> Result | None:
+        """Read in one of the ways there are; None on an error."""
+        way = self.chance.choice((_execute, _read_nowait, self._stream, _transaction))
+
+        async def send(database: SqlDatabase) -> Outcome:
+            result = await way(service, database, sql, list(parameters))
+            return Outcome(result, result.version)
+
+        result = await self._sent(service, send, None, ())
+        return result if isinstance(result, Result) else None
+
+    async def _stream(
+        self, service: Service, database: SqlDatabase, sql: str, parameters: list[Any]
+    ) -> Result:
+        stream = await database.stream(sql, parameters)
+        rows: list[Any] = []
+        async for page in stream:
+            rows += page
+            await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
+        view = database.database.durable_view()
+        if view is not None and view.version > stream.version and len(rows) > 1:
+            service.world.reach("a stream went on while others committed")
+        return Result(stream.columns, stream.types, rows, 0, stream.version)
+
+
+async def _execute(_: Service, database: SqlDatabase, sql: str, parameters: list[Any]) -> Result:
+    return await database.execute(sql, parameters)
+
+
+async def _read_nowait(
+    service: Service, database: SqlDatabase, sql: str, parameters: list[Any]
+) -> Result:
+    result = database.read_nowait(sql, parameters)
+    if result is None:
+        return await database.execute(sql, parameters)
+    service.world.reach("a statement was answered without waiting")
+    return result
+
+
+async def _transaction(
+    _: Service, database: SqlDatabase, sql: str, parameters: list[Any]
+) -> Result:
+    done = await database.transaction([Statement(sql, parameters)])
+    return done.results[0]
+
+
+# --- below SQL -----------------------------------------------------------------------------------
+
+
+def tree_problems(transaction: Transaction) -> list[str]:
+    """Rows under keys that are not theirs, indexes that disagree with rows, orphans."""
+    problems = []
+    for _, table in sorted(transaction.view.catalog.tables.items()):
+        rows = []
+        for keys, values in transaction.scan(table.id):
+            rows += values
+            if keys != [table.key_of(row) for row in values]:
+                problems.append(f"rows of {table.name} under other keys: {keys}, {values}")
+        for index in table.indexes:
+            problems += _index_problems(transaction, table, index, rows)
+        for key in table.foreign_keys:
+            (at,) = [table.position(column) for column in key.columns]
+            there = {row[0] for row in transaction.rows(transaction.table(key.table))}
+            orphans = [row for row in rows if row[at] is not None and row[at] not in there]
+            if orphans:
+                problems.append(f"rows of {table.name} refer to nothing: {orphans}")
+    return problems
+
+
+def _index_problems(
+    transaction: Transaction, table: Table, index: Index, rows: list[Any]
+) -> list[str]:
+    expected = dict(table.entries(index, row) for row in rows)
+    found: dict[Any, Any] = {}
+    for keys, values in transaction.scan(index.id):
+        found.update(zip(keys, values, strict=True))
+    if found != expected:
+        return [f"index {index.name} says {found}, the rows {expected}"]
+    if len(expected) != len(rows):
+        return [f"two rows share an entry of index {index.name}: {rows}"]
+    return []

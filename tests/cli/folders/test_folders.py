@@ -1,0 +1,180 @@
+"""backup, restore and check on real folders, and a backup of one that a real server is writing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Thread
+
+import pytest
+
+from qserver.cli import main
+from qserver.client import Client
+from qserver.durability.folder import lock_folder
+
+ROOT = Path(__file__).parent.parent.parent.parent
+KEY = "svc_k_0123456789abcdef0123"
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Client]:
+    """A client of a server on this folder."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", str(folder)],
+        cwd=ROOT,
+        env={**clean, "QSERVER_API_KEY": KEY},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stderr is not None
+        try:
+            found = None
+            while found is None:
+                found = re.search(r"http://[\d.:]+", process.stderr.readline())
+            with Client(found.group(), KEY) as client:
+                yield client
+        finally:
+            process.terminate()
+            process.stderr.read()
+    assert process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a database that has rows, and a backup of it made while it was written."""
+    folder = tmp_path_factory.mktemp("filled")
+    with served(folder / "data") as client:
+        client.query("CREATE TABLE pair (id bigint PRIMARY KEY, text text)")
+        client.query("CREATE TABLE twin (id bigint PRIMARY KEY REFERENCES pair)")
+        client.create_database("second")
+        with writing(client) as numbers:
+            before = [numbers.get() for _ in range(20)]
+            assert main(["backup", "--data", str(folder / "data"), str(folder / "copy")]) == 0
+            count = len(before) + numbers.qsize()
+            while numbers.get() < count + 5:  # the server goes on as before
+                pass
+    (folder / "numbers").write_text(str(count), encoding="utf-8")
+    return folder
+
+
+@contextmanager
+def writing(client: Client) -> Iterator[SimpleQueue[int]]:
+    """Pairs of rows, written by another thread while the block runs; those that were answered."""
+    numbers: SimpleQueue[int] = SimpleQueue()
+    stop = Event()
+
+    def write() -> None:
+        for number in range(1_000_000):
+            if stop.is_set():
+                return
+            first = f"INSERT INTO pair VALUES ({number}, repeat('x', 2000))"
+            client.transaction([first, f"INSERT INTO twin VALUES ({number})"])
+            numbers.put(number)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield numbers
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_backup_that_is_made_while_clients_write_is_a_moment_of_the_database(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All that was acknowledged before it began is there, and no transaction by half."""
+    restored = tmp_path / "restored"
+    assert main(["restore", str(filled / "copy"), "--data", str(restored)]) == 0
+    assert main(["check", "--data", str(restored)]) == 0
+    assert capsys.readouterr().out.count("ok, version") == 3
+    with served(restored) as client:
+        assert {each["name"] for each in client.databases()} == {"main", "second"}
+        pairs = client.query("SELECT id FROM pair ORDER BY id").rows
+        twins = client.query("SELECT id FROM twin ORDER BY id").rows
+    assert pairs == twins == [(number,) for number in range(len(pairs))]
+    assert 20 <= len(pairs) <= int((filled / "numbers").read_text(encoding="utf-8")) + 1
+
+
+def test_a_backup_does_not_replace_anything(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["backup", "--data", str(filled / "data"), str(tmp_path)]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert main(["backup", "--data", str(tmp_path / "nothing"), str(tmp_path / "copy")]) == 1
+    assert "is not a data folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_of_damaged_data_is_refused_and_leaves_nothing(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged"
+    damage(filled / "copy", damaged)
+    assert main(["backup", "--data", str(damaged), str(tmp_path / "copy")]) == 1
+    assert "damaged" in capsys.readouterr().err
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["damaged"]
+
+
+def test_a_restore_wants_an_empty_folder_that_nobody_uses(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = str(filled / "copy")
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "letter.txt").write_text("dear", encoding="utf-8")
+    assert main(["restore", copy, "--data", str(tmp_path / "taken")]) == 1
+    assert "is not empty: it holds letter.txt" in capsys.readouterr().err
+    with lock_folder(tmp_path / "used", "now"):
+        assert main(["restore", copy, "--data", str(tmp_path / "used")]) == 1
+    assert "is in use by process" in capsys.readouterr().err
+
+
+def test_a_damaged_backup_is_not_restored(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged"
+    damage(filled / "copy", damaged)
+    assert main(["restore", str(damaged), "--data", str(tmp_path / "data")]) == 1
+    assert capsys.readouterr().err.startswith("qserver: ")
+    assert not list((tmp_path / "data").glob("*.qserver*"))
+
+
+def test_check_says_which_database_is_damaged_and_looks_at_the_others(
+    filled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "damaged"
+    name = damage(filled / "copy", damaged)
+    assert main(["check", "--data", str(damaged)]) == 1
+    printed, said = capsys.readouterr()
+    assert f"{name}: DAMAGED: " in printed
+    assert printed.count(": ok, version") == 2
+    assert said.startswith("qserver: 1 of 3 databases damaged.")
+
+
+def test_check_wants_a_folder_that_is_not_served(
+    filled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with lock_folder(filled / "data", "now"):
+        assert main(["check", "--data", str(filled / "data")]) == 1
+    assert "is in use by process" in capsys.readouterr().err
+
+
+def damage(source: Path, target: Path) -> str:
+    """A copy of a folder with a flipped byte in its largest file; the name of that database."""
+    target.mkdir()
+    for path in source.iterdir():
+        (target / path.name).write_bytes(path.read_bytes())
+    largest = max(target.iterdir(), key=lambda path: path.stat().st_size)
+    data = bytearray(largest.read_bytes())
+    at = data.rindex(b"x" * 100)
+    data[at] ^= 1
+    largest.write_bytes(data)
+    return largest.name.removesuffix(".qserver")

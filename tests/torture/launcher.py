@@ -1,0 +1,111 @@
+"""`qserver serve`, in a process that is made for dying: run as `python -m tests.torture.launcher`.
+
+    --die append:17:after   SIGKILL to itself, right after the 17th append to any log has ended
+    --bug early             a planted bug, which the torture has to find
+
+It is the real server with the real command line. Two things differ. Checkpoints come after a few
+kilobytes of log and write few pages at once, so that there is nearly always one to be killed in.
+And the calls to the SQLite file can be counted, so that a death can be placed where no clock would
+hit it: between two transactions of a checkpoint, or in the middle of a recovery.
+
+Nobody imports this module, for it changes the limits of its process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from qserver import limits
+
+limits.CHECKPOINT_LOG_BYTES = 24 * 1024
+limits.CHECKPOINT_SECONDS = 0.5
+limits.CHECKPOINT_PAGES_AT_ONCE = 4
+limits.SEQUENCE_BLOCK = 8  # many reservations, so that some are lost in the middle
+
+# Only now: modules take the limits when they are imported.
+from qserver.cli import main  # noqa: E402
+from qserver.durability.port import StoredRecord  # noqa: E402
+from qserver.durability.sqlite import SqliteLog  # noqa: E402
+from qserver.durability.sqlite_file import SqliteFile  # noqa: E402
+from qserver.durability.writer_thread import _Job  # noqa: E402
+from qserver.engine import sequence_values  # noqa: E402
+from tests.torture.deaths import BUGS, STEPS  # noqa: E402
+
+LATE_SECONDS: Final = 0.03
+
+
+def die_at(step: str, number: int, when: str) -> None:
+    """Kill this process before or after a step is done for the n-th time."""
+    assert step in STEPS
+    original: Callable[..., Any] = getattr(SqliteFile, step)
+    left = number
+
+    def counted(file: SqliteFile, *arguments: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(file, *arguments)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(SqliteFile, step, counted)
+
+
+# --- planted bugs --------------------------------------------------------------------------------
+
+
+def acknowledge_early() -> None:
+    """An append is called done when it is begun; the file has it a moment later."""
+
+    async def append(log: SqliteLog, records: Sequence[StoredRecord]) -> None:
+        log._thread._jobs.put(_Job(lambda: _append_late(log, records)))
+
+    SqliteLog.append = append  # type: ignore[method-assign, assignment]
+
+
+def _append_late(log: SqliteLog, records: Sequence[StoredRecord]) -> None:
+    time.sleep(LATE_SECONDS)
+    log._file.append(records)
+
+
+def forget_too_much() -> None:
+    """A checkpoint cuts the log one version too far."""
+    forget = SqliteFile.forget
+
+    def greedy(file: SqliteFile, version: int, pages: Sequence[int]) -> None:
+        forget(file, version + 1, pages)
+
+    SqliteFile.forget = greedy  # type: ignore[method-assign, assignment]
+
+
+def forget_numbers() -> None:
+    """Where a sequence has come to is not in the log."""
+    sequence_values.put_state = lambda *_: None
+
+
+PLANTED: Final = dict(zip(BUGS, (acknowledge_early, forget_too_much, forget_numbers), strict=True))
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="launcher")
+    parser.add_argument("--die")
+    parser.add_argument("--bug", choices=BUGS)
+    options, others = parser.parse_known_args(arguments)
+    if options.bug is not None:
+        PLANTED[options.bug]()
+    if options.die is not None:
+        step, number, when = options.die.split(":")
+        die_at(step, int(number), when)
+    return main(["serve", *others])
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1:]))

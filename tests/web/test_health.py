@@ -1,0 +1,106 @@
+"""GET /health tells which part is not well, and that it is well again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from random import Random
+from time import time
+
+import httpx
+import trio
+
+from qserver.config import load
+from qserver.control.logs import MemoryLogs
+from qserver.durability.port import Log, StoredRecord
+from qserver.engine.world import OrdinaryWorld
+from qserver.errors import DataCorrupted, LogFailed
+from qserver.web.app import Application
+from qserver.web.lifespan import Lifespan
+from qserver.web.service import Service
+from tests.web.test_app import KEY, running
+
+
+class BadDisk(MemoryLogs):
+    """Logs that fail while they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full = False
+        self.damaged: set[str] = set()
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[Log]:
+        if name in self.damaged:
+            raise DataCorrupted("a record of the log does not match its checksum")
+        async with super().open(name) as log:
+            write = log.append
+
+            async def append(records: Sequence[StoredRecord]) -> None:
+                if self.full:
+                    raise LogFailed("there is no room on the disk")
+                await write(records)
+
+            log.append = append  # type: ignore[method-assign]
+            try:
+                yield log
+            finally:
+                log.append = write  # type: ignore[method-assign]
+
+
+def app_on(disk: BadDisk) -> Application:
+    settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY, "QSERVER_SHARDS": "1"})
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    service = Service(settings, world, disk, Random(2).randbytes)
+    return Application(service, Lifespan(service.running), "test-")
+
+
+async def run(client: httpx.AsyncClient, sql: str, **fields: object) -> httpx.Response:
+    return await client.post("/v1/query", json={"sql": sql, **fields})
+
+
+async def wait_for_health(client: httpx.AsyncClient, status: int) -> httpx.Response:
+    with trio.fail_after(10):
+        while True:
+            answer = await client.get("/health")
+            if answer.status_code == status:
+                return answer
+            await trio.sleep(0.01)
+
+
+async def test_a_full_disk_is_red_reads_go_on_and_all_is_well_when_there_is_room() -> None:
+    disk = BadDisk()
+    async with running(app_on(disk)) as client:
+        assert (await run(client, "create table t (a int)")).json()["success"]
+        assert (await run(client, "insert into t values (1)")).json()["success"]
+        disk.full = True
+        refused = await run(client, "insert into t values (2)", timeout_ms=300)
+        assert refused.json()["success"] is False
+        answer = await wait_for_health(client, 503)
+        assert answer.json()["status"] == "fail"
+        assert "write and sync" in answer.json()["checks"]["storage"]
+        assert int(answer.headers["retry-after"]) >= 1
+        seen = (await run(client, "select a from t")).json()
+        assert seen["rows"] == [{"a": 1}]
+        disk.full = False
+        assert (await wait_for_health(client, 200)).json()["checks"]["storage"] == "ok"
+        assert (await run(client, "insert into t values (3)")).json()["success"]
+        seen = (await run(client, "select a from t order by a")).json()
+        assert seen["rows"] == [{"a": 1}, {"a": 3}]
+
+
+async def test_a_database_that_cannot_be_opened_is_red_and_the_others_serve() -> None:
+    disk = BadDisk()
+    async with running(app_on(disk)) as client:
+        made = (await client.post("/v1/databases", json={"name": "other"})).json()
+        app_databases = (await client.get("/v1/databases")).json()["databases"]
+        assert {each["name"] for each in app_databases} == {"main", "other"}
+        assert (await client.get("/health")).status_code == 200
+    disk.damaged.add(made["id"])
+    async with running(app_on(disk)) as client:
+        answer = await run(client, "select 1", database="other")
+        assert answer.status_code == 503
+        health = await client.get("/health")
+        assert health.status_code == 503
+        assert health.json()["checks"]["databases"].startswith(made["id"])
+        assert (await run(client, "select 1")).json()["success"]

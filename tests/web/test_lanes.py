@@ -1,0 +1,575 @@
+"""Whichever way a query takes, its answer is the same; and what was taken away is gone at once.
+
+The real application behind our own server, in this process. A request takes the ordinary way when
+it brings an id of its own; without one it takes the lane, as soon as its head and plan are known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from qserver.config import load
+from qserver.control.logs import MemoryLogs
+from qserver.control.plane import CONTROL
+from qserver.engine.world import OrdinaryWorld
+from qserver.web.app import Application
+from qserver.web.http1 import Counters, Lane, ServerOptions, serve
+from qserver.web.lifespan import Lifespan
+from qserver.web.service import Service
+from tests.sql.databases import NOON
+from tests.web.http1.serving import Answer, Client
+
+ADMIN = "svc_k_0123456789abcdef"
+PATIENCE_SECONDS = 30.0
+POINT = "select a, n from t where id = $1"
+ROWS = 3000
+USES_UNTIL_KNOWN = 9
+"""Whether a plan suits is looked at often while it is young; then for some uses it is not."""
+
+
+class Watched:
+    """A lane that notes what it answered."""
+
+    def __init__(self, lane: Lane, answered: list[bool]) -> None:
+        self.lane = lane
+        self.answered = answered
+
+    def answer(self, body: bytes) -> tuple[bytes, bytes, str] | None:
+        answer = self.lane.answer(body)
+        self.answered.append(answer is not None)
+        return answer
+
+
+@dataclass
+class Served:
+    address: tuple[str, int]
+    service: Service
+    counters: Counters
+    clock: list[float]
+    answered: list[bool] = field(default_factory=list)
+    """For each time that a lane was asked: did it answer?"""
+    reports: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    async def client(self) -> Client:
+        return Client(await trio.open_tcp_stream(*self.address))
+
+    async def admin(self, method: str, path: str, body: Any = None) -> Any:
+        """What the control plane is told, on a connection of its own."""
+        async with await self.client() as client:
+            answer = await client.ask(message(method, path, body), method)
+        assert answer.status < 300, answer
+        return json.loads(answer.body) if answer.body else None
+
+
+@asynccontextmanager
+async def serving(**variables: str) -> AsyncIterator[Served]:
+    """The whole service, with a clock that can be put forward."""
+    chosen = load(
+        {
+            "QSERVER_DATA_DIR": ":memory:",
+            "QSERVER_API_KEY": ADMIN,
+            "QSERVER_SHARDS": "1",
+            "QSERVER_OPEN_SIGNUP": "1",
+            **variables,
+        }
+    )
+
+    def report(text: str, error: Exception) -> None:
+        raise AssertionError(text) from error
+
+    clock = [NOON]
+    world = OrdinaryWorld(lambda: clock[0], Random(0), report)
+    counters = Counters()
+    service = Service(chosen, world, MemoryLogs(), Random(1).randbytes, counters)
+    app = Application(service, Lifespan(service.running), "test-")
+    served = Served(("", 0), service, counters, clock)
+
+    def lanes(scope: Any) -> Lane | None:
+        lane = app.lane(scope)
+        return None if lane is None else Watched(lane, served.answered)
+
+    async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
+        await serve(
+            app,
+            ServerOptions(access_log=served.log.append),
+            stop=stop,
+            report=served.reports.append,
+            counters=counters,
+            lanes=lanes,
+            task_status=task_status,
+        )
+
+    stop = trio.Event()
+    with trio.fail_after(PATIENCE_SECONDS):
+        async with trio.open_nursery() as nursery:
+            served.address = (await nursery.start(run))[0]
+            yield served
+            stop.set()
+    assert served.reports == []
+
+
+def message(
+    method: str,
+    path: str,
+    body: Any = None,
+    token: str = ADMIN,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {token}",
+        **(headers or {}),
+        "Content-Length": str(len(data)),
+    }
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + data
+
+
+def query(sql: str, params: Any = None, *, token: str = ADMIN, **headers: str) -> bytes:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return message("POST", "/v1/query", {"sql": sql, "params": params}, token, named)
+
+
+ORDINARY = {"X-Request-Id": "ordinary"}
+
+
+async def filled(client: Client) -> None:
+    for sql in (
+        "create table t (id int primary key, a text, n int, x numeric, d date, j jsonb, l int[])",
+        f"insert into t select i, 'row ' || i, i % 7, i / 8.0, date '2024-01-01' + i,"
+        f" json_build_object('i', i)::jsonb, array[i, i + 1] from generate_series(1, {ROWS}) s(i)",
+    ):
+        answer = await client.ask(query(sql, X_Request_Id="setup"))
+        assert answer.status == 200, answer.body
+
+
+async def by_lane(served: Served, client: Client, data: bytes) -> Answer:
+    """The answer of a request that takes the lane, at the latest after some of its kind."""
+    for _ in range(USES_UNTIL_KNOWN):
+        await client.ask(data)
+    answer = await client.ask(data)
+    assert served.answered[-1], "it takes the lane"
+    return answer
+
+
+def comparable(answer: Answer) -> tuple[int, list[tuple[str, str]], Any]:
+    """Without what is never twice the same: times, ids, and the length that they make."""
+    own = {"date", "x-request-id", "content-length"}
+    headers = sorted(each for each in answer.headers if each[0] not in own)
+    body = json.loads(answer.body)
+    assert body.pop("timings").keys() == {"total_us", "exec_us"}
+    if "error" in body:
+        assert body["error"].pop("request_id") == answer.header("x-request-id")
+    return answer.status, headers, body
+
+
+def code_of(answer: Answer) -> tuple[int, str]:
+    return answer.status, json.loads(answer.body)["error"]["code"]
+
+
+# --- the same answers -----------------------------------------------------------------------------
+
+
+async def test_the_answer_of_the_lane_has_what_every_answer_has() -> None:
+    async with serving() as served, await served.client() as client:
+        await filled(client)
+        answer = await by_lane(served, client, query(POINT, [3]))
+        assert json.loads(answer.body)["rows"] == [{"a": "row 3", "n": 3}]
+        request_id = answer.header("x-request-id")
+        assert request_id is not None and request_id.startswith("test-")
+        assert answer.header("content-type") == "application/json"
+        assert answer.header("ratelimit") == '"unlimited"'
+        other = await by_lane(served, client, query(POINT, [3]))
+        assert other.header("x-request-id") != request_id
+        timings = json.loads(answer.body)["timings"]
+        assert 0 <= timings["exec_us"] <= timings["total_us"]
+
+
+SIMPLE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, ROWS + 2),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=5),
+    st.sampled_from(["1", "row 7", "2024-02-01", [], [1, None], {"i": 3}]),
+)
+STATEMENTS = st.one_of(
+    st.sampled_from(
+        [
+            POINT,
+            "select * from t where id = $1",
+            "select * from t where id between $1 and $2",
+            "select a, a, 1 / n from t where id = $1",
+            "select x, d, j, l from t where id = :id",
+            "select id from t where a = $1",
+            "select $1::int + 1 as sum",
+            "select $1 as text, $2::jsonb as document",
+            "select count(*), sum(x), max(d) from t where id < $1",
+            "select * from t where id > $1",
+            "update t set n = n where id = -1",
+            "delete from t where id = $1 and false",
+            "select nothing from t",
+            "selekt",
+            "",
+            "select 'it''s', E'\\n', 1.50, true, null, interval '1 day'",
+            "select table_name from information_schema.tables",
+            "select 9e99999 * 9e99999",
+            "select i from generate_series(1, 1024) s(i)",
+            "select nextval('none')",
+        ]
+    ),
+    st.integers(-1, 50).map(lambda at: f"select a, x from t where id = {at}"),
+    st.integers(-1, 50).map(lambda at: f"select 10 / (n - {at}) as q from t where id = {at}"),
+)
+BODIES = st.fixed_dictionaries(
+    {"sql": STATEMENTS},
+    optional={
+        "params": st.one_of(
+            st.lists(SIMPLE, max_size=3),
+            st.lists(st.integers(-1, 60), min_size=1, max_size=2),
+            st.dictionaries(st.sampled_from(["id", "other"]), SIMPLE, max_size=2),
+            st.just(5),
+        ),
+        "format": st.sampled_from(["objects", "arrays", "arrays", "columns"]),
+        "database": st.sampled_from(["main", "second", "none", "", None, 3]),
+        "max_rows": st.sampled_from([0, 1, 5, -1, None]),
+        "timeout_ms": st.sampled_from([1000, 30_000, 0]),
+        "max_retries": st.sampled_from([0, 3]),
+        "unknown": st.just(1),
+    },
+)
+PLAIN_BODIES = st.fixed_dictionaries(
+    {"sql": STATEMENTS, "params": st.lists(st.integers(-1, 60), min_size=1, max_size=2)},
+    optional={"format": st.sampled_from(["objects", "arrays"])},
+)
+HEADERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "X-Database": st.sampled_from(["main", "second", "none"]),
+        "Content-Type": st.sampled_from(
+            ["application/json", "application/json; charset=utf-8", "text/plain", "text/json"]
+        ),
+        "Accept": st.sampled_from(["*/*", "application/json"]),
+        "Origin": st.sampled_from(["https://page.example", "https://other.example"]),
+        "Host": st.sampled_from(["data.example", "alias.example", "control.example", "1.2.3.4"]),
+        "Idempotency-Key": st.just("one"),
+    },
+)
+NO_HEADERS: st.SearchStrategy[dict[str, str]] = st.just({})
+URLS = {
+    "QSERVER_DATA_URL": "http://data.example",
+    "QSERVER_ALIAS_URL": "http://alias.example",
+    "QSERVER_CONTROL_URL": "http://control.example",
+    "QSERVER_CORS_ORIGINS": "https://page.example,https://app.example",
+}
+
+
+async def test_the_same_request_gets_the_same_answer_on_either_way() -> None:
+    async with serving(**URLS) as served, await served.client() as client:
+        await filled(client)
+        await served.admin("POST", "/v1/databases", {"name": "second"})
+
+        async def ask(data: bytes) -> Answer:
+            return await client.ask(data)
+
+        @given(
+            st.one_of(PLAIN_BODIES, PLAIN_BODIES, BODIES, st.binary(max_size=20)),
+            st.one_of(NO_HEADERS, NO_HEADERS, HEADERS),
+        )
+        @settings(
+            max_examples=200,
+            deadline=None,
+            database=None,
+            suppress_health_check=[HealthCheck.too_slow],
+        )
+        def same(body: Any, headers: dict[str, str]) -> None:
+            ordinary = message("POST", "/v1/query", body, headers={**headers, **ORDINARY})
+            expected = comparable(trio.from_thread.run(ask, ordinary))
+            plain = message("POST", "/v1/query", body, headers=headers)
+            for _ in range(6):
+                assert comparable(trio.from_thread.run(ask, plain)) == expected
+
+        await trio.to_thread.run_sync(same)
+        assert served.answered.count(True) > 20
+        assert served.answered.count(False) > 10
+
+
+async def test_a_database_without_a_name_is_not_the_one_of_the_header() -> None:
+    async with serving() as served, await served.client() as client:
+        await filled(client)
+        headers = {"X-Database": "main"}
+        named: dict[str, Any] = {"sql": POINT, "params": [3], "database": "main"}
+        await by_lane(served, client, message("POST", "/v1/query", named, headers=headers))
+        named["database"] = ""
+        for _ in range(3):
+            answer = await client.ask(message("POST", "/v1/query", named, headers=headers))
+            assert answer.status == 404
+
+
+async def test_every_request_is_counted_and_logged_once() -> None:
+    async with serving() as served, await served.client() as client:
+        await filled(client)
+        for at in range(40):
+            for sql in (POINT, "select 1 / (n - n) from t where id = $1", "delete from t where $1"):
+                await client.ask(query(sql, [at]))
+        assert served.answered.count(True) > 20
+        text = (await client.ask(message("GET", "/metrics"), "GET")).body.decode()
+        counted = {
+            line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
+            for line in text.splitlines()
+            if line.startswith('qserver_requests_total{route="/v1/query"')
+        }
+        assert counted == {'qserver_requests_total{route="/v1/query",status="200"}': 2 + 3 * 40}
+        logged = [line.split() for line in served.log if "/v1/query" in line]
+        assert len(logged) == 2 + 3 * 40
+        ids = [line[-1] for line in logged if line[-1] != "setup"]
+        assert len(set(ids)) == len(ids)
+
+
+# --- what was taken away is gone at once ----------------------------------------------------------
+
+
+@asynccontextmanager
+async def with_key(**fields: Any) -> AsyncIterator[tuple[Served, Client, dict[str, Any], bytes]]:
+    """A connection that has used its lane with a key of its own, just now."""
+    async with serving(**URLS) as served, await served.client() as client:
+        await filled(client)
+        key = await served.admin("POST", "/v1/keys", {"name": "test", **fields})
+        data = query(POINT, [3], token=key["key"])
+        assert (await by_lane(served, client, data)).status == 200
+        yield served, client, key, data
+
+
+async def test_a_key_that_was_revoked_is_refused_on_the_next_request() -> None:
+    async with with_key() as (served, client, key, data):
+        await served.admin("DELETE", f"/v1/keys/{key['id']}")
+        assert (await client.ask(data)).status == 401
+
+
+async def test_a_key_that_has_expired_is_refused_on_the_next_request() -> None:
+    async with with_key(expires_in=60) as (served, client, _, data):
+        served.clock[0] += 59
+        assert (await client.ask(data)).status == 200
+        served.clock[0] += 2
+        assert (await client.ask(data)).status == 401
+
+
+async def test_a_session_that_was_ended_is_refused_on_the_next_request() -> None:
+    async with serving() as served, await served.client() as client:
+        await filled(client)
+        token = (await served.admin("POST", "/v1/session"))["session"]["token"]
+        data = query(POINT, [3], token=token)
+        assert (await by_lane(served, client, data)).status == 200
+        async with await served.client() as other:
+            ended = await other.ask(message("DELETE", "/v1/session", token=token), "DELETE")
+            assert ended.status == 204
+        assert (await client.ask(data)).status == 401
+
+
+async def test_a_scope_that_was_taken_away_is_missed_on_the_next_request() -> None:
+    async with with_key(scopes=["data:read", "data:write"]) as (served, client, key, data):
+        await served.admin("PATCH", f"/v1/keys/{key['id']}", {"scopes": ["data:write"]})
+        answer = await client.ask(data)
+        assert answer.status == 403
+
+
+async def test_a_key_that_may_only_read_cannot_write_by_any_way() -> None:
+    async with with_key(scopes=["data:read"]) as (_, client, key, _):
+        sql = "delete from t where id = $1"
+        await client.ask(query(sql, [1]))  # its plan is kept now
+        for _ in range(3):
+            assert (await client.ask(query(sql, [2], token=key["key"]))).status == 403
+        kept = await client.ask(query(POINT, [2], token=key["key"]))
+        assert json.loads(kept.body)["rows"] != []
+
+
+async def test_a_database_that_was_taken_from_a_key_is_refused_on_the_next_request() -> None:
+    async with with_key() as (served, client, key, data):
+        await served.admin("POST", "/v1/databases", {"name": "second"})
+        await served.admin("PATCH", f"/v1/keys/{key['id']}", {"databases": ["second"]})
+        second = await client.ask(data)
+        assert code_of(second)[1] == "42P01", "there is no such table in what is its own now"
+        named = query(POINT, [3], token=key["key"], X_Database="main")
+        for _ in range(3):
+            assert (await client.ask(named)).status == 403
+
+
+async def test_a_database_that_was_renamed_is_found_by_its_new_name_only() -> None:
+    async with serving() as served, await served.client() as client:
+        await served.admin("POST", "/v1/databases", {"name": "second"})
+        by_name = query("select 1 as one where $1 = 1", [1], X_Database="second")
+        assert (await by_lane(served, client, by_name)).status == 200
+        await served.admin("PATCH", "/v1/databases/second", {"name": "third"})
+        assert (await client.ask(by_name)).status == 404
+        renamed = by_name.replace(b"second", b"third")
+        assert (await by_lane(served, client, renamed)).status == 200
+
+
+async def test_a_database_that_was_deleted_is_gone_and_a_new_one_of_its_name_is_empty() -> None:
+    async with serving() as served, await served.client() as client:
+        await served.admin("POST", "/v1/databases", {"name": "second"})
+        for sql in ("create table t (id int primary key)", "insert into t values (1)"):
+            assert (await client.ask(query(sql, X_Database="second"))).status == 200
+        data = query("select id from t where id = $1", [1], X_Database="second")
+        assert (await by_lane(served, client, data)).status == 200
+        await served.admin("DELETE", "/v1/databases/second")
+        assert code_of(await client.ask(data))[0] == 404
+        await served.admin("POST", "/v1/databases", {"name": "second"})
+        assert code_of(await client.ask(data))[1] == "42P01"
+
+
+async def test_an_organization_with_a_limit_never_takes_a_lane() -> None:
+    async with serving() as served, await served.client() as client:
+        key = (await served.admin("POST", "/v1/signup", {"organization": "limited"}))["key"]
+        served.answered.clear()
+        left = []
+        for _ in range(USES_UNTIL_KNOWN):
+            answer = await client.ask(query("select $1::int", [1], token=key))
+            assert answer.status == 200
+            limit = answer.header("ratelimit")
+            assert limit is not None
+            left.append(int(limit.split(";")[1].removeprefix("r=")))
+        assert left == sorted(left, reverse=True) and left[0] - left[-1] >= USES_UNTIL_KNOWN - 2
+        assert True not in served.answered
+
+
+async def test_a_limit_that_is_new_counts_from_the_next_request_on() -> None:
+    async with with_key() as (served, client, _, data):
+        with await served.service.databases.use(CONTROL) as control:
+            await control.sql.execute("update organizations set tier = 'free'")
+        answer = await client.ask(data)
+        limit = answer.header("ratelimit")
+        assert limit is not None and limit.startswith('"free";r=')
+        assert not served.answered[-1]
+
+
+# --- heads that are not the same ------------------------------------------------------------------
+
+
+async def test_each_origin_gets_its_own_headers() -> None:
+    async with serving(**URLS) as served, await served.client() as client:
+        await filled(client)
+        for _ in range(2):
+            for origin in ("https://page.example", "https://app.example", "https://evil.example"):
+                answer = await by_lane(served, client, query(POINT, [3], Origin=origin))
+                allowed = answer.header("access-control-allow-origin")
+                assert allowed == (None if "evil" in origin else origin)
+                assert answer.header("vary") == "Origin"
+
+
+async def test_each_host_serves_what_it_is_for_on_one_connection() -> None:
+    async with serving(**URLS) as served, await served.client() as client:
+        await filled(client)
+        await by_lane(served, client, query(POINT, [3]))
+        for _ in range(3):
+            served.answered.clear()
+            alias = await client.ask(query(POINT, [3], Host="alias.example"))
+            assert (alias.status, alias.header("via")) == (200, "1.1 qserver-alias")
+            assert (await client.ask(query(POINT, [3], Host="control.example"))).status == 404
+            assert served.answered == []
+            direct = await by_lane(served, client, query(POINT, [3], Host="data.example"))
+            assert (direct.status, direct.header("via")) == (200, None)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Request-Id": "mine"},
+        {"Idempotency-Key": "one"},
+        {"Accept": "application/x-ndjson"},
+        {"Accept": "text/event-stream"},
+        {"Content-Type": "text/plain"},
+        {"Expect": "100-continue"},
+        {"Authorization": "Basic abc"},
+    ],
+    ids=lambda headers: "".join(headers),
+)
+async def test_requests_that_want_more_take_no_lane(headers: dict[str, str]) -> None:
+    async with serving() as served, await served.client() as client:
+        await filled(client)
+        await by_lane(served, client, query(POINT, [3]))
+        served.answered.clear()
+        body = {"sql": POINT, "params": [3]}
+        for _ in range(3):
+            await client.ask(message("POST", "/v1/query", body, headers=headers))
+        assert served.answered == []
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_many_connections_that_do_all_kinds_of_things_get_their_own_answers(
+    seed: int,
+) -> None:
+    async with serving() as served:
+        async with await served.client() as client:
+            await filled(client)
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                nursery.start_soon(_talk, served, Random(seed * 1000 + number), number)
+        assert served.answered.count(True) > 100
+
+
+async def _talk(served: Served, random: Random, number: int) -> None:
+    async with await served.client() as client:
+        for _ in range(random.randrange(2, 6)):
+            asked = [_some_request(random, number) for _ in range(random.randrange(1, 8))]
+            async with trio.open_nursery() as nursery:
+                data = b"".join(each[0] for each in asked)
+                nursery.start_soon(_send_in_pieces, client, random, data)
+                for _, check in asked:
+                    answer = await client.answer()
+                    check(answer)
+
+
+def _some_request(random: Random, number: int) -> tuple[bytes, Callable[[Answer], None]]:
+    at = random.randrange(1, ROWS + 1)
+    kind = random.choice(["point", "point", "point", "literal", "write", "error", "many", "health"])
+    if kind == "health":
+        return message("GET", "/health"), lambda answer: _expect(answer.status, 200)
+    if kind == "error":
+        data = query("select 1 / (n - n) from t where id = $1", [at])
+        return data, lambda answer: _expect(code_of(answer)[1], "22012")
+    if kind == "many":
+        data = query("select id from t where id > $1", [at])
+        return data, lambda answer: _expect(len(json.loads(answer.body)["rows"]), ROWS - at)
+    if kind == "write":
+        mark = f"{number} {random.random()}"
+        data = query("update t set d = d where id = $1 returning id, $2 as mark", [at, mark])
+        return data, lambda answer: _expect(_rows(answer), [{"id": at, "mark": mark}])
+    if kind == "literal":
+        data = query(f"select id, a from t where id = {at}")
+    else:
+        data = query("select id, a from t where id = $1", [at])
+    return data, lambda answer: _expect(_rows(answer), [{"id": at, "a": f"row {at}"}])
+
+
+def _rows(answer: Answer) -> Any:
+    assert answer.status == 200, answer.body
+    return json.loads(answer.body)["rows"]
+
+
+def _expect(found: object, wanted: object) -> None:
+    assert found == wanted
+
+
+async def _send_in_pieces(client: Client, random: Random, data: bytes) -> None:
+    while data:
+        size = random.choice([30, 200, len(data), len(data)])
+        await client.send(data[:size])
+        data = data[size:]
+        await trio.lowlevel.checkpoint()
