@@ -7,6 +7,8 @@ SEEDS ?= 1..1000
 # How often `make torture` kills the server, and the seed of a run that is to be repeated.
 KILLS ?= 200
 SEED ?=
+# How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
+WORKERS ?= --numprocesses 2 --dist loadfile
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=
 
@@ -40,7 +42,7 @@ lint: install ## ruff (rules, format) and mypy --strict
 	@echo "lint: ok"
 
 pytest: install ## the tests alone (ARGS="tests/storage -k split")
-	@$(BIN)/python -m pytest --quiet $(ARGS)
+	@$(BIN)/python -m pytest --quiet $(WORKERS) $(ARGS)
 
 coverage: install ## the tests, and which lines they did not reach
 	@$(BIN)/coverage run -m pytest --quiet $(ARGS)

@@ -14,10 +14,11 @@ import trio
 from qserver.cli.bench.wire import Address
 from qserver.cli.bench.workloads import ACCOUNTS, Target, tables_of
 from qserver.client import TrioClient
-from qserver.errors import Forbidden, NotFound
+from qserver.errors import DatabaseUnavailable, Forbidden, NotFound
 
 _ROWS_AT_ONCE: Final = 1000
 _CLEAN_UP_SECONDS: Final = 20.0
+_CLEAN_UP_PAUSE_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
@@ -54,10 +55,20 @@ async def _fill(client: TrioClient, target: Target) -> None:
         await client.query(f"INSERT INTO {target.accounts} VALUES {rows}")
 
 
+async def _delete_database(client: TrioClient, name: str) -> None:
+    """One that Ctrl-C caught while it was being made can be deleted when it is."""
+    while True:
+        try:
+            await client.delete_database(name)
+            return
+        except DatabaseUnavailable:
+            await trio.sleep(_CLEAN_UP_PAUSE_SECONDS)
+
+
 async def _take_down(client: TrioClient, name: str) -> None:
     """Remove what there is: Ctrl-C may have come before anybody knew what that would be."""
     try:
-        await client.delete_database(name)
+        await _delete_database(client, name)
     except (Forbidden, NotFound):
         client.database = None
         for table in tables_of(name):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from qserver.errors import DuplicateTable, UndefinedColumn, UndefinedObject
+from qserver.errors import DuplicateTable, FeatureNotSupported, UndefinedColumn, UndefinedObject
 from qserver.sql import syntax
 from qserver.sql.definitions.constraints import require_order
 from qserver.sql.definitions.names import (
@@ -51,6 +51,11 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
     table = find_table(work, node.table)
     if node.method not in METHODS:
         raise UndefinedObject(f'access method "{node.method}" does not exist')
+    if node.nulls_not_distinct and node.where is not None:
+        raise FeatureNotSupported(
+            "NULLS NOT DISTINCT is not supported for an index over some rows only",
+            hint="Leave out NULLS NOT DISTINCT, or WHERE.",
+        )
     if node.name is not None and is_taken(work, catalog_key(table.schema, node.name)):
         if node.if_not_exists:
             return 0
@@ -67,7 +72,7 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
         tuple(_position(table, item) for item in items),
         node.unique,
         (*descending, *[False] * (len(items) - len(descending))),
-        nulls_distinct=not node.nulls_not_distinct or node.where is not None,
+        nulls_distinct=not node.nulls_not_distinct,
     )
     indexed = table.with_index(index)
     yield from build_index(work, indexed, index)

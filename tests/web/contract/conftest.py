@@ -23,23 +23,28 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Kind, Server]]:
-    """Both, started at the same time, because a start takes seconds."""
+    """Both, started at the same time, because a start takes seconds.
+
+    They must end well, and must have written no secret and no trace of a bug.
+    """
     started = {kind: launch(kind, tmp_path_factory.mktemp(kind), SETTINGS) for kind in KINDS}
-    yield started
-    for server in started.values():
-        server.kill()
+    try:
+        for server in started.values():
+            server.wait_until_ready()
+            server.secrets.add(ADMIN_KEY)
+        yield started
+        for server in started.values():
+            assert server.stop() == 0, server.output
+            assert_nothing_secret(server)
+            assert "Traceback" not in server.output, server.output
+    finally:
+        for server in started.values():
+            server.kill()
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def server(request: pytest.FixtureRequest, servers: dict[Kind, Server]) -> Iterator[Server]:
-    """It must end well, and must have written no secret and no trace of a bug."""
-    server = servers[request.param]
-    server.wait_until_ready()
-    server.secrets.add(ADMIN_KEY)
-    yield server
-    assert server.stop() == 0, server.output
-    assert_nothing_secret(server)
-    assert "Traceback" not in server.output, server.output
+def server(request: pytest.FixtureRequest, servers: dict[Kind, Server]) -> Server:
+    return servers[request.param]
 
 
 @pytest.fixture
