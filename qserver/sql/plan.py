@@ -11,7 +11,7 @@ conditions down, order joins, and choose access paths and methods (`Scan.access`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from qserver.sql.bound import AggregateCall, Expression, SortKey, WindowCall
@@ -372,10 +372,3 @@ class Returning:
 
 
 Change: TypeAlias = Insert | Update | Delete | Merge
-
-
-@dataclass(slots=True)
-class Estimates:
-    """What rules know about sizes: rows per table when the plan is made."""
-
-    rows: dict[int, int] = field(default_factory=dict)

@@ -115,10 +115,6 @@ def everything(node: Any) -> Iterator[Any]:
         waiting.extend(parts(current))
 
 
-def is_expression(node: Any) -> bool:
-    return type(node) in _EXPRESSIONS
-
-
 def is_plan(node: Any) -> bool:
     return type(node) in _PLANS
 

@@ -67,25 +67,6 @@ def order_key(value: Any, descending: bool = False, nulls_first: bool | None = N
     return (1 if nulls_first else 0, key_element(value, descending))
 
 
-def logical_and(left: bool | None, right: bool | None) -> bool | None:
-    """False wins over NULL, NULL over true."""
-    if left is False or right is False:
-        return False
-    return None if left is None or right is None else True
-
-
-def logical_or(left: bool | None, right: bool | None) -> bool | None:
-    """True wins over NULL, NULL over false."""
-    if left is True or right is True:
-        return True
-    return None if left is None or right is None else False
-
-
-def logical_not(value: bool | None) -> bool | None:
-    """NULL stays NULL."""
-    return None if value is None else not value
-
-
 def same_row(left: Row | None, right: Row | None) -> bool:
     """Are two rows, or their absence, the same in every detail that a reader could see?
 

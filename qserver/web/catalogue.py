@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from qserver.web import shapes
 
@@ -45,8 +45,6 @@ class Route:
     request: type | None = None
     scope: str | None = None
     anonymous: bool = False
-    counted: bool = True
-    """Does it count against the rate limit?"""
     errors: tuple[int, ...] = ()
     """Statuses that it may answer with, besides those that every route of its kind may."""
     queries: tuple[Query, ...] = ()
@@ -256,7 +254,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.HealthAnswer,
         anonymous=True,
-        counted=False,
         errors=(503,),
     ),
     Route(
@@ -266,7 +263,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.ReadyAnswer,
         anonymous=True,
-        counted=False,
         errors=(503,),
     ),
     Route(
@@ -361,10 +357,3 @@ def routes_of(path: str) -> Mapping[str, Route]:
 def find_route(method: str, path: str) -> Route | None:
     """The route of a request; HEAD is GET whose body is not sent."""
     return routes_of(path).get("GET" if method == "HEAD" else method)
-
-
-def arguments(route: Route, path: str) -> dict[str, Any]:
-    """What stands in the path where the route has names."""
-    match = _pattern(route.path).fullmatch(path)
-    assert match is not None, "the route was found by its path"
-    return match.groupdict()

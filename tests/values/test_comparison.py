@@ -16,9 +16,6 @@ from qserver.values.comparison import (
     compare,
     equal,
     is_distinct,
-    logical_and,
-    logical_not,
-    logical_or,
     order_key,
     same_row,
 )
@@ -95,15 +92,6 @@ def test_a_numeric_that_no_double_can_hold_does_not_compare_with_one() -> None:
 def test_comparison_agrees_with_the_order_of_keys(pair: tuple[Any, Any]) -> None:
     left, right = map(key_element, pair)
     assert compare(*pair) == int(left > right) - int(left < right)
-
-
-def test_logic_has_three_values() -> None:
-    values = (True, False, None)
-    conjunction = [[logical_and(left, right) for right in values] for left in values]
-    assert conjunction == [[True, False, None], [False, False, False], [None, False, None]]
-    disjunction = [[logical_or(left, right) for right in values] for left in values]
-    assert disjunction == [[True, True, True], [True, False, None], [True, None, None]]
-    assert [logical_not(value) for value in values] == [False, True, None]
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,13 @@ from qserver.sql.bound import AggregateCall
 from qserver.sql.codegen.expressions import Rows
 from qserver.sql.codegen.sorting import key_elements
 from qserver.values.keys import Descending
-from qserver.values.types import Kind
+from qserver.values.types import TEXT_KINDS, Kind
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
+
+_SIZED = (*TEXT_KINDS, Kind.BYTEA, Kind.JSON)
+"""Kinds whose values have a length worth counting."""
 
 _NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
 
@@ -61,11 +64,15 @@ class _AggregatePrinter:
         self.printer = operators.printer
         self.node = node
         self.states = _States(node.calls)
+        self.kept = self.source.fresh("n")
+        """Bytes of the values that are kept until the end, whichever call and group they are of."""
         for call in node.calls:
             for name, value in call.aggregate.names.items():
                 self.source.name(name, value)
 
     def print(self, rows: Rows, consume: Consumer) -> None:
+        if any(each.aggregate.keeps or each.distinct or each.order_by for each in self.node.calls):
+            self.source.line(f"{self.kept} = 0")
         if self.node.keys or self.node.grouping_sets is not None:
             self._grouped(rows, consume)
         else:
@@ -202,13 +209,25 @@ class _AggregatePrinter:
             if call.order_by:
                 assert extra is not None
                 self._collect(call, names[extra], codes, rows)
+                self._count_kept(call, codes)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
+                    self._count_kept(call, codes)
                     self._run_step(call, self._own(number, names), codes)
             else:
+                if call.aggregate.keeps:
+                    self._count_kept(call, codes)
                 self._run_step(call, self._own(number, names), codes)
+
+    def _count_kept(self, call: AggregateCall, codes: list[str]) -> None:
+        sizes = [
+            f"(0 if {code} is None else len({code}))"
+            for argument, code in zip(call.arguments, codes, strict=True)
+            if argument.type.kind in _SIZED
+        ]
+        self.operators.count_kept(self.kept, sizes)
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):

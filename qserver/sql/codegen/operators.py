@@ -47,6 +47,9 @@ Consumer: TypeAlias = Callable[[Rows], None]
 
 ROWS_BETWEEN_CHECKS = 1024
 
+KEPT_VALUE_BYTES = 96
+"""What a value that is kept costs beside its own length: the object, its place in a list or set."""
+
 ROWS_BETWEEN_PAUSES = 2048
 """Rows that are looked at, in whatever loop, before others may run."""
 
@@ -207,6 +210,14 @@ class Operators:
         """Count what a list holds, now and then, against the memory of the statement."""
         with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
             self.source.line(f"context.hold({ROWS_BETWEEN_CHECKS}, {4 * width})")
+            self.pause()
+
+    def count_kept(self, count: str, sizes: list[str]) -> None:
+        """Print the same for a value that an aggregate keeps, whose size in bytes is `sizes`."""
+        self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
+        with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
+            self.source.line(f"context.hold(1, {count} // 32)")
+            self.source.line(f"{count} = 0")
             self.pause()
 
     def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:

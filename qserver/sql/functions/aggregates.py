@@ -217,6 +217,7 @@ def _string_aggregate() -> Aggregate:
         {"append_text": _append_text},
         strict=False,
         ordered=True,
+        keeps=True,
     )
 
 

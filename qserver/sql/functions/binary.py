@@ -286,5 +286,6 @@ AGGREGATES: Final = (
         {"append_bytes": _append_bytes},
         strict=False,
         ordered=True,
+        keeps=True,
     ),
 )

@@ -325,6 +325,7 @@ def _aggregate(
         {adds: add, finishes: finish},
         strict=False,
         ordered=True,
+        keeps=True,
     )
 
 

@@ -121,6 +121,7 @@ def _percentile(name: str, fraction: Any, value: Any, returns: Any, finish: Any)
         f"{finish.__name__}({{s0}}, {{s1}})",
         {finish.__name__: finish},
         ordered=True,
+        keeps=True,
     )
 
 
@@ -150,6 +151,7 @@ def _array(element: SqlType, step: str) -> Aggregate:
         {"append_array": _append_array} if "append_array" in step else {},
         strict=False,
         ordered=True,
+        keeps=True,
     )
 
 
@@ -171,5 +173,6 @@ AGGREGATES: Final = (
         "most_frequent({s0})",
         {"most_frequent": most_frequent},
         ordered=True,
+        keeps=True,
     ),
 )

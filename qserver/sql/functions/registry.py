@@ -64,7 +64,8 @@ class Aggregate:
     arguments are not NULL if `strict`. `finish`: an expression over {s0} …. Example, avg:
     initial ("0", "0"), step "{s0} += {0}; {s1} += 1",
     finish "(None if {s1} == 0 else divide({s0}, {s1}))", names {"divide": …}.
-    `ordered`: the result depends on the order of rows. `gives_null`: NULL for no rows.
+    `ordered`: the result depends on the order of rows. `gives_null`: NULL for no rows. `keeps`: its
+    state is all the values that it was given, which is counted as memory of the statement.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Aggregate:
     ordered: bool = False
     gives_null: bool = True
     hypothetical: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

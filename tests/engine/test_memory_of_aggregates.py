@@ -1,0 +1,39 @@
+"""What an aggregate keeps counts as memory of its statement, however it is kept."""
+
+from __future__ import annotations
+
+from random import Random
+from time import time
+
+import pytest
+
+from qserver.engine.scratch import scratch_database
+from qserver.engine.world import OrdinaryWorld
+from qserver.errors import OutOfMemory
+
+MANY = "FROM generate_series(1, 1000000000) n"
+TOO_MUCH = {
+    "array": f"SELECT array_agg(n) {MANY}",
+    "array by group": f"SELECT n % 2, array_agg(n) {MANY} GROUP BY 1",
+    "ordered": f"SELECT array_agg(n ORDER BY n DESC) {MANY}",
+    "distinct": f"SELECT count(DISTINCT n) {MANY}",
+    "json": f"SELECT json_agg(n) {MANY}",
+    "percentile": f"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) {MANY}",
+    "few long texts": "SELECT string_agg(repeat('x', 1000000), '') FROM generate_series(1, 100000)",
+}
+
+
+@pytest.mark.parametrize("statement", TOO_MUCH.values(), ids=TOO_MUCH)
+async def test_more_than_a_statement_may_hold_is_refused(statement: str) -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    async with scratch_database(world) as database:
+        with pytest.raises(OutOfMemory):
+            await database.execute(statement, timeout_ms=60_000)
+
+
+async def test_rows_that_are_not_kept_do_not_count() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    statement = "SELECT count(DISTINCT n % 10), sum(n) FROM generate_series(1, 3000000) n"
+    async with scratch_database(world) as database:
+        result = await database.execute(statement)
+    assert result.rows == [(10, 4_500_001_500_000)]
