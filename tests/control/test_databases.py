@@ -282,7 +282,7 @@ async def test_one_who_comes_while_it_closes_gets_it_opened_again() -> None:
         (await databases.use("two")).release()
         (await databases.use("three")).release()  # "one" had to go
         with await databases.use("one") as database:
-            await database.sql.execute("select 1")
+            assert (await database.sql.execute("select 1")).rows == [(1,)]
 
 
 async def test_a_commit_under_way_ends_before_the_database_does(autojump_clock: object) -> None:

@@ -50,7 +50,7 @@ async def test_keys_of_another_are_not_found(method: str) -> None:
     async with opened_plane() as opened:
         record, secret = await opened.plane.create_key(opened.grant, "k", ["data:read"])
         await refused(opened, method, record.id, "key_" + "0" * 22)
-        await opened.plane.authenticate(secret)
+        assert (await opened.plane.authenticate(secret)).key_id == record.id
 
 
 async def test_databases_known_to_one_are_not_given_to_another_without_waiting() -> None:

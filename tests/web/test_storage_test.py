@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from qserver.control.logs import Logs, MemoryLogs
+from qserver.control.logs import MemoryLogs
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import Log, StoredRecord
@@ -83,10 +83,11 @@ async def test_a_folder_on_a_disk_passes_and_keeps_no_file(tmp_path: Path) -> No
 
 
 async def test_two_tests_at_once_do_not_meet() -> None:
-    logs: Logs = MemoryLogs()
+    logs = MemoryLogs()
     async with trio.open_nursery() as nursery:
         for _ in range(2):
             nursery.start_soon(storage_test, logs)
+    assert logs.names() == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,5 +105,16 @@ def test_what_is_deep_is_refused_as_too_complex(sql: str) -> None:
 
 @pytest.mark.parametrize("piece", ["'", '"', "$a$b", "/*", "--\n", "E'", "values (1),", "(", "1."])
 def test_a_long_text_takes_time_in_proportion(piece: str) -> None:
-    """This is no problem for one pass over the text, and hopeless for one per character."""
-    survive(piece * (40_000 // len(piece)))
+    """Four times the text may take four times as long, and a few more; not sixteen times."""
+    short, long = (seconds_of(piece * (length // len(piece))) for length in (10_000, 40_000))
+    assert long < 10 * max(short, 0.005)
+
+
+def seconds_of(sql: str) -> float:
+    """The best of three, in CPU time."""
+    times = []
+    for _ in range(3):
+        began = process_time()
+        survive(sql)
+        times.append(process_time() - began)
+    return min(times)

@@ -65,7 +65,9 @@ def test_an_unreserved_word_names_columns_tables_and_aliases(word: str) -> None:
 
 @pytest.mark.parametrize("word", sorted(set(NAMES) - NEED_AS))
 def test_most_words_name_an_output_column_without_as(word: str) -> None:
-    parse(f"SELECT 1 {word}, 'a' {word} FROM t")
+    query = parse(f"SELECT 1 {word}, 'a' {word} FROM t").statement
+    assert isinstance(query, Query) and isinstance(query.body, Select)
+    assert [target.alias for target in query.body.targets] == [word, word]
 
 
 @pytest.mark.parametrize("word", sorted(RESERVED))
@@ -78,4 +80,10 @@ def test_a_reserved_word_names_nothing_but_an_output_column(word: str) -> None:
 
 @pytest.mark.parametrize("word", sorted(set(NEIGHBOURS) | set(RESERVED)))
 def test_in_quotes_every_word_is_a_name(word: str) -> None:
-    parse(f'SELECT "{word}", "{word}"."{word}" "{word}" FROM "{word}" AS "{word}" ("{word}")')
+    sql = f'SELECT "{word}", "{word}"."{word}" "{word}" FROM "{word}" AS "{word}" ("{word}")'
+    query = parse(sql).statement
+    assert isinstance(query, Query) and isinstance(query.body, Select)
+    first, second = query.body.targets
+    assert first.expression == Name((word,), position=7)
+    assert isinstance(second.expression, Name)
+    assert (second.expression.parts, second.alias) == ((word, word), word)
