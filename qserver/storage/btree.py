@@ -180,97 +180,52 @@ def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> Non
         found[key] = entries[key]
 
 
-def first_entries(
-    tree: Tree, low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value]]:
-    """The first entries with low <= key < high, at most so many; mostly from one leaf or two."""
-    page, parent, at = tree, None, 0
+def first_from(tree: Tree, low: Key | None) -> tuple[Leaf | None, int]:
+    """Where the first entry with low <= key is; None where there is none."""
+    key = () if low is None else low
+    page = tree
     while type(page) is Branch:
-        parent = page
-        at = 0 if low is None else bisect_right(page.separators, low)
-        page = page.children[at]
-    start = 0 if low is None else bisect_left(page.keys, low)
-    keys, values = page.keys[start : start + most], page.values[start : start + most]
-    if len(keys) < most and parent is not None and at + 1 < len(parent.children):
-        following = parent.children[at + 1]
-        assert type(following) is Leaf, "all leaves are equally deep"
-        values += following.values[: most - len(keys)]
-        keys += following.keys[: most - len(keys)]
-    if len(keys) == most and (high is None or not keys or keys[-1] < high):
-        return keys, values
-    return _gathered(pages(tree, low, high), most)
+        page = page.children[bisect_right(page.separators, key)]
+    at = bisect_left(page.keys, key)
+    return (page, at) if at < page.length else (leaf_after(tree, key), 0)
 
 
-def first_entries_of_each(
-    trees: list[Tree], low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value], list[Key]]:
-    """The first entries of several trees, one tree after the other, at most so many of each.
-
-    Third is the last key of each tree that may have more. Nearly always they are in one leaf, and
-    the way there is printed here once more because it is most of what a short query does.
-    """
-    keys: list[Key] = []
-    values: list[Value] = []
-    last_keys: list[Key] = []
-    for tree in trees:
-        page = tree
-        while type(page) is Branch:
-            page = page.children[0 if low is None else bisect_right(page.separators, low)]
-        start = 0 if low is None else bisect_left(page.keys, low)
-        some = page.keys[start : start + most]
-        if len(some) == most and (high is None or some[-1] < high):
-            values += page.values[start : start + most]
-        else:
-            some, more = first_entries(tree, low, high, most)
-            values += more
-        keys += some
-        if len(some) == most:
-            last_keys.append(some[-1])
-    return keys, values, last_keys
-
-
-def last_entries_of_each(
-    trees: list[Tree], low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value], list[Key]]:
-    """The same from the end, descending."""
-    keys: list[Key] = []
-    values: list[Value] = []
-    last_keys: list[Key] = []
-    for tree in trees:
-        some, more = last_entries(tree, low, high, most)
-        keys += some
-        values += more
-        if len(some) == most:
-            last_keys.append(some[-1])
-    return keys, values, last_keys
-
-
-def last_entries(
-    tree: Tree, low: Key | None, high: Key | None, most: int
-) -> tuple[list[Key], list[Value]]:
-    """The last such entries, descending."""
+def last_before(tree: Tree, high: Key | None) -> tuple[Leaf | None, int]:
+    """Where the last entry with key < high is; None where there is none."""
     page = tree
     while type(page) is Branch:
         page = page.children[-1 if high is None else bisect_left(page.separators, high)]
-    stop = len(page.keys) if high is None else bisect_left(page.keys, high)
-    if most <= stop:
-        keys = page.keys[stop - most : stop]
-        if low is None or not keys or low <= keys[0]:
-            return keys[::-1], page.values[stop - most : stop][::-1]
-    return _gathered(pages_backward(tree, low, high), most)
+    at = page.length if high is None else bisect_left(page.keys, high)
+    if at > 0 or high is None:
+        return (page, at - 1) if at > 0 else (None, 0)
+    leaf = leaf_before(tree, high)
+    return leaf, 0 if leaf is None else leaf.length - 1
 
 
-def _gathered(
-    stream: Iterator[tuple[list[Key], list[Value]]], most: int
-) -> tuple[list[Key], list[Value]]:
-    keys: list[Key] = []
-    values: list[Value] = []
-    for some_keys, some_values in stream:
-        keys += some_keys
-        values += some_values
-        if len(keys) >= most:
-            break
-    return keys[:most], values[:most]
+def leaf_after(tree: Tree, key: Key) -> Leaf | None:
+    """The leaf to the right of the one that a key belongs to."""
+    page, following = tree, None
+    while type(page) is Branch:
+        at = bisect_right(page.separators, key)
+        if at < len(page.separators):
+            following = page.children[at + 1]
+        page = page.children[at]
+    while type(following) is Branch:
+        following = following.children[0]
+    return following
+
+
+def leaf_before(tree: Tree, key: Key) -> Leaf | None:
+    """The leaf to the left of the one that a key belongs to."""
+    page, preceding = tree, None
+    while type(page) is Branch:
+        at = bisect_right(page.separators, key)
+        if at > 0:
+            preceding = page.children[at - 1]
+        page = page.children[at]
+    while type(preceding) is Branch:
+        preceding = preceding.children[-1]
+    return preceding
 
 
 def rank(tree: Tree, key: Key) -> int:

@@ -62,7 +62,7 @@ class Reading:
     def first_rows(
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> list[Value]:
-        return self.view.first_in_order(tree, low, high, backward, most)[1]
+        return self.view.first_rows(tree, low, high, backward, most)
 
     def __repr__(self) -> str:
         return f"a reading of {self.view!r}"

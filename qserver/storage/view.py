@@ -13,19 +13,22 @@ Keys are spread over partitions by hash, so an ordered scan merges one stream pe
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections.abc import Iterator
-from math import isqrt
 from typing import TypeAlias
 
 import msgspec
 
 from qserver.storage.btree import (
     Key,
+    Leaf,
+    Tree,
     Value,
-    first_entries_of_each,
+    first_from,
     get,
-    last_entries_of_each,
+    last_before,
+    leaf_after,
+    leaf_before,
     pages,
     pages_backward,
     value_runs,
@@ -37,8 +40,8 @@ from qserver.values.keys import partition_of
 Page: TypeAlias = tuple[list[Key], list[Value]]
 
 
-FIRST_ENTRIES_MAX = 16_384
-"""A hint of more than this is not taken: the first page would take too long to make."""
+PICKED_MAX = 64
+"""So many entries are picked one by one; more of them are quicker to get by whole pages."""
 
 
 class View(msgspec.Struct, frozen=True, eq=False):
@@ -79,52 +82,68 @@ class View(msgspec.Struct, frozen=True, eq=False):
     ) -> Iterator[Page]:
         """The same entries in the order of their keys, or backward.
 
-        `limit` is a hint that so many will do: the first page then has that many, and no more of
-        each partition was looked at than that takes. Whoever goes on gets all the same.
+        `limit` is a hint that so many will do: if they are few, they are the first page, and
+        nothing behind them was looked at. Whoever goes on gets all the same.
         """
-        if limit and limit <= FIRST_ENTRIES_MAX:
-            return self._pages_in_order(tree, low, high, backward, limit)
+        if limit is not None and 0 < limit <= PICKED_MAX:
+            return self._few_first(tree, low, high, backward, limit)
         walk = pages_backward if backward else pages
         streams = [walk(partition.tree(tree), low, high) for partition in self.partitions]
         return merged(streams, backward)
 
-    def _pages_in_order(
-        self, tree: int, low: Key | None, high: Key | None, backward: bool, limit: int
+    def _few_first(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, few: int
     ) -> Iterator[Page]:
-        keys, values = self.first_in_order(tree, low, high, backward, limit)
+        keys, values = self._picked(tree, low, high, backward, few)
         if keys:
             yield keys, values
-        if len(keys) < limit:
+        if len(keys) < few:
             return
         if backward:
             yield from self.pages_in_order(tree, low, keys[-1], backward)
         else:
             yield from _without_first(self.pages_in_order(tree, keys[-1], high))
 
-    def first_in_order(
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Value]:
+        """The values of the first entries of a range, at most so many."""
+        if most <= PICKED_MAX:
+            return self._picked(tree, low, high, backward, most)[1]
+        found: list[Value] = []
+        for _, page in self.pages_in_order(tree, low, high, backward):
+            found += page
+            if len(found) >= most:
+                break
+        return found[:most]
+
+    def _picked(
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> Page:
-        """The first entries of a range, at most so many: cheaper than a stream of pages.
-
-        Keys are spread evenly, so of each partition little more than its share is taken. Should
-        that not be enough, which is rare, all of them give the whole number.
-        """
-        find = last_entries_of_each if backward else first_entries_of_each
-        trees = [partition.tree(tree) for partition in self.partitions]
-        share = max(1, min(most, most // len(trees) + isqrt(most) + 1))
-        while True:
-            keys, values, last_keys = find(trees, low, high, share)
-            order = sorted(range(len(keys)), key=keys.__getitem__, reverse=backward)
-            del order[most:]
-            if share >= most or not last_keys:
+        """The first entries of a range, taken one by one: for a few of them that is quickest."""
+        heads: list[tuple[Key, int, Leaf, Tree]] = []
+        for partition in self.partitions:
+            root = partition.tree(tree)
+            leaf, at = last_before(root, high) if backward else first_from(root, low)
+            if leaf is not None:
+                insort(heads, (leaf.keys[at], at, leaf, root))
+        next_head, step = (-1, -1) if backward else (0, 1)
+        keys: list[Key] = []
+        values: list[Value] = []
+        while heads and len(keys) < most:
+            key, at, leaf, root = heads.pop(next_head)
+            if (low is not None and key < low) if backward else (high is not None and key >= high):
                 break
-            # One that gave its whole share may have more; is that behind what was found?
-            if len(order) == most:
-                last = keys[order[-1]]
-                if (max(last_keys) <= last) if backward else (min(last_keys) >= last):
-                    break
-            share = most
-        return [keys[at] for at in order], [values[at] for at in order]
+            keys.append(key)
+            values.append(leaf.values[at])
+            at += step
+            if not 0 <= at < leaf.length:
+                following = leaf_before(root, key) if backward else leaf_after(root, key)
+                if following is None:
+                    continue
+                leaf, at = following, following.length - 1 if backward else 0
+            insort(heads, (leaf.keys[at], at, leaf, root))
+        return keys, values
 
     def __repr__(self) -> str:
         return (

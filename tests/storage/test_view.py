@@ -55,13 +55,14 @@ def test_the_first_entries_of_a_range_are_those_of_the_sorted_range(
     high: Key | None,
     most: int,
 ) -> None:
-    """Also when all entries are in one partition, which has more than its share."""
+    """Few of them or many, and also when all entries are in one partition."""
     view = view_with(model, partitions, hashed=hashed)
     expected = [(key, model[key]) for key in within(model, low, high)]
-    forward = view.first_in_order(1, low, high, False, most)
-    backward = view.first_in_order(1, low, high, True, most)
-    assert list(zip(*forward, strict=True)) == expected[:most]
-    assert list(zip(*backward, strict=True)) == expected[::-1][:most]
+    rows = [value for _, value in expected]
+    assert view.first_rows(1, low, high, False, most) == rows[:most]
+    assert view.first_rows(1, low, high, True, most) == rows[::-1][:most]
+    assert flat(view.pages_in_order(1, low, high, False, most)) == expected
+    assert flat(view.pages_in_order(1, low, high, True, most)) == expected[::-1]
 
 
 @unhurried

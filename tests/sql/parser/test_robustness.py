@@ -105,9 +105,12 @@ def test_what_is_deep_is_refused_as_too_complex(sql: str) -> None:
 
 @pytest.mark.parametrize("piece", ["'", '"', "$a$b", "/*", "--\n", "E'", "values (1),", "(", "1."])
 def test_a_long_text_takes_time_in_proportion(piece: str) -> None:
-    """Four times the text may take four times as long, and a few more; not sixteen times."""
-    short, long = (seconds_of(piece * (length // len(piece))) for length in (10_000, 40_000))
-    assert long < 10 * max(short, 0.005)
+    """Eight times the text may take eight times as long, and a few more; not sixty-four times.
+
+    The bound is halfway between, because other work on the machine slows either measurement.
+    """
+    short, long = (seconds_of(piece * (length // len(piece))) for length in (5_000, 40_000))
+    assert long < 30 * max(short, 0.002)
 
 
 def seconds_of(sql: str) -> float:
