@@ -56,6 +56,9 @@ class DelayedMailbox(Mailbox[Any]):
             self._arrival = trio.Event()
             await self._arrival.wait()
         await trio.sleep_until(self._under_way[0][0])
+        return self.take_nowait(most)
+
+    def take_nowait(self, most: int) -> list[Any]:
         messages: list[Any] = []
         while self._under_way and len(messages) < most:
             due, number, message = self._under_way[0]

@@ -26,6 +26,7 @@ from qserver.engine import (
     shard,
     statements,
 )
+from qserver.engine.gateway import Gateway
 from qserver.engine.incarnation import Fallen
 from qserver.engine.messages import Decide, Prepare
 from qserver.engine.plan_cache import Plan as SqlPlan
@@ -36,8 +37,8 @@ from qserver.storage import conflict
 from qserver.storage.partition import Partition
 from qserver.storage.transaction import Part, ScannedRange, Transaction
 from qserver.values.keys import TOP
+from simulations import begun_mutations, sql_mutations
 from simulations import checkpoint_mutations as mutations
-from simulations import sql_mutations
 from simulations.faults import make_profile
 from simulations.run import Plan, Result, Verdict, simulate
 
@@ -283,6 +284,7 @@ def _vote_without_looking(original: Any) -> Any:
 
 
 ISOLATION: Final = ("list_append", "bank", "ring", "write_skew")
+BEGUN: Final = ("sql_bank", "sql_keys")
 
 MUTANTS: Final = (
     Mutant(
@@ -488,7 +490,7 @@ MUTANTS: Final = (
         "that the keys of new rows are free holds for the view that was read, and is not part of"
         " the footprint",
         ("sql_keys",),
-        ((Transaction, "_are_free", sql_mutations.forget_free_keys),),
+        ((Transaction, "insert_many", sql_mutations.forget_free_keys),),
     ),
     Mutant(
         "refer_without_footprint",
@@ -543,5 +545,36 @@ MUTANTS: Final = (
         "later blocks of a SERIAL column are not logged, so a crash gives them out again",
         ("sql_bank",),
         ((sequence_values, "reserve", sql_mutations.reserve_serial_in_memory_only),),
+    ),
+    Mutant(
+        "release_what_has_only_begun",
+        "the answers of the next group leave when its append has begun",
+        ("bank", "hot_key", "list_append"),
+        ((log_writer.LogWriter, "run", begun_mutations.release_what_has_only_begun),),
+    ),
+    Mutant(
+        "tell_when_published",
+        "who began a transaction without waiting is told of its end before it is durable",
+        BEGUN,
+        ((coordinator.Coordinator, "next_round", begun_mutations.tell_when_published),),
+    ),
+    Mutant(
+        "tell_of_the_first_run",
+        "who began a transaction without waiting is told the result of a run that conflicted",
+        BEGUN,
+        ((Gateway, "transact_nowait", begun_mutations.tell_of_the_first_run),),
+    ),
+    Mutant(
+        "tell_of_what_came_to_nothing",
+        "who began a transaction without waiting is told that it ended well, though it came to"
+        " nothing",
+        BEGUN,
+        ((Gateway, "transact_nowait", begun_mutations.tell_of_what_came_to_nothing),),
+    ),
+    Mutant(
+        "begin_without_footprint",
+        "what a transaction that was begun without waiting has read is not checked",
+        BEGUN,
+        ((Gateway, "transact_nowait", begun_mutations.begin_without_footprint),),
     ),
 )

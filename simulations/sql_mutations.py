@@ -36,13 +36,12 @@ def depend_on_no_definition(original: Any) -> Any:
 
 
 def forget_free_keys(original: Any) -> Any:
-    def are_free(self: Transaction, *arguments: Any) -> Any:
+    def insert_many(self: Transaction, *arguments: Any) -> None:
         kept = {shard: dict(seen) for shard, seen in self.keys.items()}
-        free = original(self, *arguments)
+        original(self, *arguments)
         self.keys = kept
-        return free
 
-    return are_free
+    return insert_many
 
 
 def refer_without_footprint(original: Any) -> Any:

@@ -27,7 +27,14 @@ from qserver.control.requests import Page, checked_name, require
 from qserver.control.store import Store
 from qserver.control.tokens import Mint
 from qserver.engine.sql_gateway import Statement
-from qserver.errors import AlreadyExists, Forbidden, InvalidRequest, QserverError, UniqueViolation
+from qserver.errors import (
+    AlreadyExists,
+    DatabaseUnavailable,
+    Forbidden,
+    InvalidRequest,
+    QserverError,
+    UniqueViolation,
+)
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, STATEMENT_SECONDS_MAX
 
 _COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at"
@@ -111,7 +118,7 @@ class DatabaseRecords:
         if record.state == "deleting":
             raise no_database(name_or_id)
         if record.state == "creating":
-            raise AlreadyExists(
+            raise DatabaseUnavailable(
                 f"the database {record.name!r} is still being made", hint="Try again."
             )
         return record

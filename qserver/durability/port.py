@@ -19,7 +19,7 @@ raises LogFailed may have done its work or not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeAlias
 
 StoredRecord: TypeAlias = tuple[int, bytes]
@@ -30,8 +30,8 @@ StoredPage: TypeAlias = tuple[int, bytes]
 
 
 class Log(Protocol):
-    async def append(self, records: Sequence[StoredRecord]) -> None:
-        """Return when all of them are durable, as one group.
+    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
+        """Wait until all of them are durable, as one group. Some begin before they are waited for.
 
         After LogFailed nothing more may be appended before the log has been read again, because
         only reading tells what is there.

@@ -9,7 +9,7 @@ syncs, the log writer gathers the next group.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from qserver.durability.port import StoredPage, StoredRecord
@@ -46,8 +46,8 @@ class SqliteLog:
     async def open(self) -> None:
         await self._thread.run(self._file.open)
 
-    async def append(self, records: Sequence[StoredRecord]) -> None:
-        await self._thread.run(lambda: self._file.append(records))
+    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
+        return self._thread.run(lambda: self._file.append(records))
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._thread.run(lambda: self._file.read(after, most))

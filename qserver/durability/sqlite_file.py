@@ -120,7 +120,10 @@ class SqliteFile:
                 " follow",
                 hint="Something else has changed the file. The database reads it again.",
             )
-        self._change(lambda connection: connection.executemany(_APPEND, records))
+        if len(records) == 1:  # a statement by itself is a transaction, without more words
+            self._run(lambda connection: connection.execute(_APPEND, records[0]))
+        else:
+            self._change(lambda connection: connection.executemany(_APPEND, records))
         self._last = records[-1][0]
 
     def read(self, after: int, most: int) -> list[StoredRecord]:

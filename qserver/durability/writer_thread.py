@@ -14,7 +14,7 @@ comes after it, and sees what it has done.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -35,15 +35,12 @@ class WriterThread:
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    async def run(self, call: Callable[[], Result]) -> Result:
-        """What the call returns or raises, once those before it are done."""
+    def run(self, call: Callable[[], Result]) -> Awaitable[Result]:
+        """What the call returns or raises, once those before it are done. It is begun here."""
         assert not self._closed, "the log is closed"
         job = _Job(call)
         self._jobs.put(job)
-        await job.done.wait()
-        if job.error is not None:
-            raise job.error
-        return job.result  # type: ignore[no-any-return]
+        return job.wait()
 
     async def aclose(self, end: Callable[[], None]) -> None:
         """Do one last job, and return when the thread has ended."""
@@ -88,3 +85,9 @@ class _Job:
         self.done = trio.Event()
         self.result: Any = None
         self.error: Exception | None = None
+
+    async def wait(self) -> Any:
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error
+        return self.result

@@ -24,8 +24,6 @@ class NotAtOnce(Exception):  # news for the gateway, not for users
 class AtOnceContext(RequestContext):
     """The context of a run that is at once."""
 
-    __slots__ = ()
-
     @staticmethod
     def of(request: Request, reading: Reading) -> AtOnceContext:
         context = AtOnceContext(request, reading)

@@ -11,8 +11,11 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-THRESHOLDS: Final = (20_000, 20, 50)
-"""New objects before the youngest are looked at; how many such looks before the older are."""
+THRESHOLDS: Final = (20_000, 200, 20)
+"""New objects before the youngest are looked at; how many such looks before the older are.
+
+Nearly every cycle dies young. What is older are pages of recent versions, long lists that take
+most of the time, and of which nothing is ever found."""
 
 
 def settle_collector() -> None:

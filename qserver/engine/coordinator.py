@@ -50,6 +50,7 @@ from qserver.storage.conflict import Conflict
 from qserver.storage.partition import Partition, Writes, merge_writes
 from qserver.storage.transaction import Part, ShardWrites, Transaction, merge_shard_writes
 from qserver.storage.view import View
+from qserver.values.relations import Definition
 
 ToCoordinator: TypeAlias = Commit | Turn
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
@@ -284,7 +285,7 @@ class Coordinator:
         catalog = newest.catalog
         writes: Writes = {}
         dropped: tuple[int, ...] = ()
-        catalog_changes = {}
+        catalog_changes: dict[str, Definition | None] = {}
         for transaction in transactions:
             for changes in transaction.writes.values():
                 merge_writes(writes, changes)

@@ -28,7 +28,7 @@ import trio
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
-from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome, read_view
+from qserver.engine.gateway import Done, Gateway, GatewayStatistics, Outcome, read_view
 from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
@@ -214,6 +214,10 @@ class Database:
     ) -> Outcome:
         """Run work and commit what it writes; see `Gateway.transact`."""
         return await self._gateway.transact(work, max_retries=max_retries, deadline=deadline)
+
+    def transact_nowait(self, work: Work, done: Done) -> bool:
+        """Begin short work, and have `done` told of its end; see `Gateway.transact_nowait`."""
+        return self._gateway.transact_nowait(work, done)
 
     async def read(self, work: Work, *, deadline: float = float("inf")) -> Outcome:
         """Run work that only reads, on the newest durable view."""

@@ -8,6 +8,9 @@
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
 
+Short work can also be begun without a task that waits for its end: `transact_nowait` does the first
+try and leaves everything else to `transact`.
+
 When the incarnation falls, work whose commit was not sent is simply run again on the next one; work
 whose commit was sent ends in OutcomeUnknown, because only the log knows.
 """
@@ -16,19 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 import msgspec
 import trio
 
 from qserver.engine.incarnation import Fallen, Incarnation
-from qserver.engine.mailbox import Reply
+from qserver.engine.mailbox import Reply, Told
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import begin, finish
+from qserver.engine.work import begin, finish, run_at_once
 from qserver.errors import (
     QueryCanceled,
     ReadOnlyTransaction,
     SerializationFailure,
+    TooManyRequests,
 )
 from qserver.limits import RETRIES_DEFAULT, RETRY_PAUSE_SECONDS_MAX
 from qserver.storage.conflict import Conflict
@@ -47,6 +51,11 @@ class Outcome(msgspec.Struct, frozen=True):
     result: Any
     version: int
     retries: int = 0
+
+
+Done: TypeAlias = Callable[[Outcome | Exception | None], None]
+"""Told what became of work that nobody waits for: an outcome that is durable; an error where that
+cannot be known; None where nothing was applied, and `transact` is to be asked."""
 
 
 class GatewayStatistics(msgspec.Struct, frozen=True):
@@ -113,6 +122,43 @@ class Gateway:
                 await self._give_up(incarnation, attempt.conflict)
             attempt.retries += 1
             self._retries += 1
+
+    def transact_nowait(self, work: Work, done: Done) -> bool:
+        """Run short work right here, send its commit, and have `done` told later what became of it.
+
+        False: this is not for work like that, or not now; nothing has been done. The same holds if
+        it raises: GaveWay where the work is not short, or whatever the work raises. That is not
+        to be passed on, because what the work saw need not be durable.
+        """
+        incarnation = self._alive_nowait()
+        if incarnation is None:
+            return False
+        published = incarnation.published
+        transaction = Transaction(published.newest)
+        result = run_at_once(work, transaction)
+        if not transaction.changes_anything:
+            return False
+
+        number = next(self._numbers)  # the commit itself would make a cycle, to be collected
+
+        def tell(answer: Answer | Exception) -> None:
+            incarnation.settle(number)
+            if isinstance(answer, Exception):
+                done(answer)
+            elif type(answer) is Committed and answer.version <= published.durable.version:
+                self._transactions += 1
+                self._retries += answer.again
+                given = answer.result if answer.again else result
+                done(Outcome(given, answer.version, int(answer.again)))
+            else:
+                done(None)
+
+        commit = Commit(number, transaction, work, Told(tell))
+        try:
+            incarnation.send(incarnation.requests.put_nowait, commit)
+        except (TooManyRequests, Fallen):
+            return False
+        return True
 
     async def _try(self, incarnation: Incarnation, attempt: _Attempt) -> Outcome | Conflict:
         view = incarnation.published.newest

@@ -116,7 +116,7 @@ class Incarnation:
         try:
             return await commit.reply.wait()
         finally:
-            del self._sent[commit.number]
+            self.settle(commit.number)
 
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
@@ -128,7 +128,11 @@ class Incarnation:
         try:
             return await commit.reply.wait()
         finally:
-            del self._sent[commit.number]
+            self.settle(commit.number)
+
+    def settle(self, number: int) -> None:
+        """The outcome of a commit is known, or nobody wants to know it any more."""
+        del self._sent[number]
 
     async def turn(self, turn: Turn) -> View:
         """Ask for a turn and wait until it is granted."""

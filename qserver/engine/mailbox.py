@@ -10,6 +10,7 @@ at most one message before it has answered the last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
@@ -53,7 +54,13 @@ class Mailbox(Generic[Message]):
 
     async def take(self, most: int) -> list[Message]:
         """Wait for a message, then take what waits with it, in order, up to `most`."""
-        messages = [await self._receiver.receive()]
+        return self._with_waiting([await self._receiver.receive()], most)
+
+    def take_nowait(self, most: int) -> list[Message]:
+        """What waits, in order, up to `most`; nothing if nothing does."""
+        return self._with_waiting([], most)
+
+    def _with_waiting(self, messages: list[Message], most: int) -> list[Message]:
         try:
             while len(messages) < most:
                 messages.append(self._receiver.receive_nowait())
@@ -118,3 +125,20 @@ class Reply(Generic[Content]):
         """The task that waits was cancelled: nobody is to be woken."""
         self._waiting = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+class Told(Reply[Content]):
+    """A reply for which no task waits: what comes, an answer or an error, is told to a function.
+
+    It is called by whoever answers, so it must not raise, and should be quick.
+    """
+
+    __slots__ = ("_tell",)
+
+    def __init__(self, tell: Callable[[Content | Exception], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def _wake(self) -> None:
+        self._answered = True
+        self._tell(self._content if self._error is None else self._error)  # type: ignore[arg-type]

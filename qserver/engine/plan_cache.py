@@ -14,7 +14,8 @@ longer it lasts, it is asked whether one has grown or shrunk so much that anothe
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -120,20 +121,27 @@ class Plan:
 class KeptShape:
     """The plans of one shape, by the values of the literals that they depend on."""
 
-    __slots__ = ("pinned", "plans")
+    __slots__ = ("pinned", "plans", "values_of")
 
     def __init__(self) -> None:
-        self.pinned: tuple[int, ...] = ()
-        self.plans: dict[tuple[Any, ...], Plan] = {}
+        self.pinned: frozenset[int] = frozenset()
+        self.values_of: Callable[[Sequence[Any]], Any] = _no_values
+        """Those of the pinned among a statement's literals."""
+        self.plans: dict[Any, Plan] = {}
 
     def add(self, plan: Plan, literals: Sequence[Any]) -> None:
-        pinned = tuple(sorted(plan.pinned.union(self.pinned)))
+        pinned = plan.pinned | self.pinned
         if pinned != self.pinned:
             self.pinned = pinned
+            self.values_of = itemgetter(*sorted(pinned))
             self.plans.clear()
         while len(self.plans) >= PLANS_OF_SHAPE_MAX:
             del self.plans[next(iter(self.plans))]
-        self.plans[tuple([literals[at] for at in pinned])] = plan
+        self.plans[self.values_of(literals)] = plan
+
+
+def _no_values(_: Sequence[Any]) -> None:
+    """Nothing is pinned: one plan is good for all literals."""
 
 
 class PlanCache:
@@ -150,8 +158,7 @@ class PlanCache:
         if kept is None:
             self._misses += 1
             return None
-        pinned = kept.pinned
-        values = tuple([literals[at] for at in pinned]) if pinned else ()
+        values = kept.values_of(literals)
         plan = kept.plans.get(values)
         if plan is None:
             self._misses += 1
@@ -172,8 +179,7 @@ class PlanCache:
         kept = self._shapes.get(shape)
         if kept is None:
             return None
-        pinned = kept.pinned
-        plan = kept.plans.get(tuple([literals[at] for at in pinned]) if pinned else ())
+        plan = kept.plans.get(kept.values_of(literals))
         if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:
             return None
         return plan
@@ -182,7 +188,8 @@ class PlanCache:
         """A plan that was looked up was used: what `find` would have counted."""
         plan.uses += 1
         self._hits += 1
-        self._shapes.move_to_end(shape)
+        if shape in self._shapes:  # what it ran may have pushed it out
+            self._shapes.move_to_end(shape)
 
     def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
         kept = self._shapes.get(shape)

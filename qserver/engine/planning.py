@@ -72,7 +72,16 @@ class Planner:
 
     def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
-        return self.cache.find((lifted[0], lifted[2]), lifted[1], catalog, view)
+        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view)
+
+    def look(self, lifted: Lifted, catalog: Catalog) -> Plan | None:
+        """The same if it can be run where one stands, as far as is known; nothing is counted."""
+        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog)
+        return None if plan is None or plan.takes_turns or plan.system_tables else plan
+
+    def count_use(self, lifted: Lifted, plan: Plan) -> None:
+        """A plan that was looked up was used."""
+        self.cache.count_use((lifted.shape, lifted.kinds), plan)
 
     def parse(self, sql: str) -> Parsed:
         """The statement of a text. The last one is remembered: a transaction may run again."""

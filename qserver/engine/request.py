@@ -67,16 +67,11 @@ class Supplies:
 class Request:
     """One request, for as many runs as it takes."""
 
-    __slots__ = (
-        "_row_ids",
-        "_seed",
-        "_time",
-        "allowed",
-        "deadline",
-        "drawn",
-        "sets_done",
-        "supplies",
-    )
+    # One is made for every statement, so what most of them leave alone is not set for each.
+    _seed: int | None = None
+    _row_ids = ROW_ID_BLOCK
+    drawn: dict[int, list[int]] | None = None
+    sets_done = 0
 
     def __init__(
         self, supplies: Supplies, deadline: float = FOREVER, allowed: Allowed = EVERYTHING
@@ -85,10 +80,6 @@ class Request:
         self.deadline = deadline
         self.allowed = allowed
         self._time = supplies.now()
-        self._seed: int | None = None
-        self._row_ids = ROW_ID_BLOCK
-        self.drawn: dict[int, list[int]] | None = None
-        self.sets_done = 0
 
     @property
     def now(self) -> datetime:
@@ -123,20 +114,19 @@ class Request:
 class RequestContext(Context):
     """The context of one run. What is rarely asked for is made when it is."""
 
-    __slots__ = ("_now", "_random", "_request", "_sequences", "_transaction")
+    _now: datetime | None = None
+    _random: Random | None = None
+    _sequences: SequencesOfRun | None = None
+    memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
+    user = "qserver"
 
     def __init__(self, request: Request, transaction: Transaction | Reading) -> None:
         self._request = request
         self._transaction = transaction
-        self._now: datetime | None = None
-        self._random: Random | None = None
-        self._sequences: SequencesOfRun | None = None
         self.check = _no_deadline if request.deadline == FOREVER else request.check
-        self.memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
-        self.next_row_id = request.next_row_id
-        self.user = "qserver"
-        self.held = 0
-        self.work = 0
+
+    def next_row_id(self) -> int:
+        return self._request.next_row_id()
 
     @property
     def now(self) -> datetime:  # type: ignore[override]

@@ -13,7 +13,7 @@ from memory. What a crash finds in hand is a gap.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import trio
 
@@ -44,6 +44,12 @@ class SequenceValues:
             return None
         value = self.last[sequence.id] = self.last_of_all = in_hand.popleft()
         return value
+
+    def give_back(self, drawn: Mapping[int, list[int]]) -> None:
+        """Values that were taken just now, and not used, are the next ones again."""
+        for number, values in drawn.items():
+            if values:
+                self._in_hand[number].extendleft(reversed(values))
 
     async def refill(self, sequence: Sequence, count: int) -> None:
         """Have at least `count` values in hand, if there are so many, and one in any case."""

@@ -12,9 +12,9 @@ of setval) is done here between two runs, see `request`.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from decimal import Overflow
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import trio
@@ -30,6 +30,7 @@ from qserver.engine.row_stream import RowStream
 from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.statements import StatementRun
 from qserver.engine.system_tables import SystemReader
+from qserver.engine.work import GaveWay
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
@@ -74,6 +75,10 @@ class Statement(msgspec.Struct, frozen=True):
     lifted: Lifted | None = None
     plan: Plan | None = None
     """What was found for it already; it need not hold any more."""
+
+
+TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | None], None]
+"""Told what became of a transaction that nobody waits for; see `gateway.Done`."""
 
 
 class SqlDatabase:
@@ -130,16 +135,26 @@ class SqlDatabase:
 
         None if it takes more than that, in whatever way; then nothing has been done.
         """
+        found = self.look(sql, parameters)
+        return None if found is None else self.read_found(found, allowed)
+
+    def look(self, sql: str, parameters: Given = None) -> Statement | None:
+        """The statement with its kept plan, if it has one that can be run where one stands."""
         view = self.database.durable_view()
         if view is None:
             return None
         lifted = self.planner.lift(sql, parameters)
-        shape = (lifted[0], lifted[2])
-        plan = self.planner.cache.look(shape, lifted[1], view.catalog)
-        if plan is None or plan.writes or plan.takes_turns or plan.system_tables:
+        plan = self.planner.look(lifted, view.catalog)
+        return None if plan is None else Statement(sql, parameters, lifted, plan)
+
+    def read_found(self, found: Statement, allowed: Allowed = EVERYTHING) -> Result | None:
+        """The same as `read_nowait` for a statement that was looked up just now."""
+        lifted, plan, view = found.lifted, found.plan, self.database.durable_view()
+        assert lifted is not None and plan is not None and view is not None
+        if plan.writes:
             return None
         allowed.check_read()
-        slots = slots_of(plan, lifted, parameters)
+        slots = slots_of(plan, lifted, found.parameters)
         reading = Reading(view)
         context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), reading)
         rows: Rows = []
@@ -151,7 +166,7 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
-        self.planner.cache.count_use(shape, plan)
+        self.planner.count_use(lifted, plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
     def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
@@ -220,6 +235,48 @@ class SqlDatabase:
         body = _Body(self.planner, request, tuple(statements), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
         return TransactionResult(outcome.result, outcome.version, outcome.retries)
+
+    def write_nowait(
+        self, statements: Sequence[Statement], done: TransactionDone, allowed: Allowed = EVERYTHING
+    ) -> bool:
+        """Run statements right here and send their commit; `done` is told later what became of it.
+
+        False, or an error: it takes more than that, in whatever way; then nothing has been done,
+        and what the error says is not to be passed on.
+        """
+        found: list[Statement] = []
+        plans: list[Plan] = []
+        for each in statements:
+            statement = self.look(each.sql, each.parameters) if each.plan is None else each
+            if statement is None:
+                return False
+            found.append(statement)
+            plans.append(statement.plan)  # type: ignore[arg-type]  # it was looked up
+        if not any([plan.writes for plan in plans]):  # noqa: C419  a list is quicker
+            return False
+        request = Request(self._supplies, FOREVER, allowed)
+        body = _Body(self.planner, request, tuple(found), None, None)
+
+        def tell(outcome: Outcome | Exception | None) -> None:
+            if isinstance(outcome, Outcome):
+                done(TransactionResult(outcome.result, outcome.version, outcome.retries))
+            else:
+                done(outcome)
+
+        sent = False
+        try:
+            sent = self.database.transact_nowait(body, tell)
+        except NeedsNumbers:
+            pass
+        except GaveWay:
+            plans[body.at].takes_turns = True
+        finally:
+            if not sent and request.drawn:
+                self._supplies.values.give_back(request.drawn)
+        if sent:
+            for statement, plan in zip(found, plans, strict=True):
+                self.planner.count_use(statement.lifted, plan)  # type: ignore[arg-type]
+        return sent
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
         while True:
@@ -295,11 +352,14 @@ class _Body:
         self.statements = statements
         self.max_rows = max_rows
         self.cut_rows = cut_rows
+        self.at = 0
+        """The index of the statement that is run."""
 
     def __call__(self, transaction: Transaction) -> Generator[None, None, list[Result]]:
         run = StatementRun(self.planner, transaction, self.request)
         results = []
         for index, statement in enumerate(self.statements):
+            self.at = index
             try:
                 result = yield from self._one(run, statement)
             except Overflow:
@@ -313,8 +373,8 @@ class _Body:
         return results
 
     def _one(self, run: StatementRun, statement: Statement) -> Generator[None, None, Result]:
-        clock = self.request.supplies.clock
-        began = clock()
+        now = self.request.supplies.now
+        began = now()
         started = run.start(statement.sql, statement.parameters, statement.lifted, statement.plan)
         rows: Rows = []
         steps = started.steps
@@ -329,8 +389,8 @@ class _Body:
                     end.value,
                     run.transaction.view.version,
                     0,
-                    _cut(rows, self.cut_rows),
-                    round((clock() - began) * 1_000_000),
+                    self.cut_rows is not None and _cut(rows, self.cut_rows),
+                    max(0, int((now() - began) * 1_000_000)),  # the clock may have been set back
                 )
             if page is None:
                 yield
@@ -354,8 +414,8 @@ def _check_size(
         )
 
 
-def _cut(rows: Rows, cut_rows: int | None) -> bool:
-    if cut_rows is None or len(rows) <= cut_rows:
+def _cut(rows: Rows, cut_rows: int) -> bool:
+    if len(rows) <= cut_rows:
         return False
     del rows[cut_rows:]
     return True

@@ -75,17 +75,9 @@ class Context:
     deadline is over. `memory_rows_most` bounds the rows that a statement may hold at once.
     """
 
-    __slots__ = (
-        "check",
-        "held",
-        "memory_bytes_most",
-        "next_row_id",
-        "now",
-        "random",
-        "sequences",
-        "user",
-        "work",
-    )
+    held = 0
+    work = 0
+    """Rows that were looked at since others last had a chance to run."""
 
     def __init__(
         self,
@@ -104,9 +96,6 @@ class Context:
         self.next_row_id = next_row_id
         self.user = user
         self.sequences = sequences
-        self.held = 0
-        self.work = 0
-        """Rows that were looked at since others last had a chance to run."""
 
     def hold(self, rows: int, width: int) -> None:
         """Count rows of so many columns that are kept at once; refuse when they are too many.

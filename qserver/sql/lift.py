@@ -30,7 +30,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
+
+import msgspec
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import STATEMENT_BYTES_MAX, STATEMENT_TOKENS_MAX
@@ -61,7 +63,7 @@ _SIMPLE: Final = re.compile(
 )
 
 
-class Lifted(NamedTuple):
+class Lifted(msgspec.Struct, frozen=True):
     """`kinds` has a letter for each literal (see `literals`), and a group in parentheses, with a
     letter for each column, where the literal is a list of rows."""
 

@@ -16,7 +16,7 @@ it is read; so a transaction that touches one shard is seen to do so without ano
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -70,19 +70,12 @@ class Part(msgspec.Struct, frozen=True, eq=False):
 class Transaction:
     """Reads and writes of one attempt. Made, filled by the work, then only looked at."""
 
-    __slots__ = (
-        "catalog",
-        "catalog_changes",
-        "dropped",
-        "earlier",
-        "journal",
-        "keys",
-        "names_seen",
-        "ranges",
-        "view",
-        "whole_catalog_seen",
-        "writes",
-    )
+    # One is made for every attempt, so what most of them leave alone is not set for each.
+    whole_catalog_seen = False
+    catalog_changes: Mapping[str, Definition | None] = {}
+    dropped: tuple[int, ...] = ()
+    journal: Journal | None = None
+    """Rows before and after each change, for whoever must know at the end of a statement."""
 
     def __init__(self, view: View, earlier: ShardWrites | None = None) -> None:
         self.view = view
@@ -92,11 +85,6 @@ class Transaction:
         self.ranges: list[ScannedRange] = []
         self.writes: ShardWrites = {}
         self.names_seen: dict[str, Definition | None] = {}
-        self.whole_catalog_seen = False
-        self.catalog_changes: dict[str, Definition | None] = {}
-        self.dropped: tuple[int, ...] = ()
-        self.journal: Journal | None = None
-        """Rows before and after each change, for whoever must know at the end of a statement."""
 
     # --- reading ---
 
@@ -127,15 +115,17 @@ class Transaction:
         return self.get_entry(index.id, key, index.hashed)
 
     def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
-        partitions = self.view.partitions
-        shard = partition_of(key if hashed is None else key[:hashed], len(partitions))
+        shard = partition_of(key if hashed is None else key[:hashed], len(self.view.partitions))
+        return self._entry_of(shard, tree, key)
+
+    def _entry_of(self, shard: int, tree: int, key: Key) -> Value | None:
         if self.writes or self.earlier:
             for writes in (self.writes, self.earlier):
                 if writes and shard in writes:
                     changes = writes[shard].get(tree)
                     if changes is not None and key in changes:
                         return changes[key]
-        value = get(partitions[shard].tree(tree), key)
+        value = get(self.view.partitions[shard].tree(tree), key)
         seen = self.keys.get(shard)
         if seen is None:
             seen = self.keys[shard] = {}
@@ -255,13 +245,14 @@ class Transaction:
     def insert(self, table: Table, row: Value) -> None:
         """Write a row whose key must be free."""
         key = table.key_of(row)
-        if self.get(table, key) is not None:
+        shard = partition_of(key, len(self.view.partitions))
+        if self._entry_of(shard, table.id, key) is not None:
             raise _unique_violation(table, table.primary_key_name, table.primary_key, row)
         if table.indexes:
             self._change_indexes(table, None, row)
         if self.journal is not None:
             self.journal.append((table, None, row))
-        self.put_entry(table.id, key, row)
+        self._put_in(shard, table.id, key, row)
 
     def insert_many(self, table: Table, rows: list[Value]) -> None:
         """Write rows whose keys must be free: the same as `insert` of each, only quicker.
@@ -271,7 +262,7 @@ class Transaction:
         """
         if not rows:
             return
-        spread = self._spread_if_free(table, rows)
+        spread = self._spread_if_free(table, rows) if len(rows) > 1 else None
         if spread is None:
             for row in rows:
                 self.insert(table, row)
@@ -337,6 +328,9 @@ class Transaction:
         self, tree: int, key: Key, value: Value | None, hashed: int | None = None
     ) -> None:
         shard = partition_of(key if hashed is None else key[:hashed], len(self.view.partitions))
+        self._put_in(shard, tree, key, value)
+
+    def _put_in(self, shard: int, tree: int, key: Key, value: Value | None) -> None:
         writes = self.writes.get(shard)
         if writes is None:
             writes = self.writes[shard] = {}
@@ -382,7 +376,7 @@ class Transaction:
     def define(self, name: str, definition: Definition | None) -> None:
         """Set or remove a definition; the trees behind it are the caller's to fill or drop."""
         self.whole_catalog_seen = True
-        self.catalog_changes[name] = definition
+        self.catalog_changes = {**self.catalog_changes, name: definition}
         self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
 
     def drop_trees(self, *trees: int) -> None:

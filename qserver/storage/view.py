@@ -51,6 +51,14 @@ class View(msgspec.Struct, frozen=True, eq=False):
     time: float
     catalog: Catalog
     partitions: tuple[Partition, ...]
+    _roots: dict[int, list[Tree]] = msgspec.field(default_factory=dict)
+
+    def roots(self, tree: int) -> list[Tree]:
+        """The parts of a tree, one of each partition. Remembered, for a view does not change."""
+        roots = self._roots.get(tree)
+        if roots is None:
+            roots = self._roots[tree] = [partition.tree(tree) for partition in self.partitions]
+        return roots
 
     def get(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
         """The value at a key; `hashed` says how many leading elements decide the partition."""
@@ -58,19 +66,19 @@ class View(msgspec.Struct, frozen=True, eq=False):
         return get(self.partitions[at].tree(tree), key)
 
     def count(self, tree: int) -> int:
-        return sum(len(partition.tree(tree)) for partition in self.partitions)
+        return sum(map(len, self.roots(tree)))
 
     def pages(self, tree: int, low: Key | None = None, high: Key | None = None) -> Iterator[Page]:
         """Entries with low <= key < high, a page at a time, in no particular order."""
-        for partition in self.partitions:
-            yield from pages(partition.tree(tree), low, high)
+        for root in self.roots(tree):
+            yield from pages(root, low, high)
 
     def value_runs(
         self, tree: int, low: Key | None = None, high: Key | None = None
     ) -> Iterator[list[Value]]:
         """The values of the same entries, in no particular order, many at a time."""
-        for partition in self.partitions:
-            yield from value_runs(partition.tree(tree), low, high)
+        for root in self.roots(tree):
+            yield from value_runs(root, low, high)
 
     def pages_in_order(
         self,
@@ -88,7 +96,7 @@ class View(msgspec.Struct, frozen=True, eq=False):
         if limit is not None and 0 < limit <= PICKED_MAX:
             return self._few_first(tree, low, high, backward, limit)
         walk = pages_backward if backward else pages
-        streams = [walk(partition.tree(tree), low, high) for partition in self.partitions]
+        streams = [walk(root, low, high) for root in self.roots(tree)]
         return merged(streams, backward)
 
     def _few_first(
@@ -122,17 +130,20 @@ class View(msgspec.Struct, frozen=True, eq=False):
     ) -> Page:
         """The first entries of a range, taken one by one: for a few of them that is quickest."""
         heads: list[tuple[Key, int, Leaf, Tree]] = []
-        for partition in self.partitions:
-            root = partition.tree(tree)
+        for root in self.roots(tree):
             leaf, at = last_before(root, high) if backward else first_from(root, low)
             if leaf is not None:
-                insort(heads, (leaf.keys[at], at, leaf, root))
+                heads.append((leaf.keys[at], at, leaf, root))
+        heads.sort()
         next_head, step = (-1, -1) if backward else (0, 1)
+        bound = low if backward else high
         keys: list[Key] = []
         values: list[Value] = []
-        while heads and len(keys) < most:
+        for _ in range(most):
+            if not heads:
+                break
             key, at, leaf, root = heads.pop(next_head)
-            if (low is not None and key < low) if backward else (high is not None and key >= high):
+            if bound is not None and (key < bound if backward else key >= bound):
                 break
             keys.append(key)
             values.append(leaf.values[at])

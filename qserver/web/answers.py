@@ -11,7 +11,7 @@ from qserver.engine.sql_gateway import Result, TransactionResult
 from qserver.errors import QserverError, SerializationFailure
 from qserver.storage.conflict import Conflict
 from qserver.web.json_values import encode_json
-from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder
 from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
 
 Write = Callable[[RowEncoder, list[tuple[Any, ...]]], bytes]
@@ -32,7 +32,13 @@ async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Wri
 
 
 def query_body(
-    result: Result, encoder: RowEncoder, rows: bytes, total_us: int, exec_us: int
+    result: Result,
+    encoder: RowEncoder,
+    rows: bytes,
+    version: int,
+    retries: int,
+    total_us: int,
+    exec_us: int,
 ) -> bytes:
     return (
         b'{"success":true,"columns":%b,"rows":%b,"affected_rows":%d,'
@@ -44,29 +50,27 @@ def query_body(
         total_us,
         exec_us,
         encoder.types_json,
-        result.version,
-        result.retries,
+        version,
+        retries,
         _TRUNCATED if result.truncated else b"",
     )
 
 
-async def transaction_body(
+def transaction_body(
     outcome: TransactionResult,
-    encoders: RowEncoders,
-    write: Write,
-    elapsed_us: Callable[[], int],
+    encoded: Sequence[tuple[RowEncoder, bytes]],
+    total_us: int,
     run_us: int,
 ) -> bytes:
-    """`run_us` is how long the transaction took with its commit."""
+    """`encoded`: the rows of each result; `run_us`: how long it all took with the commit."""
     results = []
-    for result in outcome.results:
-        encoder = encoders.find(result.columns, result.types)
+    for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
         results.append(
             b'{"columns":%b,"rows":%b,"affected_rows":%d,'
             b'"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}'
             % (
                 encoder.columns_json,
-                await rows_json(encoder, result.rows, write),
+                rows,
                 result.affected_rows,
                 result.exec_us,
                 result.exec_us,
@@ -74,16 +78,16 @@ async def transaction_body(
                 _TRUNCATED if result.truncated else b"",
             )
         )
-    exec_us = min(run_us, sum(result.exec_us for result in outcome.results))
+    exec_us = min(run_us, sum([result.exec_us for result in outcome.results]))
     return (
         b'{"success":true,"results":[%b],"affected_rows":%d,"version":%d,"retries":%d,'
         b'"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
     ) % (
         b",".join(results),
-        sum(result.affected_rows for result in outcome.results),
+        sum([result.affected_rows for result in outcome.results]),
         outcome.version,
         outcome.retries,
-        elapsed_us(),
+        total_us,
         exec_us,
         run_us - exec_us,
     )

@@ -23,7 +23,7 @@ from qserver.web.dataplane import DataPlane, Handler
 from qserver.web.exchange import JSON, ClientGone, Exchange, Message, Receive, Scope, Send
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.http1 import Lane
-from qserver.web.lanes import PATH, find_lane
+from qserver.web.lanes import find_lane
 from qserver.web.lifespan import Lifespan
 from qserver.web.routes import make_routes
 from qserver.web.service import UNLIMITED, Service, State
@@ -59,10 +59,12 @@ class Application:
         """The short way for requests with this head, see `lanes`."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         place = self._hosts.place_of(headers.get(b"host", b""))
-        if scope["method"] != "POST" or scope["path"] != PATH or place not in _DIRECT:
+        if scope["method"] != "POST" or place not in _DIRECT:
             return None
         headers_out = [JSON, *UNLIMITED, *self._cors.answer(headers.get(b"origin"))]
-        return find_lane(headers, headers_out, self._service, self._encoders, self._next_id)
+        return find_lane(
+            scope["path"], headers, headers_out, self._service, self._encoders, self._next_id
+        )
 
     def drain(self) -> None:
         """From now on /ready says that the service is about to stop."""

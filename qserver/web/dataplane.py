@@ -95,7 +95,15 @@ class DataPlane:
             opened.release()
         encoder = self.encoders.find(result.columns, result.types)
         rows = await rows_json(encoder, result.rows, WRITERS[request.format])
-        body = query_body(result, encoder, rows, exchange.elapsed_us(), exchange.exec_us)
+        body = query_body(
+            result,
+            encoder,
+            rows,
+            result.version,
+            result.retries,
+            exchange.elapsed_us(),
+            exchange.exec_us,
+        )
         await exchange.answer(200, body)
 
     async def _stream(
@@ -140,9 +148,12 @@ class DataPlane:
         except QserverError as error:
             await exchange.fail(error, results=[])
             return
-        body = await transaction_body(
-            outcome, self.encoders, WRITERS[request.format], exchange.elapsed_us, run_us
-        )
+        encoded = []
+        for result in outcome.results:
+            encoder = self.encoders.find(result.columns, result.types)
+            rows = await rows_json(encoder, result.rows, WRITERS[request.format])
+            encoded.append((encoder, rows))
+        body = transaction_body(outcome, encoded, exchange.elapsed_us(), run_us)
         await exchange.answer(200, body)
 
 

@@ -119,7 +119,7 @@ def _statement(index: int, given: Any) -> Statement:
 
 def wants_stream(sql: str) -> bool:
     """Does the statement begin with the hint?"""
-    return _STREAM.match(sql) is not None
+    return "/*+" in sql and _STREAM.match(sql) is not None
 
 
 def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> None:
@@ -136,7 +136,9 @@ def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> 
 
 
 def _check_statement(sql: str) -> None:
-    if len(sql) > STATEMENT_BYTES_MAX or len(sql.encode("utf-8", "replace")) > STATEMENT_BYTES_MAX:
+    if 4 * len(sql) <= STATEMENT_BYTES_MAX:  # no character is longer than that
+        return
+    if len(sql.encode("utf-8", "replace")) > STATEMENT_BYTES_MAX:
         raise RequestTooLarge(f"a statement has at most {STATEMENT_BYTES_MAX} bytes")
 
 

@@ -45,7 +45,7 @@ class RowEncoder:
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
-        return encode_json(self._objects(rows))
+        return encode_json(self._objects(rows)) if rows else b"[]"
 
     def arrays(self, rows: Rows) -> bytes:
         """A JSON array of arrays."""

@@ -8,6 +8,10 @@
 All four must give the same kind of answer: one version, none older than what anybody has been
 told. A workload names the errors that a statement may end in; any other is a problem.
 
+    write ─┬─ execute, transaction   a task that waits for the end
+           └─ write_nowait           begun where it stands, and told of the end; what cannot be
+                                     begun, or came to nothing, goes the other way after all
+
 At the end, and now and then before it, the trees are compared below SQL: whatever a plan would
 choose to read, each index has an entry for each row and no other, and no reference leads nowhere.
 """
@@ -18,6 +22,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+import msgspec
 import trio
 
 from qserver.engine.gateway import Outcome
@@ -36,6 +41,9 @@ from simulations.workloads.workload import Workload
 
 PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
 """A statement that gives way, so that the transaction around it is a long one."""
+
+BEGUN_AT_ONCE: Final = 0.5
+"""How often what writes is begun without waiting, if it can be."""
 
 REFUSALS: Final[dict[type[QserverError], str]] = {
     UniqueViolation: "a unique key was refused",
@@ -85,9 +93,18 @@ class SqlWorkload(Workload):
     ) -> Result | QserverError:
         """One statement, or the error that it ended in; noted in the book."""
         retries = self.profile.max_retries
+        at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
-            result = await database.execute(sql, list(parameters), max_retries=retries)
+            given = list(parameters)
+            begun = None
+            if at_once:
+                begun = await self._begin(service, database, [Statement(sql, given)])
+            if begun is None:
+                result = await database.execute(sql, given, max_retries=retries)
+            else:
+                version, again = begun.version, begun.retries
+                result = msgspec.structs.replace(begun.results[0], version=version, retries=again)
             return Outcome(result, result.version, result.retries)
 
         return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
@@ -102,12 +119,49 @@ class SqlWorkload(Workload):
     ) -> TransactionResult | QserverError:
         """Several in one transaction."""
         retries = self.profile.max_retries
+        at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
-            result = await database.transaction(statements, max_retries=retries)
+            result = None
+            if at_once:
+                result = await self._begin(service, database, statements)
+            if result is None:
+                result = await database.transaction(statements, max_retries=retries)
             return Outcome(result, result.version, result.retries)
 
         return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+
+    async def _begin(
+        self, service: Service, database: SqlDatabase, statements: Sequence[Statement]
+    ) -> TransactionResult | None:
+        """Begin it without waiting; None if nothing came of that, and it goes the other way."""
+        world = service.world
+        ended = trio.Event()
+        outcomes: list[TransactionResult | Exception | None] = []
+
+        def done(outcome: TransactionResult | Exception | None) -> None:
+            self.expect(not outcomes, f"told of one end twice: {outcomes}, {outcome!r}")
+            outcomes.append(outcome)
+            ended.set()
+
+        try:
+            begun = database.write_nowait(statements, done)
+        except QserverError:  # it may come from what is not durable, so it is not to be passed on
+            begun = False
+        self.expect(begun or not outcomes, f"told of the end of what was not begun: {outcomes}")
+        if not begun:
+            return None
+        world.reach("a transaction was begun without waiting")
+        await ended.wait()
+        outcome = outcomes[0]
+        if isinstance(outcome, Exception):
+            world.reach("the outcome of a transaction begun without waiting was unknown")
+            raise outcome
+        if outcome is None:
+            world.reach("a transaction begun without waiting came to nothing")
+        elif outcome.retries:
+            world.reach("a transaction begun without waiting was run again")
+        return outcome
 
     async def must(self, service: Service, sql: str, *parameters: Any) -> Result:
         """A statement at a time when nothing goes wrong."""

@@ -228,7 +228,7 @@ async def test_a_caller_that_hangs_up_does_not_leave_half_a_database() -> None:
             opened.plane.delete_database(opened.grant, "shop"),
             opened.plane.rename_database(opened.grant, "shop", "other"),
         ):
-            with pytest.raises(AlreadyExists, match="still being made"):
+            with pytest.raises(DatabaseUnavailable, match="still being made"):
                 await call
         logs.gate.set()
         with trio.fail_after(5):

@@ -10,6 +10,7 @@ import trio
 from trio.testing import MockClock
 
 from qserver.durability.memory import MemoryLog
+from qserver.engine.request import RequestContext
 from qserver.engine.sql_gateway import SqlDatabase, Statement
 from qserver.errors import (
     ActiveTransaction,
@@ -239,7 +240,7 @@ async def test_a_statement_that_takes_too_long_is_stopped(autojump_clock: MockCl
 async def test_a_statement_may_not_hold_more_rows_than_memory_is_allowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("qserver.engine.request.STATEMENT_MEMORY_BYTES_MAX", 100_000)
+    monkeypatch.setattr(RequestContext, "memory_bytes_most", 100_000)
     async with opened_sql() as database:
         await filled(database, 9000)
         with pytest.raises(OutOfMemory):

@@ -331,7 +331,9 @@ class Operators:
                 names.append("0")
                 continue
             names.append(self.source.fresh("n"))
-            self.source.line(f"{names[-1]} = {what}({self.printer.value(expression, rows)})")
+            value = self.printer.value(expression, rows)
+            bound = value if value.isdecimal() else f"{what}({value})"
+            self.source.line(f"{names[-1]} = {bound}")
         return names[0], names[1]
 
     # --- sets ---

@@ -140,7 +140,7 @@ def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
 
 def pages_of(rows: Iterable[Any]) -> Iterable[Sequence[Any]]:
     """Rows in pieces, so that whoever loops over them can give way in between."""
-    if not isinstance(rows, list | tuple):
+    if type(rows) is not tuple and type(rows) is not list:
         source = iter(rows)
         return iter(lambda: list(islice(source, ROWS_OF_PAGE)), [])
     if len(rows) <= ROWS_OF_PAGE:

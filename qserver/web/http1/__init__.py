@@ -16,7 +16,7 @@ refused. HTTP/2 and WebSockets are not spoken; a proxy, or another ASGI server, 
 
 from __future__ import annotations
 
-from qserver.web.http1.asgi import Application, Lane
+from qserver.web.http1.asgi import Application, Lane, LaneAnswer, LaneLater, Waits
 from qserver.web.http1.counters import Counters, ServerStatistics
 from qserver.web.http1.errors import ApplicationFailed, ClientGone, InvalidAnswer
 from qserver.web.http1.options import ServerOptions
@@ -29,6 +29,9 @@ __all__ = [
     "ServerStatistics",
     "Application",
     "Lane",
+    "LaneAnswer",
+    "LaneLater",
+    "Waits",
     "ApplicationFailed",
     "ClientGone",
     "InvalidAnswer",

@@ -137,10 +137,10 @@ class HeadRenderer:
             raise InvalidAnswer("a header has a NUL character in its value")
         return AnswerHead(data, chunked, length, bodiless, keep_alive, request_id)
 
-    def render_lane(self, lines: bytes, body: bytes) -> bytes:
+    def render_lane(self, status: int, lines: bytes, body: bytes) -> bytes:
         """A whole answer whose header lines the application vouches for."""
         return b"%b%bcontent-length: %d\r\n%b\r\n%b" % (
-            STATUS_LINES[200],
+            STATUS_LINES[status],
             lines,
             len(body),
             self._date_line(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Protocol, TypeAlias
+from enum import Enum
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -12,15 +13,36 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
+class LaneAnswer(NamedTuple):
+    """Of a request that took a lane: all of it."""
+
+    status: int
+    lines: bytes
+    """Of the head, each with its end."""
+    body: bytes
+    request_id: str
+
+
+class Waits(Enum):
+    LATER = "later"
+
+
+LaneLater: TypeAlias = Callable[[LaneAnswer | None], None]
+"""Takes the answer that a lane gives later; None: the request goes the ordinary way after all."""
+
+
 class Lane(Protocol):
-    """A short way past ASGI, for requests that can be answered without any wait.
+    """A short way past ASGI, for requests that can be answered, or begun, without any wait.
 
     It is made once for a head, and taken for every request of the connection that repeats that head
     to the letter: whatever follows from a head need not be found out again.
     """
 
-    def answer(self, body: bytes) -> tuple[bytes, bytes, str] | None:
-        """Header lines, body and id of a 200; None: this one goes the ordinary way."""
+    def answer(self, body: bytes, later: LaneLater) -> LaneAnswer | Literal[Waits.LATER] | None:
+        """The answer; or LATER, which promises one call of `later`, from wherever it becomes known.
+
+        None: this one goes the ordinary way.
+        """
 
 
 Lanes: TypeAlias = Callable[[Scope], Lane | None]

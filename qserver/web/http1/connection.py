@@ -8,6 +8,10 @@
        draining  |     +--> refused: an answer of the server's own ----+
                  +--> closed
 
+A request that takes a lane is answered where it arrives, in whatever task that is; or it is begun
+there, and answered from where its end becomes known. Until then it stays in the buffer, and the
+connection's own task waits: if nothing comes of it, it goes the ordinary way.
+
 Only one task reads and answers, so answers leave in the order of requests, and a client that sends
 many at once gets one after the other; between two of them everybody else has a turn. The task is
 cancelled from outside only while it waits for a head (`end_if_idle`, `end_if_late`), never while
@@ -16,6 +20,7 @@ the application works: `waiting` says which. What was read before the cancellati
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from typing import Any
@@ -23,7 +28,7 @@ from typing import Any
 import trio
 
 from qserver import limits
-from qserver.web.http1.asgi import VERSIONS
+from qserver.web.http1.asgi import VERSIONS, LaneAnswer, Waits
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.errors import ClientGone, InvalidAnswer
 from qserver.web.http1.exchange import Exchange
@@ -55,11 +60,15 @@ class Connection:
         self._blank_line_skipped = False
         self._lingers = False
         self._ended = False
-        """The client has said all it will say."""
+        """The client has said all it will say, or nothing more can be said to it."""
         self._unsent = memoryview(b"")
         """What the kernel would not take yet of an answer that was made without waiting."""
         self._lane_asked = False
         """It does not answer the request at hand, which goes the ordinary way then."""
+        self._begun: tuple[Head, int] | None = None
+        """The request that a lane answers later, and its length."""
+        self._settled: trio.Event | None = None
+        """Set when it has been answered, if the connection's task waits for that."""
         self._scope: dict[str, Any] = {
             "type": "http",
             "asgi": VERSIONS,
@@ -91,6 +100,7 @@ class Connection:
             context.remove(self)
 
     def _close(self) -> None:
+        self._begun = None  # should an answer come yet, there is nobody left to tell
         if self.context.reactor is not None:
             self.context.reactor.forget(self.transport.descriptor)
         self.transport.close()
@@ -148,11 +158,13 @@ class Connection:
     async def _serve(self) -> None:
         """Serve requests until the connection is to be closed, or this wait was interrupted."""
         while True:
+            if self._begun is not None:
+                await self._wait_for_lane()
+            if self._ended:
+                return
             if self._unsent:
                 await self._send_rest()
             if self.buffer and self._take_lane():
-                if self._ended:
-                    return
                 await trio.lowlevel.checkpoint()
                 continue
             head = self._next_head()
@@ -164,6 +176,13 @@ class Connection:
             elif self.buffer:
                 # Pipelined: whoever sends many requests at once may not keep others waiting.
                 await trio.lowlevel.checkpoint()
+
+    async def _wait_for_lane(self) -> None:
+        self._settled = trio.Event()
+        try:
+            await self._settled.wait()
+        finally:
+            self._settled = None
 
     async def _send_rest(self) -> None:
         rest, self._unsent = self._unsent, memoryview(b"")
@@ -189,6 +208,10 @@ class Connection:
 
     def _readable(self) -> bool:
         """Something came while the connection waits. False if that is all done, and it waits on."""
+        if self._begun is not None:
+            if self.context.reactor is not None:
+                self.context.reactor.mark(self.transport.descriptor)
+            return True
         data = self.transport.try_receive()
         if data is None:
             return False
@@ -198,7 +221,13 @@ class Connection:
         if len(data) >= limits.RECEIVE_BYTES and self.context.reactor is not None:
             self.context.reactor.mark(self.transport.descriptor)
         self._arrived(data)
-        return not self._take_lane() or bool(self.buffer) or bool(self._unsent) or self._ended
+        return not self._take_lane() or self._has_work()
+
+    def _has_work(self) -> bool:
+        """Is there something that the connection's task must see to?"""
+        if self._begun is not None:
+            return False
+        return bool(self.buffer) or bool(self._unsent) or self._ended
 
     def _arrived(self, data: bytes) -> None:
         self.context.counters.bytes_in += len(data)
@@ -233,7 +262,7 @@ class Connection:
         return self.context.heads.find(buffer[:end])
 
     def _take_lane(self) -> bool:
-        """Answer the next request without any wait, if it is one that can be."""
+        """Answer the next request, or begin with it, without any wait; if it is one that can be."""
         context, buffer = self.context, self.buffer
         start = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
         lane = context.heads.lane(buffer[:start])
@@ -245,16 +274,44 @@ class Connection:
         if stop > len(buffer):
             return False
         try:
-            answer = lane[1].answer(buffer[start:stop])
+            answer = lane[1].answer(buffer[start:stop], self._lane_answered)
         except Exception:  # a bug; the ordinary way may know better, and answers at any rate
             context.report(f"a lane failed:\n{traceback.format_exc()}")
             answer = None
         if answer is None:
             self._lane_asked = True
             return False
-        self.buffer = buffer[stop:]
-        lines, body, request_id = answer
-        data = context.renderer.render_lane(lines, body)
+        if answer is Waits.LATER:
+            self._begun = lane[0], stop
+            self._deadline = math.inf
+        else:
+            self._send_at_once(lane[0], stop, answer)
+        return True
+
+    def _lane_answered(self, answer: LaneAnswer | None) -> None:
+        """What a lane has promised for later."""
+        if self._begun is None:
+            return
+        head, stop = self._begun
+        self._begun = None
+        if answer is None:
+            self._lane_asked = True
+        else:
+            try:
+                self._send_at_once(head, stop, answer)
+            except Exception:  # it ends this connection, and is no affair of whoever called
+                self.context.report(f"{self!r} failed:\n{traceback.format_exc()}")
+                self._ended = True
+        if self._settled is not None:
+            self._settled.set()
+        elif self.context.reactor is not None and (self.context.draining or self._has_work()):
+            self.context.reactor.wake(self.transport.descriptor)
+
+    def _send_at_once(self, head: Head, stop: int, answer: LaneAnswer) -> None:
+        context = self.context
+        self.buffer = self.buffer[stop:]
+        status, lines, body, request_id = answer
+        data = context.renderer.render_lane(status, lines, body)
         context.counters.requests += 1
         try:
             sent = self.transport.try_send(data)
@@ -265,9 +322,8 @@ class Connection:
             if sent < len(data):
                 self._unsent = memoryview(data)[sent:]
         if context.options.access_log is not None:
-            self._log(lane[0].logged, 200, len(body), request_id)
+            self._log(head.logged, status, len(body), request_id)
         self._wait_for_next()
-        return True
 
     async def _answer(self, head: Head) -> bool:
         """Let the application answer. False if the connection ends with that."""

@@ -102,6 +102,12 @@ class Reactor:
         if descriptor in self._failures:
             raise self._failures.pop(descriptor)
 
+    def wake(self, descriptor: int) -> None:
+        """Let a connection's task go on, if it waits."""
+        waiting = self._waiting.pop(descriptor, None)
+        if waiting is not None:
+            trio.lowlevel.reschedule(waiting[1])
+
     def _has_more(self, descriptor: int) -> bool:
         return descriptor in self._marked or descriptor in self._ending
 

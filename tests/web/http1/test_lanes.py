@@ -1,31 +1,39 @@
 """The short way past ASGI: what takes it gets what the ordinary way would give, and nothing hangs.
 
-Here an application that echoes, and a lane beside it, so that an answer shows which way it came:
-
-    first request with a head ─► ordinary: "POST /fast hello"      later ones ─► lane: "fast hello"
+The lane and the application beside it are in `lanes`; answers that come later have a file of their
+own.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from qserver import limits
-from qserver.web.http1 import Counters, ServerOptions
-from qserver.web.http1.asgi import Lane, Receive, Scope, Send
+from qserver.web.http1.asgi import Receive, Scope, Send
 from qserver.web.http1.connection import Connection
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.heads import HEAD_KEPT_BYTES_MAX
 from qserver.web.http1.reactor import Reactor
 from qserver.web.http1.transport import PlainTransport
+from tests.web.http1.lanes import (
+    SOON,
+    Fast,
+    Hesitant,
+    alone,
+    expected,
+    fast,
+    hesitant,
+    learn,
+    send_in_pieces,
+    served,
+)
 from tests.web.http1.serving import (
     PATIENCE_SECONDS,
     Answer,
@@ -38,60 +46,6 @@ from tests.web.http1.serving import (
     running,
 )
 from tests.web.http1.test_tls import TLS, tls_client
-
-SOON = 0.05
-LINES = b"x-way: lane\r\n"
-
-
-class Fast:
-    """A lane for all requests to /fast. What it does is what the body asks for."""
-
-    def __init__(self) -> None:
-        self.asked: list[bytes] = []
-        self.scopes: list[Scope] = []
-
-    def lanes(self, scope: Scope) -> Lane | None:
-        self.scopes.append(scope)
-        return self if scope["path"] == "/fast" else None
-
-    def answer(self, body: bytes) -> tuple[bytes, bytes, str] | None:
-        self.asked.append(body)
-        if body.startswith(b"slow"):
-            return None
-        if body.startswith(b"bug"):
-            raise ZeroDivisionError
-        if body.startswith(b"large"):
-            return LINES, large(body), "id"
-        return LINES, b"fast " + body, "id"
-
-
-def large(body: bytes) -> bytes:
-    """An answer that no socket takes at once, and that says what it is the answer to."""
-    return body * (8_000_000 // len(body))
-
-
-def fast(body: bytes, *headers: str) -> bytes:
-    return request("/fast", "POST", body, *headers)
-
-
-def expected(body: bytes, lane: bool = True) -> bytes:
-    if not lane or body.startswith((b"slow", b"bug")):
-        return b"POST /fast " + body
-    return large(body) if body.startswith(b"large") else b"fast " + body
-
-
-async def learn(client: Client, *bodies: bytes) -> None:
-    """The first request with a head takes the ordinary way, and its head is known then."""
-    for body in bodies:
-        assert (await client.ask(fast(body))).body == expected(body, lane=False)
-
-
-@asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[tuple[Running, Fast, Echo]]:
-    lane, echo = Fast(), Echo()
-    async with running(echo, lanes=lane.lanes, **options) as server:
-        yield server, lane, echo
-
 
 # --- which way ------------------------------------------------------------------------------------
 
@@ -484,58 +438,13 @@ async def _talk(server: Running, random: Random, number: int) -> None:
             bodies = [f"{kind} {number:03} {random.randrange(10**9):09}".encode() for kind in kinds]
             data = b"".join(map(fast, bodies))
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_send_in_pieces, client, random, data)
+                nursery.start_soon(send_in_pieces, client, random, data)
                 for body in bodies:
                     answer: Answer = await client.answer()
                     assert answer.body in (expected(body), expected(body, lane=False))
 
 
-async def _send_in_pieces(client: Client, random: Random, data: bytes) -> None:
-    while data:
-        size = random.choice([1, 10, 50, len(data)])
-        await client.send(data[:size])
-        data = data[size:]
-        await trio.lowlevel.checkpoint()
-
-
 # --- one connection, step by step -----------------------------------------------------------------
-
-
-class Hesitant(PlainTransport):
-    """Takes a few bytes of what should be sent at once; `then` is called when it has."""
-
-    __slots__ = ("then",)
-    then: Callable[[], None]
-
-    def try_send(self, data: bytes | memoryview) -> int:
-        sent = super().try_send(data[:10])
-        self.then()
-        return sent
-
-
-@asynccontextmanager
-async def alone(
-    transport_of: Callable[[socket.socket], PlainTransport], **options: Any
-) -> AsyncIterator[tuple[ServerContext, Connection, socket.socket, Client]]:
-    """A connection without a door before it, on a pair of sockets."""
-    reports: list[str] = []
-    context = ServerContext(
-        Echo(), ServerOptions(**options), Counters(), reports.append, None, Fast().lanes
-    )
-    assert context.reactor is not None
-    near, far = socket.socketpair()
-    near.setblocking(False)
-    far.setblocking(False)
-    connection = Connection(context, transport_of(near), None, None)
-    stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))
-    with trio.fail_after(PATIENCE_SECONDS):
-        async with trio.open_nursery() as nursery, Client(stream) as client:
-            nursery.start_soon(context.reactor.run)
-            context.add(connection)
-            nursery.start_soon(connection.run)
-            yield context, connection, far, client
-            nursery.cancel_scope.cancel()
-    assert reports == []
 
 
 async def test_what_lies_behind_a_request_that_fills_a_whole_receive_is_not_forgotten() -> None:
@@ -555,12 +464,6 @@ async def test_what_lies_behind_a_request_that_fills_a_whole_receive_is_not_forg
         far.shutdown(socket.SHUT_WR)
         assert (await client.answer()).body == expected(b"x" * length)
         assert await client.rest() == b""
-
-
-def hesitant(near: socket.socket) -> Hesitant:
-    transport = Hesitant(near)
-    transport.then = lambda: None
-    return transport
 
 
 async def test_an_answer_that_is_under_way_when_the_server_stops_is_sent_to_its_end() -> None:
@@ -589,7 +492,7 @@ async def test_a_connection_that_is_too_late_in_that_moment_loses_nothing_either
             assert isinstance(transport, Hesitant)
 
             async def late(connection: Connection, far: socket.socket) -> None:
-                far.send(fast(b"later"))  # and another request comes
+                far.send(fast(b"after"))  # and another request comes
                 connection.end_if_late(float("inf"))
 
             def once(transport: Hesitant, start: Callable[[], None]) -> None:
@@ -600,7 +503,7 @@ async def test_a_connection_that_is_too_late_in_that_moment_loses_nothing_either
             transport.then = partial(once, transport, start)
             await client.send(fast(b"hello"))
             assert (await client.answer()).body == b"fast hello"
-            assert (await client.answer()).body == b"fast later"
+            assert (await client.answer()).body == b"fast after"
 
 
 async def test_an_error_while_a_connection_is_called_is_raised_where_it_waits() -> None:

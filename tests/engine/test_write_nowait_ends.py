@@ -1,0 +1,306 @@
+"""What was begun without waiting is told of its end: once, whatever happens, and once it is safe.
+
+A conflict, an error in a second run, a log that fails, an actor that dies: each has one news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.port import StoredRecord
+from qserver.engine.sql_gateway import Statement, TransactionResult
+from qserver.errors import OutcomeUnknown, UniqueViolation
+from tests.engine.begun import (
+    INCREMENT,
+    USES_UNTIL_KNOWN,
+    Ends,
+    begin,
+    by_any_way,
+    filled,
+    hits,
+    in_laboratory,
+    known,
+    shape_of,
+)
+from tests.engine.fakes import HeldLog, Observed, until_fallen
+from tests.sql.databases import opened_sql
+
+
+class EagerLog(MemoryLog):
+    """A log whose appends begin when they are called, and end when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[int] = []
+        self.holds = False
+        self._may_end: list[trio.Event] = []
+
+    def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:  # type: ignore[override]
+        self.begun.append(len(records))
+        event = trio.Event()
+        if self.holds:
+            self._may_end.append(event)
+        else:
+            event.set()
+        return self._append(records, event)
+
+    async def _append(self, records: Sequence[StoredRecord], event: trio.Event) -> None:
+        await event.wait()
+        await super().append(records)
+
+    def end_one(self) -> None:
+        self._may_end.pop(0).set()
+
+
+# --- conflicts ------------------------------------------------------------------------------------
+
+
+async def test_of_two_that_write_one_key_in_one_turn_the_second_is_run_again() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        await known(database, INCREMENT, [0])
+        first, second, other = (begin(database, INCREMENT, [at]) for at in (0, 0, 1))
+        outcomes = [await each.wait() for each in (first, second, other)]
+        seen = [
+            (outcome.retries, outcome.results[0].rows[0][0])
+            for outcome in outcomes
+            if isinstance(outcome, TransactionResult)
+        ]
+        assert seen == [(0, USES_UNTIL_KNOWN + 1), (1, USES_UNTIL_KNOWN + 2), (0, 11)]
+        assert await hits(database) == USES_UNTIL_KNOWN + 2
+        assert database.database.statistics().gateway.retries == 1
+
+
+async def test_one_that_fails_when_it_is_run_again_is_told_none_and_execute_says_why() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        sql = "INSERT INTO counters VALUES ($1, $2)"
+        await known(database, sql, [9, 9])
+        first, second = begin(database, sql, [50, 1]), begin(database, sql, [50, 2])
+        assert isinstance(await first.wait(), TransactionResult)
+        assert await second.wait() is None
+        assert await hits(database, 50) == 1
+        with pytest.raises(UniqueViolation):
+            await database.execute(sql, [50, 2])
+
+
+async def test_one_that_finds_nothing_left_to_do_when_it_is_run_again_changes_nothing() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        sql = "DELETE FROM wards WHERE id = $1 RETURNING id"
+        await known(database, sql, [1])
+        first, second = begin(database, sql, [2]), begin(database, sql, [2])
+        outcome = await first.wait()
+        assert isinstance(outcome, TransactionResult) and outcome.results[0].rows == [(2,)]
+        again = await second.wait()
+        assert again is None or (
+            isinstance(again, TransactionResult) and again.results[0].rows == []
+        )
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    turns=st.lists(
+        st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=3), max_size=5), max_size=4
+    ),
+    shards=st.sampled_from([1, 3]),
+)
+async def test_whatever_is_begun_in_one_turn_ends_as_if_one_came_after_the_other(
+    turns: list[list[list[int]]], shards: int
+) -> None:
+    """Each increments some counters, and is told what it made of them: no number twice."""
+    async with opened_sql(shards=shards) as database:
+        await database.execute("CREATE TABLE counters (id INT PRIMARY KEY, hits INT NOT NULL)")
+        await database.execute("INSERT INTO counters VALUES (0, 0), (1, 0), (2, 0)")
+        await known(database, INCREMENT, [0], [1], [2])
+        expected = {counter: await hits(database, counter) for counter in range(3)}
+        told: dict[int, list[int]] = {counter: [] for counter in range(3)}
+        start = dict(expected)
+        for turn in turns:
+            begun: list[tuple[list[int], list[Statement], Ends | None]] = []
+            for counters in turn:
+                statements = [Statement(INCREMENT, [each]) for each in counters]
+                ends = Ends()
+                at_once = database.write_nowait(statements, ends)
+                begun.append((counters, statements, ends if at_once else None))
+            for counters, statements, ends_of_it in begun:
+                outcome = None if ends_of_it is None else await ends_of_it.wait()
+                if outcome is None:
+                    outcome = await database.transaction(statements)
+                assert isinstance(outcome, TransactionResult)
+                for counter, each in zip(counters, outcome.results, strict=True):
+                    expected[counter] += 1
+                    told[counter].append(each.rows[0][0])
+        for counter in range(3):
+            assert await hits(database, counter) == expected[counter]
+            numbers = list(range(start[counter] + 1, expected[counter] + 1))
+            assert sorted(told[counter]) == numbers
+
+
+# --- when it is told ------------------------------------------------------------------------------
+
+
+async def test_nobody_is_told_before_the_append_has_ended() -> None:
+    log = HeldLog()
+    async with opened_sql(log) as database:
+        await filled(database)
+        await known(database, INCREMENT, [0])
+        before, groups = database.database.durable_view(), len(log.groups)
+        log.hold()
+        ends = begin(database, INCREMENT, [0])
+        await wait_all_tasks_blocked()
+        assert len(log.groups) == groups + 1 and ends.told == []
+        assert database.database.durable_view() is before
+        log.release()
+        outcome = await ends.wait()
+        assert isinstance(outcome, TransactionResult) and before is not None
+        assert outcome.version == before.version + 1
+        assert await hits(database) == USES_UNTIL_KNOWN + 1
+
+
+async def test_each_group_is_told_when_its_own_append_has_ended_and_the_next_has_begun() -> None:
+    log = EagerLog()
+    async with opened_sql(log) as database:
+        await filled(database)
+        await known(database, INCREMENT, [0])
+        log.begun.clear()
+        log.holds = True
+        first = begin(database, INCREMENT, [0])
+        await wait_all_tasks_blocked()
+        second, third = begin(database, INCREMENT, [0]), begin(database, INCREMENT, [1])
+        await wait_all_tasks_blocked()
+        assert (log.begun, first.told) == ([1], [])
+        log.end_one()
+        await wait_all_tasks_blocked()
+        assert (log.begun, second.told, third.told) == ([1, 1], [], [])
+        assert isinstance(first.outcome, TransactionResult)
+        log.end_one()
+        for each in (second, third):
+            assert isinstance(await each.wait(), TransactionResult)
+
+
+async def test_what_follows_a_definition_that_is_not_durable_yet_is_told_after_it() -> None:
+    log = HeldLog()
+    async with opened_sql(log) as database, trio.open_nursery() as nursery:
+        await filled(database)
+        sql = "UPDATE counters SET hits = 5 WHERE id = $1 RETURNING *"
+        await known(database, sql, [0])
+        log.hold()
+        alter = "ALTER TABLE counters ADD COLUMN more INT DEFAULT 9"
+        altered = Observed(nursery, lambda: database.execute(alter))
+        await wait_all_tasks_blocked()
+        ends = begin(database, sql, [0])
+        await wait_all_tasks_blocked()
+        assert (altered.outcomes, ends.told) == ([], [])
+        log.release()
+        outcome = await ends.wait()
+        assert isinstance(outcome, TransactionResult)
+        assert outcome.results[0].columns == ("id", "hits", "more")
+        assert outcome.results[0].rows == [(0, 5, 9)]
+        assert outcome.version == altered.outcome.version + 1
+
+
+async def test_who_wrote_by_a_definition_that_changes_in_the_same_round_is_run_again() -> None:
+    async with opened_sql() as database, trio.open_nursery() as nursery:
+        await filled(database)
+        sql = "UPDATE counters SET hits = 5 WHERE id = $1 RETURNING *"
+        await known(database, sql, [0])
+        ends = begin(database, sql, [0])
+        alter = "ALTER TABLE counters ADD COLUMN more INT DEFAULT 9"
+        altered = Observed(nursery, lambda: database.execute(alter))
+        outcome = await ends.wait()
+        assert isinstance(outcome, TransactionResult)
+        width = len(outcome.results[0].rows[0])
+        assert (width == 3) == (outcome.version > altered.outcome.version)
+        found = await database.execute("SELECT * FROM counters WHERE id = 0")
+        assert found.rows == [(0, 5, 9)]
+
+
+# --- falls ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("actor", ["log", "coordinator", "shard 0", "checkpointer"])
+async def test_who_waits_when_the_database_falls_is_told_once_that_nobody_knows(
+    actor: str,
+) -> None:
+    async with in_laboratory() as (database, world, log):
+        await known(database, INCREMENT, [0])
+        log.hold()
+        logged = begin(database, INCREMENT, [0])
+        await wait_all_tasks_blocked()
+        sent = begin(database, INCREMENT, [1])
+        world.kill(actor)
+        await until_fallen(database.database)
+        log.release()
+        for ends in (logged, sent):
+            outcome = await ends.wait()
+            assert isinstance(outcome, OutcomeUnknown)
+        assert await hits(database) in (USES_UNTIL_KNOWN, USES_UNTIL_KNOWN + 1)
+        assert (await database.execute(INCREMENT, [1])).rows[0][0] in (11, 12)
+        assert len(logged.told) == len(sent.told) == 1
+
+
+@pytest.mark.parametrize("applied", [False, True])
+async def test_a_log_that_fails_makes_the_outcome_unknown(applied: bool) -> None:
+    async with in_laboratory() as (database, _, log):
+        await known(database, INCREMENT, [0])
+        log.fails_before_append, log.fails_after_append = not applied, applied
+        ends = begin(database, INCREMENT, [0])
+        assert isinstance(await ends.wait(), OutcomeUnknown)
+        log.fails_before_append = log.fails_after_append = False
+        assert await hits(database) == USES_UNTIL_KNOWN + applied
+        assert len(ends.told) == 1
+
+
+async def test_while_a_database_recovers_it_takes_nothing_on() -> None:
+    async with in_laboratory() as (database, world, log):
+        await known(database, INCREMENT, [0])
+        log.fails_read = True
+        world.kill("log")
+        await until_fallen(database.database)
+        ends = Ends()
+        assert database.write_nowait([Statement(INCREMENT, [0])], ends) is False
+        log.fails_read = False
+        assert (await database.execute(INCREMENT, [0])).rows == [(USES_UNTIL_KNOWN + 1,)]
+        assert ends.told == []
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+async def test_uses_are_counted_as_those_of_execute_are() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        await known(database, INCREMENT, [0])
+        before = database.statistics()
+        begun = 0
+        for _ in range(60):
+            _, at_once = await by_any_way(database, [Statement(INCREMENT, [0])])
+            begun += at_once
+        after = database.statistics()
+        assert begun > 50
+        assert (after.hits - before.hits, after.misses) == (60, before.misses)
+
+
+async def test_a_plan_that_is_forgotten_while_it_runs_does_no_harm() -> None:
+    """The statement that follows from a foreign key may take the place of the one it belongs to."""
+    async with opened_sql() as database:
+        await filled(database)
+        sql = "DELETE FROM parents WHERE id = $1 RETURNING id"
+        await known(database, sql, [-1])
+        cache = database.planner.cache
+        cache._shapes_most = len(cache._shapes)
+        while next(iter(cache._shapes)) != shape_of(database, sql):
+            cache._shapes.popitem(last=False)
+            cache._shapes_most -= 1
+        ends = begin(database, sql, [25])
+        outcome = await ends.wait()
+        assert isinstance(outcome, TransactionResult)
+        assert outcome.results[0].rows == [(25,)]

@@ -1,0 +1,198 @@
+"""The real application behind our own server, in this process, with lanes that are watched.
+
+A request takes the ordinary way when it brings an id of its own; without one it takes the lane, as
+soon as its head and plan are known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Literal
+
+import trio
+
+from qserver.config import load
+from qserver.control.logs import MemoryLogs
+from qserver.engine.world import OrdinaryWorld
+from qserver.web.app import Application
+from qserver.web.http1 import (
+    Counters,
+    Lane,
+    LaneAnswer,
+    LaneLater,
+    ServerOptions,
+    Waits,
+    serve,
+)
+from qserver.web.lifespan import Lifespan
+from qserver.web.service import Service
+from tests.sql.databases import NOON
+from tests.web.http1.serving import Answer, Client
+
+ADMIN = "svc_k_0123456789abcdef"
+PATIENCE_SECONDS = 30.0
+POINT = "select a, n from t where id = $1"
+ROWS = 3000
+USES_UNTIL_KNOWN = 9
+"""Whether a plan suits is looked at often while it is young; then for some uses it is not."""
+
+
+class Watched:
+    """A lane that notes what it answered."""
+
+    def __init__(self, lane: Lane, answered: list[bool]) -> None:
+        self.lane = lane
+        self.answered = answered
+
+    def answer(self, body: bytes, later: LaneLater) -> LaneAnswer | Literal[Waits.LATER] | None:
+        def note(answer: LaneAnswer | None) -> None:
+            self.answered.append(answer is not None)
+            later(answer)
+
+        answer = self.lane.answer(body, note)
+        if answer is not Waits.LATER:
+            self.answered.append(answer is not None)
+        return answer
+
+
+@dataclass
+class Served:
+    address: tuple[str, int]
+    service: Service
+    counters: Counters
+    clock: list[float]
+    answered: list[bool] = field(default_factory=list)
+    """For each time that a lane was asked: did it answer?"""
+    reports: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+
+    async def client(self) -> Client:
+        return Client(await trio.open_tcp_stream(*self.address))
+
+    async def admin(self, method: str, path: str, body: Any = None) -> Any:
+        """What the control plane is told, on a connection of its own."""
+        async with await self.client() as client:
+            answer = await client.ask(message(method, path, body), method)
+        assert answer.status < 300, answer
+        return json.loads(answer.body) if answer.body else None
+
+
+@asynccontextmanager
+async def serving(
+    logs: MemoryLogs | None = None, laned: bool = True, /, **variables: str
+) -> AsyncIterator[Served]:
+    """The whole service, with a clock that can be put forward. Its logs may fail if they are given;
+    where it is not `laned`, every request takes the ordinary way.
+    """
+    chosen = load(
+        {
+            "QSERVER_DATA_DIR": ":memory:",
+            "QSERVER_API_KEY": ADMIN,
+            "QSERVER_SHARDS": "1",
+            "QSERVER_OPEN_SIGNUP": "1",
+            **variables,
+        }
+    )
+
+    def report(text: str, error: Exception) -> None:
+        if logs is None:
+            raise AssertionError(text) from error
+
+    clock = [NOON]
+    world = OrdinaryWorld(lambda: clock[0], Random(0), report)
+    counters = Counters()
+    service = Service(chosen, world, logs or MemoryLogs(), Random(1).randbytes, counters)
+    app = Application(service, Lifespan(service.running), "test-")
+    served = Served(("", 0), service, counters, clock)
+
+    def lanes(scope: Any) -> Lane | None:
+        lane = app.lane(scope)
+        return None if lane is None else Watched(lane, served.answered)
+
+    async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
+        await serve(
+            app,
+            ServerOptions(access_log=served.log.append),
+            stop=stop,
+            report=served.reports.append,
+            counters=counters,
+            lanes=lanes if laned else None,
+            task_status=task_status,
+        )
+
+    stop = trio.Event()
+    with trio.fail_after(PATIENCE_SECONDS):
+        async with trio.open_nursery() as nursery:
+            served.address = (await nursery.start(run))[0]
+            yield served
+            stop.set()
+    assert served.reports == []
+
+
+def message(
+    method: str,
+    path: str,
+    body: Any = None,
+    token: str = ADMIN,
+    headers: Mapping[str, str] | None = None,
+) -> bytes:
+    data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    fields = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {token}",
+        **(headers or {}),
+        "Content-Length": str(len(data)),
+    }
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + data
+
+
+def query(sql: str, params: Any = None, *, token: str = ADMIN, **headers: str) -> bytes:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return message("POST", "/v1/query", {"sql": sql, "params": params}, token, named)
+
+
+ORDINARY = {"X-Request-Id": "ordinary"}
+
+
+async def filled(client: Client) -> None:
+    for sql in (
+        "create table t (id int primary key, a text, n int, x numeric, d date, j jsonb, l int[])",
+        f"insert into t select i, 'row ' || i, i % 7, i / 8.0, date '2024-01-01' + i,"
+        f" json_build_object('i', i)::jsonb, array[i, i + 1] from generate_series(1, {ROWS}) s(i)",
+    ):
+        answer = await client.ask(query(sql, X_Request_Id="setup"))
+        assert answer.status == 200, answer.body
+
+
+async def by_lane(served: Served, client: Client, data: bytes) -> Answer:
+    """The answer of a request that takes the lane, at the latest after some of its kind."""
+    for _ in range(USES_UNTIL_KNOWN):
+        await client.ask(data)
+    answer = await client.ask(data)
+    assert served.answered[-1], "it takes the lane"
+    return answer
+
+
+def comparable(answer: Answer) -> tuple[int, list[tuple[str, str]], Any]:
+    """Without what is never twice the same: times, ids, and the length that they make."""
+    own = {"date", "x-request-id", "content-length"}
+    headers = sorted(each for each in answer.headers if each[0] not in own)
+    body = json.loads(answer.body)
+    times = {"total_us", "exec_us"}
+    for result in body.get("results", []):
+        assert result.pop("timings").keys() == times
+    if body["success"] and "results" in body:
+        times |= {"commit_us"}
+    assert body.pop("timings").keys() == times
+    if "error" in body:
+        assert body["error"].pop("request_id") == answer.header("x-request-id")
+    return answer.status, headers, body
+
+
+def code_of(answer: Answer) -> tuple[int, str]:
+    return answer.status, json.loads(answer.body)["error"]["code"]
