@@ -4,16 +4,23 @@ log; `mutants.py` says which there are, and plants them.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Sequence
 from typing import Any
 
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Done, Gateway, Outcome
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.mailbox import Told
-from qserver.engine.messages import Append, Work
+from qserver.engine.messages import Answer, Append, Commit, Failed, Work
+from qserver.engine.sql_gateway import (
+    Result,
+    SqlDatabase,
+    Statement,
+    TransactionDone,
+    TransactionResult,
+)
 from qserver.limits import ROUNDS_UNSYNCED_MAX
-from qserver.storage.transaction import Transaction
+from qserver.storage.transaction import Transaction, merge_shard_writes
 from qserver.storage.view import View
 
 
@@ -30,45 +37,58 @@ def tell_when_published(original: Any) -> Any:
     return next_round
 
 
-def tell_of_the_first_run(original: Any) -> Any:
-    def transact_nowait(self: Gateway, work: Work, done: Done) -> bool:
-        results: list[Any] = []
-
-        def tell(outcome: Outcome | Exception | None) -> None:
-            if isinstance(outcome, Outcome):
-                outcome = Outcome(results[0], outcome.version, outcome.retries)
-            done(outcome)
-
-        return bool(original(self, _noting(work, results), tell))
-
-    return transact_nowait
-
-
 def tell_of_what_came_to_nothing(original: Any) -> Any:
-    def transact_nowait(self: Gateway, work: Work, done: Done) -> bool:
-        results: list[Any] = []
-
-        def tell(outcome: Outcome | Exception | None) -> None:
-            incarnation = self._alive_nowait()
-            if outcome is None and incarnation is not None:
-                outcome = Outcome(results[0], incarnation.published.durable.version)
+    def write_nowait(
+        self: SqlDatabase, statements: Sequence[Statement], done: TransactionDone, *rest: Any
+    ) -> bool:
+        def tell(outcome: TransactionResult | Exception | None) -> None:
+            view = self.database.durable_view()
+            if outcome is None and view is not None:
+                nothing = Result((), (), [], 1, view.version)
+                outcome = TransactionResult([nothing for _ in statements], view.version, 0)
             done(outcome)
 
-        return bool(original(self, _noting(work, results), tell))
+        return bool(original(self, statements, tell, *rest))
 
-    return transact_nowait
+    return write_nowait
 
 
-def begin_without_footprint(original: Any) -> Any:
+def tell_of_what_is_not_durable(original: Any) -> Any:
     def transact_nowait(self: Gateway, work: Work, done: Done) -> bool:
-        def forgetful(transaction: Transaction) -> Generator[Any, None, Any]:
-            result = yield from work(transaction)
-            transaction.keys, transaction.ranges, transaction.names_seen = {}, [], {}
+        outcomes: list[Outcome] = []
+
+        def noted(transaction: Transaction) -> Any:
+            result = work(transaction)
+            outcomes.append(Outcome(result, transaction.view.version))
             return result
 
-        return bool(original(self, forgetful, done))
+        def tell(outcome: Outcome | Exception | None) -> None:
+            done(outcomes[0] if outcome is None and outcomes else outcome)
+
+        return bool(original(self, noted, tell))
 
     return transact_nowait
+
+
+def run_untried_without_the_others(original: Any) -> Any:
+    def run_work(self: Coordinator, commit: Commit, transaction: Transaction) -> Answer:
+        if commit.transaction is None:
+            transaction.earlier = None
+        answer: Answer = original(self, commit, transaction)
+        return answer
+
+    return run_work
+
+
+def keep_what_was_written_before_an_error(original: Any) -> Any:
+    def run_work(self: Coordinator, commit: Commit, transaction: Transaction) -> Answer:
+        answer: Answer = original(self, commit, transaction)
+        if commit.transaction is None and isinstance(answer, Failed):
+            assert transaction.earlier is not None
+            merge_shard_writes(transaction.earlier, transaction.writes)
+        return answer
+
+    return run_work
 
 
 def release_what_has_only_begun(original: Any) -> Any:
@@ -86,14 +106,3 @@ def release_what_has_only_begun(original: Any) -> Any:
             group = following or await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
 
     return run
-
-
-def _noting(work: Work, results: list[Any]) -> Work:
-    """The same work, whose results are noted."""
-
-    def noted(transaction: Transaction) -> Generator[Any, None, Any]:
-        result = yield from work(transaction)
-        results.append(result)
-        return result
-
-    return noted

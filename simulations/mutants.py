@@ -189,11 +189,12 @@ def _do_not_wait_for_durability(original: Any) -> Any:
 
 
 def _run_again_without_the_others(original: Any) -> Any:
-    def run_again(self: Any, commit: Any, work: Transaction) -> Any:
-        work.earlier = None
+    def run_work(self: Any, commit: Any, work: Transaction) -> Any:
+        if commit.transaction is not None:
+            work.earlier = None
         return original(self, commit, work)
 
-    return run_again
+    return run_work
 
 
 def _retry_what_may_have_happened(original: Any) -> Any:
@@ -385,9 +386,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "run_again_without_the_others",
-        "work that is run again does not see what was run again before it",
+        "work that is run again does not see what was run before it in the same round",
         ("hot_key", "bank"),
-        ((coordinator.Coordinator, "run_again", _run_again_without_the_others),),
+        ((coordinator.Coordinator, "run_work", _run_again_without_the_others),),
     ),
     Mutant(
         "retry_what_may_have_happened",
@@ -559,22 +560,34 @@ MUTANTS: Final = (
         ((coordinator.Coordinator, "next_round", begun_mutations.tell_when_published),),
     ),
     Mutant(
-        "tell_of_the_first_run",
-        "who began a transaction without waiting is told the result of a run that conflicted",
-        BEGUN,
-        ((Gateway, "transact_nowait", begun_mutations.tell_of_the_first_run),),
-    ),
-    Mutant(
         "tell_of_what_came_to_nothing",
         "who began a transaction without waiting is told that it ended well, though it came to"
         " nothing",
-        BEGUN,
-        ((Gateway, "transact_nowait", begun_mutations.tell_of_what_came_to_nothing),),
+        ("sql_keys",),
+        ((SqlDatabase, "write_nowait", begun_mutations.tell_of_what_came_to_nothing),),
     ),
     Mutant(
-        "begin_without_footprint",
-        "what a transaction that was begun without waiting has read is not checked",
+        "tell_of_what_is_not_durable",
+        "who began a transaction without waiting that wrote nothing is told what is not durable",
+        ("sql_references", "sql_predicates"),
+        ((Gateway, "transact_nowait", begun_mutations.tell_of_what_is_not_durable),),
+    ),
+    Mutant(
+        "run_untried_without_the_others",
+        "work that comes untried does not see what was run before it in the same round",
         BEGUN,
-        ((Gateway, "transact_nowait", begun_mutations.begin_without_footprint),),
+        ((coordinator.Coordinator, "run_work", begun_mutations.run_untried_without_the_others),),
+    ),
+    Mutant(
+        "keep_what_was_written_before_an_error",
+        "what untried work wrote before it raised is installed with the writes of others",
+        BEGUN,
+        (
+            (
+                coordinator.Coordinator,
+                "run_work",
+                begun_mutations.keep_what_was_written_before_an_error,
+            ),
+        ),
     ),
 )

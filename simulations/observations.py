@@ -10,6 +10,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+from qserver.engine.mailbox import Told
+from qserver.engine.messages import Committed, Failed
+
 if TYPE_CHECKING:
     from simulations.world import SimulatedWorld
 
@@ -55,7 +58,9 @@ SOMETIMES: Final = (
     "an unknown outcome had been applied",
     "a statement was answered without waiting",
     "a transaction was begun without waiting",
-    "a transaction begun without waiting was run again",
+    "several transactions begun without waiting were one round",
+    "a transaction begun without waiting shared a round with a conflict",
+    "a transaction begun without waiting failed beside others",
     "a transaction begun without waiting came to nothing",
     "the outcome of a transaction begun without waiting was unknown",
     "a stream went on while others committed",
@@ -71,7 +76,8 @@ def describe(world: SimulatedWorld, message: Any) -> str:
     kind = type(message).__name__
     if kind == "Commit":
         name = world.requests[message.reply] = REQUEST.get()
-        return f"commit {name}: {message.transaction!r}"
+        untried = message.transaction is None
+        return f"commit {name}: {'untried work' if untried else repr(message.transaction)}"
     if kind == "Append":
         names = [world.requests.get(reply, "a turn") for reply, _ in message.answers]
         return f"append version {message.view.version} for {', '.join(names)}"
@@ -97,15 +103,28 @@ def observe(world: SimulatedWorld, message: Any) -> None:
             world.reach("a wide transaction was aborted after a shard had said yes")
     elif kind == "Turn":
         world.reach("a transaction had a turn of its own")
-    elif kind == "Commit":
+    elif kind == "Commit" and message.transaction is not None:
         read, newest = message.transaction.view.catalog, world.newest_catalog
         if newest is not None and read.tables != newest.tables:
             world.reach("a definition changed under a transaction")
     elif kind == "Append":
         world.newest_catalog = message.view.catalog
         world.record("publish", f"version {message.view.version} is published")
-        if any(getattr(answer, "again", False) for _, answer in message.answers):
-            world.reach("a conflict was run again at the coordinator")
+        _observe_answers(world, message)
+
+
+def _observe_answers(world: SimulatedWorld, message: Any) -> None:
+    again = any(getattr(answer, "again", False) for _, answer in message.answers)
+    begun = [answer for reply, answer in message.answers if isinstance(reply, Told)]
+    committed = sum(isinstance(answer, Committed) for answer in begun)
+    if again:
+        world.reach("a conflict was run again at the coordinator")
+    if committed > 1:
+        world.reach("several transactions begun without waiting were one round")
+    if committed and again:
+        world.reach("a transaction begun without waiting shared a round with a conflict")
+    if any(isinstance(answer, Failed) for answer in begun):
+        world.reach("a transaction begun without waiting failed beside others")
 
 
 def _observe_votes(world: SimulatedWorld, message: Any) -> None:

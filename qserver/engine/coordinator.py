@@ -16,13 +16,14 @@ change rarely, so a transaction that changes any of them must have seen all as t
 
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is
-installed as one more round. Long work goes back to its gateway, and after too many tries the
-gateway asks for a `Turn`: until it is returned nobody else commits.
+installed as one more round. Work that is known to be short may come here untried, and is run with
+it. Long work goes back to its gateway, and after too many tries the gateway asks for a `Turn`:
+until it is returned nobody else commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -56,7 +57,7 @@ ToCoordinator: TypeAlias = Commit | Turn
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
 
 WORK_BEFORE_GIVING_WAY = 16
-"""Pieces of work that the coordinator runs again before it lets other tasks run."""
+"""Pieces of work that the coordinator runs before it lets other tasks run."""
 
 
 class CoordinatorStatistics(msgspec.Struct, frozen=True):
@@ -96,18 +97,20 @@ class Coordinator:
                     await self._give_turn(request)
 
     async def _commit(self, commits: list[Commit]) -> None:
-        """One round, and a second for the short work that conflicted in the first."""
-        conflicts = await self._first_try(commits)
-        again = []
-        for commit, conflict in zip(commits, conflicts, strict=True):
-            if conflict is not None:
-                self._conflicts += 1
-                if commit.again is not None:
-                    again.append(commit)
-                else:
-                    commit.reply.put(Conflicted(conflict))
-        if again:
-            await self._run_all_again(again)
+        """One round, and a second for short work that is untried, or conflicted in the first."""
+        tried = [commit for commit in commits if commit.transaction is not None]
+        short = [commit for commit in commits if commit.transaction is None]
+        if tried:
+            conflicts = await self._first_try(tried)
+            for commit, conflict in zip(tried, conflicts, strict=True):
+                if conflict is not None:
+                    self._conflicts += 1
+                    if commit.again is not None:
+                        short.append(commit)
+                    else:
+                        commit.reply.put(Conflicted(conflict))
+        if short:
+            await self._run_all(short)
 
     async def _give_turn(self, turn: Turn) -> None:
         """Let one transaction run and commit with nobody else in between."""
@@ -128,17 +131,19 @@ class Coordinator:
             assert isinstance(vote, Voted)
             for part, conflict in zip(parts[vote.shard], vote.conflicts, strict=True):
                 conflicts[part.position] = conflicts[part.position] or conflict
-        winners = [
-            commit for commit, conflict in zip(commits, conflicts, strict=True) if conflict is None
-        ]
+        winners: list[Transaction] = []
+        answers: Answers = []
+        committed = Committed(self.published.newest.version + 1)
+        for commit, conflict in zip(commits, conflicts, strict=True):
+            if conflict is None:
+                winners.append(commit.transaction)  # type: ignore[arg-type]  # it was tried
+                answers.append((commit.reply, committed))
         installed = await self._second_phase(votes, conflicts, parts)
         if winners:
-            version = self.published.newest.version + 1
-            await self._publish(
-                installed,
-                [commit.transaction for commit in winners],
-                [(commit.reply, Committed(version)) for commit in winners],
-            )
+            deltas = [changes for winner in winners for changes in winner.writes.values()]
+            redefining = [winner for winner in winners if winner.changes_catalog]
+            self._commits += len(winners)
+            await self._publish(installed, deltas, redefining, answers)
         return conflicts
 
     def prepare(self, commits: list[Commit]) -> tuple[list[Conflict | None], dict[int, list[Part]]]:
@@ -149,6 +154,7 @@ class Coordinator:
         redefined: Catalog | None = None
         for position, commit in enumerate(commits):
             transaction = commit.transaction
+            assert transaction is not None, "untried work is run, not prepared"
             conflict = self.catalog_conflict(transaction, redefined)
             conflicts.append(conflict)
             if conflict is None:
@@ -216,26 +222,26 @@ class Coordinator:
             answers.extend(arrived)
         return sorted(answers, key=_shard_of)
 
-    # --- a second round, of work that is run again ---
+    # --- a second round, of work that is run here ---
 
-    async def _run_all_again(self, commits: list[Commit]) -> None:
+    async def _run_all(self, commits: list[Commit]) -> None:
         """Run each on the newest state and the writes of those before it; install them all."""
         view = self.published.newest
         writes: ShardWrites = {}
-        done: list[Transaction] = []
-        outcomes: Answers = []
+        answers: Answers = []
+        writers = 0
         for count, commit in enumerate(commits, start=1):
             transaction = Transaction(view, writes)
-            outcome = self.run_again(commit, transaction)
-            outcomes.append((commit.reply, outcome))
-            if isinstance(outcome, Committed) and transaction.writes:
+            answer = self.run_work(commit, transaction)
+            answers.append((commit.reply, answer))
+            if type(answer) is Committed and transaction.writes:
                 merge_shard_writes(writes, transaction.writes)
-                done.append(transaction)
+                writers += 1
             if count % WORK_BEFORE_GIVING_WAY == 0:
                 await trio.lowlevel.checkpoint()
-        if not done:
-            for reply, outcome in outcomes:
-                reply.put(outcome)
+        if not writers:
+            for reply, answer in answers:
+                reply.put(answer)
             return
         self._round += 1
         votes = await self._ask(
@@ -244,64 +250,69 @@ class Coordinator:
                 for shard, changes in writes.items()
             }
         )
-        answers = [(reply, _at_version(outcome, view.version + 1)) for reply, outcome in outcomes]
-        await self._publish(await self._second_phase(votes, [], {}), done, answers)
+        self._commits += writers
+        installed = await self._second_phase(votes, [], {})
+        await self._publish(installed, writes.values(), (), answers)
 
-    def run_again(self, commit: Commit, transaction: Transaction) -> Answer:
+    def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""
         assert commit.again is not None
-        self._run_again += 1
-        version = transaction.view.version
+        again = commit.transaction is not None
+        self._run_again += again
         try:
             result = run_at_once(commit.again, transaction)
         except GaveWay:
-            return Conflicted(Conflict("the work became long when it was run again"))
+            return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'
-            return Failed(error, version)
+            return Failed(error, _version_of(transaction, wrote=False))
         if transaction.changes_catalog:
             return Conflicted(Conflict("the work changes the catalog"))
-        return Committed(version, again=True, result=result)
+        return Committed(_version_of(transaction, bool(transaction.writes)), again, result)
 
     # --- publication ---
 
     async def _publish(
         self,
         installed: dict[int, Partition],
-        transactions: list[Transaction],
+        deltas: Iterable[Writes],
+        redefining: Iterable[Transaction],
         answers: Answers,
     ) -> None:
         """Make the next view the newest, and hand the round to the log."""
-        view, append = self.next_round(installed, transactions, answers)
+        view, append = self.next_round(installed, deltas, redefining, answers)
         self.published.publish(view)
         await self._log.put(append)
 
     def next_round(
         self,
         installed: dict[int, Partition],
-        transactions: list[Transaction],
+        deltas: Iterable[Writes],
+        redefining: Iterable[Transaction],
         answers: Answers,
     ) -> tuple[View, Append]:
+        """What shards installed is the next view; what was written, in order, is for the log."""
         newest = self.published.newest
         catalog = newest.catalog
         writes: Writes = {}
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
-        for transaction in transactions:
-            for changes in transaction.writes.values():
-                merge_writes(writes, changes)
-            if transaction.changes_catalog:
-                dropped += transaction.dropped
-                catalog_changes.update(transaction.catalog_changes)
-                catalog = transaction.catalog
+        for changes in deltas:
+            merge_writes(writes, changes)
+        for transaction in redefining:
+            dropped += transaction.dropped
+            catalog_changes.update(transaction.catalog_changes)
+            catalog = transaction.catalog
         view = View(
             newest.version + 1,
             max(newest.time, self.published.now()),  # the clock may be set back, versions not
             catalog,
             tuple(
-                installed.get(shard, partition) for shard, partition in enumerate(newest.partitions)
+                [
+                    installed.get(shard, partition)
+                    for shard, partition in enumerate(newest.partitions)
+                ]
             ),
         )
-        self._commits += len(transactions)
         return view, Append(view, writes, dropped, catalog_changes, tuple(answers))
 
     def statistics(self) -> CoordinatorStatistics:
@@ -327,7 +338,6 @@ def _unconditional(writes: Writes, base: Partition) -> Part:
     return Part(position=0, alone=True, base=base, keys={}, ranges=[], writes=writes, dropped=())
 
 
-def _at_version(outcome: Answer, version: int) -> Answer:
-    if isinstance(outcome, Conflicted):
-        return outcome
-    return msgspec.structs.replace(outcome, version=version)
+def _version_of(transaction: Transaction, wrote: bool) -> int:
+    """The version that has all that the work saw, and what it wrote if that counts."""
+    return transaction.view.version + bool(wrote or transaction.earlier)

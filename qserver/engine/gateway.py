@@ -8,8 +8,8 @@
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
 
-Short work can also be begun without a task that waits for its end: `transact_nowait` does the first
-try and leaves everything else to `transact`.
+Work that is known to be short can also be begun without a task that waits for its end:
+`transact_nowait` leaves it to the coordinator to run, and everything else to `transact`.
 
 When the incarnation falls, work whose commit was not sent is simply run again on the next one; work
 whose commit was sent ends in OutcomeUnknown, because only the log knows.
@@ -27,7 +27,7 @@ import trio
 from qserver.engine.incarnation import Fallen, Incarnation
 from qserver.engine.mailbox import Reply, Told
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import begin, finish, run_at_once
+from qserver.engine.work import begin, finish
 from qserver.errors import (
     QueryCanceled,
     ReadOnlyTransaction,
@@ -124,22 +124,15 @@ class Gateway:
             self._retries += 1
 
     def transact_nowait(self, work: Work, done: Done) -> bool:
-        """Run short work right here, send its commit, and have `done` told later what became of it.
+        """Send short work to the coordinator, and have `done` told later what became of it.
 
-        False: this is not for work like that, or not now; nothing has been done. The same holds if
-        it raises: GaveWay where the work is not short, or whatever the work raises. That is not
-        to be passed on, because what the work saw need not be durable.
+        False: not now; nothing has been done.
         """
         incarnation = self._alive_nowait()
         if incarnation is None:
             return False
         published = incarnation.published
-        transaction = Transaction(published.newest)
-        result = run_at_once(work, transaction)
-        if not transaction.changes_anything:
-            return False
-
-        number = next(self._numbers)  # the commit itself would make a cycle, to be collected
+        number = next(self._numbers)
 
         def tell(answer: Answer | Exception) -> None:
             incarnation.settle(number)
@@ -147,14 +140,12 @@ class Gateway:
                 done(answer)
             elif type(answer) is Committed and answer.version <= published.durable.version:
                 self._transactions += 1
-                self._retries += answer.again
-                given = answer.result if answer.again else result
-                done(Outcome(given, answer.version, int(answer.again)))
+                done(Outcome(answer.result, answer.version))
             else:
                 done(None)
 
-        commit = Commit(number, transaction, work, Told(tell))
         try:
+            commit = Commit(number, None, work, Told(tell))
             incarnation.send(incarnation.requests.put_nowait, commit)
         except (TooManyRequests, Fallen):
             return False

@@ -28,7 +28,9 @@ is a place where it gives way to others, and its return value is the result."""
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """Durable. `again` tells that the coordinator ran the work again, and `result` what it gave."""
+    """Durable. `result` is what the work gave, where the coordinator ran it; `again` tells that
+    this was not the first time.
+    """
 
     version: int
     again: bool = False
@@ -42,7 +44,7 @@ class Conflicted(msgspec.Struct, frozen=True):
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The work raised when the coordinator ran it again. Nothing of it was applied."""
+    """The work raised when the coordinator ran it. Nothing of it was applied."""
 
     error: Exception
     version: int
@@ -55,9 +57,10 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
     """Make this transaction's writes, if its reads still hold."""
 
     number: int
-    transaction: Transaction
+    transaction: Transaction | None
+    """None where the work has not been run: the coordinator is the first to do so."""
     again: Work | None
-    """The work, where the coordinator may run it again at once; it is known to be short."""
+    """The work, where the coordinator may run it at once; it is known to be short."""
     reply: Reply[Answer]
 
 

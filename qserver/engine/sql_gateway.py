@@ -239,23 +239,21 @@ class SqlDatabase:
     def write_nowait(
         self, statements: Sequence[Statement], done: TransactionDone, allowed: Allowed = EVERYTHING
     ) -> bool:
-        """Run statements right here and send their commit; `done` is told later what became of it.
+        """Send statements to be run and committed; `done` is told later what became of it.
 
-        False, or an error: it takes more than that, in whatever way; then nothing has been done,
-        and what the error says is not to be passed on.
+        False: it takes more than that, in whatever way; then nothing has been done.
         """
         found: list[Statement] = []
-        plans: list[Plan] = []
+        writes = False
         for each in statements:
             statement = self.look(each.sql, each.parameters) if each.plan is None else each
-            if statement is None:
+            if statement is None or statement.plan is None:
                 return False
             found.append(statement)
-            plans.append(statement.plan)  # type: ignore[arg-type]  # it was looked up
-        if not any([plan.writes for plan in plans]):  # noqa: C419  a list is quicker
+            writes = writes or statement.plan.writes
+        if not writes:
             return False
-        request = Request(self._supplies, FOREVER, allowed)
-        body = _Body(self.planner, request, tuple(found), None, None)
+        body = _ShortBody(self.planner, Request(self._supplies, FOREVER, allowed), found)
 
         def tell(outcome: Outcome | Exception | None) -> None:
             if isinstance(outcome, Outcome):
@@ -263,20 +261,7 @@ class SqlDatabase:
             else:
                 done(outcome)
 
-        sent = False
-        try:
-            sent = self.database.transact_nowait(body, tell)
-        except NeedsNumbers:
-            pass
-        except GaveWay:
-            plans[body.at].takes_turns = True
-        finally:
-            if not sent and request.drawn:
-                self._supplies.values.give_back(request.drawn)
-        if sent:
-            for statement, plan in zip(found, plans, strict=True):
-                self.planner.count_use(statement.lifted, plan)  # type: ignore[arg-type]
-        return sent
+        return self.database.transact_nowait(body, tell)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
         while True:
@@ -352,14 +337,11 @@ class _Body:
         self.statements = statements
         self.max_rows = max_rows
         self.cut_rows = cut_rows
-        self.at = 0
-        """The index of the statement that is run."""
 
     def __call__(self, transaction: Transaction) -> Generator[None, None, list[Result]]:
         run = StatementRun(self.planner, transaction, self.request)
         results = []
         for index, statement in enumerate(self.statements):
-            self.at = index
             try:
                 result = yield from self._one(run, statement)
             except Overflow:
@@ -390,7 +372,7 @@ class _Body:
                     run.transaction.view.version,
                     0,
                     self.cut_rows is not None and _cut(rows, self.cut_rows),
-                    max(0, int((now() - began) * 1_000_000)),  # the clock may have been set back
+                    _microseconds(now() - began),
                 )
             if page is None:
                 yield
@@ -399,7 +381,55 @@ class _Body:
                 _check_size(run.context, len(started.columns), page, rows, self.max_rows)
 
 
+class _ShortBody:
+    """The same for statements whose plans are kept: run in one go, or not at all."""
+
+    __slots__ = ("_planner", "_request", "_statements")
+
+    def __init__(self, planner: Planner, request: Request, statements: list[Statement]) -> None:
+        self._planner = planner
+        self._request = request
+        self._statements = statements
+
+    def __call__(self, transaction: Transaction) -> list[Result]:
+        run = StatementRun(self._planner, transaction, self._request)
+        try:
+            return [self._one(run, statement) for statement in self._statements]
+        except Exception:
+            if self._request.drawn:
+                self._request.supplies.values.give_back(self._request.drawn)
+            raise
+
+    def _one(self, run: StatementRun, statement: Statement) -> Result:
+        lifted, plan = statement.lifted, statement.plan
+        assert lifted is not None and plan is not None
+        now = self._request.supplies.now
+        began = now()
+        started = run.start(statement.sql, statement.parameters, lifted, plan)
+        rows: Rows = []
+        affected = 0
+        steps = started.steps
+        try:
+            while True:
+                page = next(steps)
+                if page is None:
+                    plan.takes_turns = True
+                    steps.close()
+                    raise GaveWay
+                rows += page
+                _check_size(run.context, len(started.columns), page, rows, None)
+        except StopIteration as end:
+            affected = end.value
+        self._planner.count_use(lifted, plan)
+        version, exec_us = run.transaction.view.version, _microseconds(now() - began)
+        return Result(started.columns, started.types, rows, affected, version, exec_us=exec_us)
+
+
 _replace = msgspec.structs.replace
+
+
+def _microseconds(seconds: float) -> int:
+    return max(0, int(seconds * 1_000_000))  # the clock may have been set back
 
 
 def _check_size(

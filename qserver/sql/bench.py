@@ -1,6 +1,6 @@
 """SQL in process, side by side with the standard library's sqlite3 in memory.
 
-    python -m qserver.sql.bench [--rows 100000] [--seconds 1.0]
+    python -m qserver.sql.bench [--rows 100000] [--seconds 2.0]
 
 Both get the same statements as text, with literals that change each time, and nothing prepared by
 the caller. What counts is the ratio of the two rates in one run, not the numbers themselves.
@@ -32,7 +32,7 @@ Text = Callable[[random.Random], str]
 
 SMALL_ROWS = 10_000
 CLIENTS = 64
-SLICES = 5
+SLICES = 21
 TEXT_OF_ROW = "c" * 40
 
 
@@ -189,7 +189,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="SQL in process beside sqlite3 in memory.")
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=1.0)
+    parser.add_argument("--seconds", type=float, default=2.0)
     options = parser.parse_args(arguments)
     run: Callable[[], Awaitable[bool]] = lambda: compare(  # noqa: E731  trio.run takes a function
         options.rows, options.seconds, sys.stdout.write

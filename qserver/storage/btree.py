@@ -79,6 +79,9 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 Tree: TypeAlias = Leaf | Branch
+Place: TypeAlias = tuple[Key, int, Leaf, Tree]
+"""An entry's key, its position in its leaf, the leaf, and the tree."""
+
 EMPTY: Final = Leaf([], [], 0)
 
 LEAVES_OF_RUN: Final = 32
@@ -180,26 +183,35 @@ def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> Non
         found[key] = entries[key]
 
 
-def first_from(tree: Tree, low: Key | None) -> tuple[Leaf | None, int]:
-    """Where the first entry with low <= key is; None where there is none."""
+def first_of_each(trees: list[Tree], low: Key | None) -> list[Place]:
+    """Where the first entry with low <= key is in each of the trees that have one."""
     key = () if low is None else low
-    page = tree
-    while type(page) is Branch:
-        page = page.children[bisect_right(page.separators, key)]
-    at = bisect_left(page.keys, key)
-    return (page, at) if at < page.length else (leaf_after(tree, key), 0)
+    places: list[Place] = []
+    for tree in trees:
+        page = tree
+        while type(page) is Branch:
+            page = page.children[bisect_right(page.separators, key)]
+        at = bisect_left(page.keys, key)
+        leaf = page if at < page.length else leaf_after(tree, key)
+        if leaf is not None:
+            at = at if leaf is page else 0
+            places.append((leaf.keys[at], at, leaf, tree))
+    return places
 
 
-def last_before(tree: Tree, high: Key | None) -> tuple[Leaf | None, int]:
-    """Where the last entry with key < high is; None where there is none."""
-    page = tree
-    while type(page) is Branch:
-        page = page.children[-1 if high is None else bisect_left(page.separators, high)]
-    at = page.length if high is None else bisect_left(page.keys, high)
-    if at > 0 or high is None:
-        return (page, at - 1) if at > 0 else (None, 0)
-    leaf = leaf_before(tree, high)
-    return leaf, 0 if leaf is None else leaf.length - 1
+def last_of_each(trees: list[Tree], high: Key | None) -> list[Place]:
+    """Where the last entry with key < high is in each of the trees that have one."""
+    places: list[Place] = []
+    for tree in trees:
+        page = tree
+        while type(page) is Branch:
+            page = page.children[-1 if high is None else bisect_left(page.separators, high)]
+        at = page.length if high is None else bisect_left(page.keys, high)
+        leaf = page if at > 0 or high is None else leaf_before(tree, high)
+        if leaf is not None and leaf.length:
+            at = (at if leaf is page else leaf.length) - 1
+            places.append((leaf.keys[at], at, leaf, tree))
+    return places
 
 
 def leaf_after(tree: Tree, key: Key) -> Leaf | None:

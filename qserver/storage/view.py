@@ -21,12 +21,11 @@ import msgspec
 
 from qserver.storage.btree import (
     Key,
-    Leaf,
     Tree,
     Value,
-    first_from,
+    first_of_each,
     get,
-    last_before,
+    last_of_each,
     leaf_after,
     leaf_before,
     pages,
@@ -129,11 +128,8 @@ class View(msgspec.Struct, frozen=True, eq=False):
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> Page:
         """The first entries of a range, taken one by one: for a few of them that is quickest."""
-        heads: list[tuple[Key, int, Leaf, Tree]] = []
-        for root in self.roots(tree):
-            leaf, at = last_before(root, high) if backward else first_from(root, low)
-            if leaf is not None:
-                heads.append((leaf.keys[at], at, leaf, root))
+        roots = self.roots(tree)
+        heads = last_of_each(roots, high) if backward else first_of_each(roots, low)
         heads.sort()
         next_head, step = (-1, -1) if backward else (0, 1)
         bound = low if backward else high

@@ -85,29 +85,46 @@ async def hits(database: SqlDatabase, counter: int = 0) -> int:
 
 
 def footprint(database: SqlDatabase) -> tuple[Any, ...]:
-    """Whatever a transaction could have changed."""
+    """Whatever a transaction could have changed, or the sending of it."""
+    return database.database.statistics(), database.statistics(), *remains(database)
+
+
+def remains(database: SqlDatabase) -> tuple[Any, ...]:
+    """Whatever a transaction could have changed: data, numbers of sequences, what is counted.
+
+    But a use of a plan counts when it has been run, whatever becomes of the transaction.
+    """
     view = database.database.durable_view()
     values = database._supplies.values
     in_hand = {number: list(each) for number, each in values._in_hand.items()}
-    return view, database.database.statistics(), database.statistics(), in_hand
+    statistics = database.database.statistics()
+    assert statistics.incarnation is not None
+    commits = statistics.incarnation.coordinator.commits
+    plans = msgspec.structs.replace(database.statistics(), hits=0)
+    return view, commits, statistics.gateway, plans, in_hand
 
 
-async def refused(
-    database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
-) -> QserverError | None:
-    """Nothing has come of it: the error that was raised, or None for False."""
+async def refused(database: SqlDatabase, statements: Sequence[Statement]) -> None:
+    """It is not taken on, and nothing is done."""
     ends = Ends()
     before = footprint(database)
-    error = None
-    try:
-        assert database.write_nowait(statements, ends, allowed) is False
-    except QserverError as raised:
-        error = raised
+    assert database.write_nowait(statements, ends) is False
     assert footprint(database) == before
     await wait_all_tasks_blocked()
     assert footprint(database) == before
     assert ends.told == []
-    return error
+
+
+async def came_to_nothing(
+    database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
+) -> None:
+    """It is taken on, told None, and nothing is left of it."""
+    ends = Ends()
+    before = remains(database)
+    assert database.write_nowait(statements, ends, allowed)
+    assert remains(database) == before, "nothing is run where it is begun"
+    assert await ends.wait() is None
+    assert remains(database) == before
 
 
 def shape_of(database: SqlDatabase, sql: str) -> Any:
@@ -131,14 +148,11 @@ async def by_any_way(
 ) -> tuple[TransactionResult | str, bool]:
     """What comes of it, without waiting if that is possible; and whether it was."""
     ends = Ends()
-    try:
-        begun = database.write_nowait(statements, ends)
-    except QserverError:
-        begun = False
-    if begun:
+    if database.write_nowait(statements, ends):
         outcome = await ends.wait()
-        assert isinstance(outcome, TransactionResult)
-        return plain(outcome), True
+        if outcome is not None:
+            assert isinstance(outcome, TransactionResult)
+            return plain(outcome), True
     return await by_transaction(database, statements), False
 
 

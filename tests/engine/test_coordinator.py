@@ -54,11 +54,12 @@ class Bench:
     def commit(self, work: Work, *, on: View | None = None, again: bool = False) -> Commit:
         """A commit of work that was run on a view, the newest if none is given."""
         transaction = Transaction(on or self.view)
-        if not again:
-            run_at_once(work, transaction)
-            return Commit(next(self._numbers), transaction, None, Reply())
         run_at_once(work, transaction)
-        return Commit(next(self._numbers), transaction, work, Reply())
+        return Commit(next(self._numbers), transaction, work if again else None, Reply())
+
+    def untried(self, work: Work) -> Commit:
+        """A commit of work that was not run yet."""
+        return Commit(next(self._numbers), None, work, Reply())
 
     async def round(self, *commits: Commit) -> list[Answer]:
         """All of them in one round; what each was answered, and in `world.sent` how."""
@@ -231,8 +232,18 @@ async def test_an_error_of_work_that_is_run_again_applies_nothing_of_it() -> Non
         assert answers[0] == Committed(2)
         assert isinstance(answers[1], Failed)
         assert isinstance(answers[1].error, DivisionByZero)
-        assert answers[1].version == 3, "it saw what was written for version 3"
+        assert answers[1].version == 2, "it was the first to be run again"
         assert answers[2] == Committed(3, again=True, result=[2])
+
+
+async def test_an_error_tells_of_the_version_that_it_comes_from() -> None:
+    async with bench(50) as b:
+        work = counters.one_after_the_other(counters.increment(7), fail)
+        others = [b.commit(counters.increment(7), again=True) for _ in range(2)]
+        answers = await b.round(*others, b.commit(work, again=True))
+        assert answers[:2] == [Committed(2), Committed(3, again=True, result=[2])]
+        assert isinstance(answers[2], Failed)
+        assert answers[2].version == 3, "it saw what was written for version 3"
 
 
 async def test_a_bug_in_work_that_is_run_again_hurts_nobody_else() -> None:
@@ -261,7 +272,7 @@ async def test_work_that_writes_nothing_when_run_again_has_committed_what_it_saw
 @pytest.mark.parametrize(
     ("becomes", "reason"),
     [
-        (counters.increment_slowly(7), "the work became long when it was run again"),
+        (counters.increment_slowly(7), "the work is not short"),
         (counters.create(name="other"), "the work changes the catalog"),
     ],
 )
@@ -280,6 +291,135 @@ async def test_what_the_coordinator_cannot_run_goes_back_as_a_conflict(
         ]
         assert b.view.version == 3
         assert "other" not in b.view.catalog.tables
+
+
+# --- short work that comes untried --------------------------------------------------------------
+
+
+async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_before_it() -> None:
+    async with bench(50) as b:
+        answers = await b.round(*(b.untried(counters.increment(7)) for _ in range(40)))
+        assert answers == [Committed(2, result=[nth]) for nth in range(1, 41)]
+        assert await b.read(counters.look(7)) == 40
+        assert b.view.version == 2
+        assert b.statistics() == CoordinatorStatistics(
+            version=2, rounds=2, commits=41, conflicts=0, run_again=0, turns=0
+        )
+
+
+async def test_untried_work_costs_one_message_for_each_shard_that_it_writes_to() -> None:
+    async with bench(50) as b:
+        one, other, apart = counters.on_shards([1, 3, 2], SHARDS)
+        works = [counters.increment(one, other), counters.increment(apart), counters.look(one)]
+        answers = await b.round(*(b.untried(work) for work in works))
+        assert answers == [Committed(2, result=found) for found in ([1, 1], [1], 1)]
+        sent = [pair for pair in b.world.names_sent() if pair[0].startswith("shard")]
+        assert sent == [(f"shard {number}", "Prepare") for number in (1, 3, 2)]
+        (append,) = of_kind(b.world, Append)
+        assert sorted(key for changes in append.writes.values() for key in changes) == sorted(
+            [(one,), (other,), (apart,)]
+        )
+
+
+async def test_what_was_tried_comes_before_what_is_untried_however_they_were_sent() -> None:
+    async with bench(50) as b:
+        untried = [b.untried(counters.increment(7)) for _ in range(2)]
+        tried = b.commit(counters.increment(7))
+        answers = await b.round(untried[0], tried, untried[1])
+        assert answers == [Committed(3, result=[2]), Committed(2), Committed(3, result=[3])]
+
+
+async def test_what_is_untried_what_conflicts_and_what_wins_share_two_rounds() -> None:
+    async with bench(50) as b:
+        wins = b.commit(counters.increment(7))
+        conflicts = [b.commit(counters.increment(7), again=True) for _ in range(2)]
+        untried = [b.untried(counters.increment(7)) for _ in range(2)]
+        long = b.commit(counters.increment(7))
+        answers = await b.round(wins, conflicts[0], untried[0], long, conflicts[1], untried[1])
+        assert (answers[0], type(answers[3])) == (Committed(2), Conflicted)
+        assert [answers[at] for at in (2, 5)] == [Committed(3, result=[nth]) for nth in (2, 3)]
+        assert [answers[at] for at in (1, 4)] == [
+            Committed(3, again=True, result=[nth]) for nth in (4, 5)
+        ]
+        assert await b.read(counters.look(7)) == 5
+        assert [append.view.version for append in of_kind(b.world, Append)] == [2, 3]
+        assert b.statistics() == CoordinatorStatistics(
+            version=3, rounds=3, commits=6, conflicts=3, run_again=2, turns=0
+        )
+
+
+async def test_untried_work_that_raises_leaves_nothing_and_the_others_commit() -> None:
+    async with bench(50) as b:
+        works = [counters.increment(7), fail, counters.increment(7), counters.increment(8)]
+        answers = await b.round(*(b.untried(work) for work in works))
+        assert [answers[at] for at in (0, 2, 3)] == [
+            Committed(2, result=[nth]) for nth in (1, 2, 1)
+        ]
+        assert isinstance(answers[1], Failed)
+        assert isinstance(answers[1].error, DivisionByZero)
+        assert answers[1].version == 2, "it saw what was written for version 2"
+        assert await b.read(counters.look(7)) == 2
+        assert b.statistics().commits == 4
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_an_error_makes_no_version_and_tells_of_none_that_is_not_there(again: bool) -> None:
+    async with bench(50) as b:
+        old = b.view
+        await b.round(b.commit(counters.increment(7)))
+        work = counters.one_after_the_other(counters.increment(7), fail)
+        commit = b.commit(work, on=old, again=True) if again else b.untried(fail)
+        (answer,) = await b.round(commit)
+        assert isinstance(answer, Failed)
+        assert (answer.version, b.view.version) == (2, 2)
+        assert of_kind(b.world, Append) == []
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        (counters.increment_slowly(7), "the work is not short"),
+        (counters.create(name="other"), "the work changes the catalog"),
+    ],
+)
+async def test_untried_work_that_the_coordinator_cannot_run_leaves_nothing(
+    work: Work, reason: str
+) -> None:
+    async with bench(50) as b:
+        works = [counters.increment(7), work, counters.increment(7)]
+        answers = await b.round(*(b.untried(each) for each in works))
+        assert answers == [
+            Committed(2, result=[1]),
+            Conflicted(Conflict(reason)),
+            Committed(2, result=[2]),
+        ]
+        assert (b.view.version, b.statistics().conflicts) == (2, 0)
+        assert "other" not in b.view.catalog.tables
+
+
+async def test_untried_work_that_writes_nothing_has_committed_what_it_saw() -> None:
+    async with bench(50) as b:
+        (alone,) = await b.round(b.untried(counters.look(7)))
+        assert alone == Committed(1, result=0)
+        assert (b.view.version, of_kind(b.world, Append)) == (1, [])
+        works = [counters.look(7), counters.increment(7), counters.look(7)]
+        answers = await b.round(*(b.untried(work) for work in works))
+        assert answers == [
+            Committed(1, result=0),
+            Committed(2, result=[1]),
+            Committed(2, result=1),
+        ]
+        assert b.statistics().commits == 2, "the table, and the one that wrote"
+
+
+async def test_untried_work_sees_a_definition_of_the_same_round() -> None:
+    def add_to_other(transaction: Transaction) -> None:
+        counters.put(transaction, 1, 5, name="other")
+
+    async with bench(5) as b:
+        answers = await b.round(b.untried(add_to_other), b.commit(counters.create(name="other")))
+        assert answers == [Committed(3), Committed(2)]
+        assert await b.read(lambda transaction: counters.value(transaction, 1, "other")) == 5
 
 
 # --- the catalog -----------------------------------------------------------------------------

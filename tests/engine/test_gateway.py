@@ -80,6 +80,21 @@ async def test_an_error_of_work_that_was_run_again_waits_too() -> None:
         assert kinds == {Outcome, UniqueViolation}
 
 
+async def test_an_error_of_work_that_was_run_again_waits_for_nothing_that_it_wrote() -> None:
+    def write_and_stumble(transaction: Transaction) -> None:
+        counters.put(transaction, 1, 9)
+        stumble(transaction)
+
+    async with opened(counters=5) as database, trio.open_nursery() as nursery:
+        works = [
+            counters.one_after_the_other(counters.increment(1), write_and_stumble) for _ in range(2)
+        ]
+        calls = [Observed(nursery, partial(database.transact, work)) for work in works]
+        await wait_all_tasks_blocked()
+        assert {type(call.outcome) for call in calls} == {Outcome, LookupError}
+        assert await counters.total(database) == 1
+
+
 async def test_a_conflict_that_is_reported_waits_too() -> None:
     log = HeldLog()
     async with opened(log, counters=5) as database, trio.open_nursery() as nursery:

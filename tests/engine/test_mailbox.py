@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.engine.mailbox import Mailbox, MailboxStatistics, Reply
@@ -83,6 +87,88 @@ async def test_a_reader_that_is_cancelled_loses_no_message() -> None:
     assert scope.cancelled_caught
     mailbox.put_nowait(1)
     assert await mailbox.take(most=2) == [1]
+
+
+async def test_who_is_cancelled_while_it_waits_for_room_has_sent_nothing() -> None:
+    mailbox = Mailbox[int]("log", 1)
+    mailbox.put_nowait(1)
+    with trio.move_on_after(0) as scope:
+        await mailbox.put(2)
+    assert scope.cancelled_caught
+    assert mailbox.take_nowait(most=9) == [1]
+    assert mailbox.take_nowait(most=9) == []
+    mailbox.put_nowait(3)
+    assert await mailbox.take(most=9) == [3]
+
+
+async def test_who_finds_room_goes_on_at_once() -> None:
+    mailbox = Mailbox[int]("log", 1)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await mailbox.put(1)  # a place where tasks change would find that it is cancelled
+    assert not scope.cancelled_caught
+    assert mailbox.take_nowait(most=9) == [1]
+
+
+async def test_what_a_sender_waited_to_send_is_found_before_that_sender_goes_on() -> None:
+    mailbox = Mailbox[int]("log", 1)
+    mailbox.put_nowait(1)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(mailbox.put, 2)
+        await wait_all_tasks_blocked()
+        assert await mailbox.take(most=1) == [1]
+        assert await mailbox.take(most=1) == [2]
+    mailbox.put_nowait(3)
+    assert mailbox.take_nowait(most=9) == [3]
+    assert mailbox.take_nowait(most=9) == []
+
+
+STEPS: Final = st.lists(
+    st.one_of(
+        st.just(("put", 0)),
+        st.just(("put_nowait", 0)),
+        st.tuples(st.sampled_from(["take", "take_nowait"]), st.integers(1, 4)),
+        st.just(("let others run", 0)),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS, capacity=st.integers(1, 3))
+async def test_whatever_is_put_and_taken_nothing_is_lost_or_doubled(
+    steps: list[tuple[str, int]], capacity: int
+) -> None:
+    mailbox = Mailbox[int]("reader", capacity)
+    sent: list[int] = []
+    taken: list[int] = []
+    number = 0
+    async with trio.open_nursery() as nursery:
+        for step, most in steps:
+            number += 1
+            if step == "put":
+                nursery.start_soon(mailbox.put, number)
+                sent.append(number)
+            elif step == "put_nowait":
+                try:
+                    mailbox.put_nowait(number)
+                except TooManyRequests:
+                    assert mailbox.statistics().waiting == capacity
+                else:
+                    sent.append(number)
+            elif step == "let others run":
+                await wait_all_tasks_blocked()
+            elif step == "take_nowait" or not mailbox.statistics().waiting:
+                taken += mailbox.take_nowait(most)
+            else:
+                found = await mailbox.take(most)
+                assert 1 <= len(found) <= most
+                taken += found
+        while len(taken) < len(sent):
+            taken += await mailbox.take(9)
+    assert sorted(taken) == sorted(sent)
+    assert mailbox.take_nowait(9) == []
+    assert (mailbox.statistics().taken, mailbox.statistics().waiting) == (len(sent), 0)
 
 
 async def test_statistics_tell_what_waits_what_waited_most_and_what_was_taken() -> None:

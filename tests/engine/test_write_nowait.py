@@ -1,7 +1,10 @@
 """Writing without waiting: what `execute` and `transaction` would do, or nothing at all.
 
-What `write_nowait` does not take on leaves no trace, not even a gap in a sequence. When and how
-often it tells of the end of what it did take on is the matter of `test_write_nowait_ends`.
+    write_nowait ─┬─ False                nothing was sent: no plan is kept, or nothing writes
+                  └─ True, and later ─┬─ its results
+                                      └─ None: nothing is left of it, not even a gap in a sequence
+
+When and how often it tells of the end is the matter of `test_write_nowait_ends`.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from tests.engine.begun import (
     begin,
     by_any_way,
     by_transaction,
+    came_to_nothing,
     filled,
     footprint,
     hits,
@@ -173,8 +177,8 @@ async def test_a_shape_that_is_not_known_is_refused_alone_or_among_others() -> N
         await filled(database)
         await known(database, INCREMENT, [0])
         new = Statement("UPDATE counters SET hits = 3 WHERE id = 1 AND hits > 2")
-        assert await refused(database, [new]) is None
-        assert await refused(database, [Statement(INCREMENT, [0]), new]) is None
+        await refused(database, [new])
+        await refused(database, [Statement(INCREMENT, [0]), new])
         assert await hits(database) == USES_UNTIL_KNOWN
 
 
@@ -189,31 +193,31 @@ async def test_a_shape_that_is_not_known_is_refused_alone_or_among_others() -> N
         "SELECT table_name FROM information_schema.tables",
         "INSERT INTO counters SELECT 500, count(*) FROM information_schema.tables"
         " ON CONFLICT DO NOTHING",
-        "UPDATE counters SET hits = 1 WHERE id = -1",
-        "DELETE FROM counters WHERE id = -1 RETURNING *",
-        "INSERT INTO counters VALUES (0, 0) ON CONFLICT DO NOTHING",
         "EXPLAIN UPDATE counters SET hits = 1 WHERE id = 0",
         "SELECT setval('t_id_seq', 100)",
     ],
 )
-async def test_what_defines_or_writes_nothing_or_reads_system_tables_is_refused(sql: str) -> None:
+async def test_what_defines_or_cannot_write_or_reads_system_tables_is_refused(sql: str) -> None:
     async with opened_sql() as database:
         await filled(database)
         for _ in range(USES_UNTIL_KNOWN):
             await database.execute(sql)
-        assert await refused(database, [Statement(sql)]) is None
+        await refused(database, [Statement(sql)])
 
 
-async def test_what_draws_a_number_and_sets_the_sequence_is_refused_and_draws_none() -> None:
+# --- what comes to nothing ------------------------------------------------------------------------
+
+
+async def test_what_draws_a_number_and_sets_the_sequence_comes_to_nothing_and_draws_none() -> None:
     async with opened_sql() as database:
         await filled(database)
         sql = "INSERT INTO t (n) VALUES (setval('t_id_seq', nextval('t_id_seq') + 10)::int)"
         await known(database, sql)
         await known(database, SERIAL, [1])
-        assert await refused(database, [Statement(sql)]) is None
+        await came_to_nothing(database, [Statement(sql)])
 
 
-async def test_a_plan_that_takes_turns_is_refused_and_not_tried_again() -> None:
+async def test_a_plan_that_gives_way_comes_to_nothing_and_is_not_taken_on_again() -> None:
     async with opened_sql() as database:
         await filled(database)
         await database.execute("CREATE TABLE many (id INT PRIMARY KEY, n INT)")
@@ -222,14 +226,16 @@ async def test_a_plan_that_takes_turns_is_refused_and_not_tried_again() -> None:
         await known(database, sql)
         await known(database, INCREMENT, [0])
         both = [Statement(INCREMENT, [0]), Statement(sql)]
-        assert await refused(database, both) is None
+        await came_to_nothing(database, both)
         shapes = database.planner.cache._shapes
         kept = [shapes[shape_of(database, each.sql)] for each in both]
         turns = [plan.takes_turns for each in kept for plan in each.plans.values()]
         assert turns == [False, True], "only the one that gave way"
-        assert await refused(database, [Statement(sql)]) is None
+        await refused(database, [Statement(sql)])
+        await refused(database, both)
         assert await hits(database) == USES_UNTIL_KNOWN
-        begin(database, INCREMENT, [0])
+        await begin(database, INCREMENT, [0]).wait()
+        assert await hits(database) == USES_UNTIL_KNOWN + 1
         found = await database.execute("SELECT min(n), max(n) FROM many")
         assert found.rows == [(USES_UNTIL_KNOWN, USES_UNTIL_KNOWN)]
 
@@ -251,7 +257,7 @@ async def test_a_plan_that_takes_turns_is_refused_and_not_tried_again() -> None:
         ("INSERT INTO t (x) VALUES (9e99999 * $1)", [[0]], ["9e99999"], "22003"),
     ],
 )
-async def test_an_error_is_raised_and_nothing_is_left_of_it_not_even_a_gap(
+async def test_an_error_is_told_by_the_ordinary_way_and_leaves_nothing_not_even_a_gap(
     sql: str, good: list[Given], bad: Given, code: str
 ) -> None:
     async with opened_sql() as database:
@@ -262,18 +268,17 @@ async def test_an_error_is_raised_and_nothing_is_left_of_it_not_even_a_gap(
         last = (await database.execute(SERIAL, [1])).rows[0][0]
         both = [Statement(INCREMENT, [0]), Statement(SERIAL, [1]), Statement(sql, bad)]
         for statements in ([Statement(sql, bad)], both):
-            error = await refused(database, statements)
-            assert error is not None and error.code == code
+            await came_to_nothing(database, statements)
             with pytest.raises(QserverError) as ordinary:
                 await database.transaction(statements)
-            assert repr(ordinary.value) == repr(error)
-            assert ordinary.value.statement == error.statement == len(statements) - 1
+            assert ordinary.value.code == code
+            assert ordinary.value.statement == len(statements) - 1
         assert await hits(database) == USES_UNTIL_KNOWN
         after = (await database.execute(SERIAL, [1])).rows[0][0]
         assert after - last <= 4, "only the ordinary way draws numbers that are lost"
 
 
-async def test_who_may_not_is_refused() -> None:
+async def test_of_who_may_not_nothing_comes() -> None:
     async with opened_sql() as database:
         await filled(database)
         select = "SELECT hits FROM counters WHERE id = $1"
@@ -282,9 +287,11 @@ async def test_who_may_not_is_refused() -> None:
         await known(database, select, [0])
         write = [Statement(SERIAL, [1]), Statement(INCREMENT, [0])]
         reader, writer = Allowed(write=False, define=False), Allowed(read=False)
-        assert isinstance(await refused(database, write, reader), InsufficientPrivilege)
         mixed = [*write, Statement(select, [0])]
-        assert isinstance(await refused(database, mixed, writer), InsufficientPrivilege)
+        for statements, allowed in ((write, reader), (mixed, writer)):
+            await came_to_nothing(database, statements, allowed)
+            with pytest.raises(InsufficientPrivilege):
+                await database.transaction(statements, allowed=allowed)
         ends = Ends()
         assert database.write_nowait(write, ends, writer)
         assert isinstance(await ends.wait(), TransactionResult)
@@ -295,7 +302,7 @@ async def test_a_table_that_was_redefined_is_refused_until_its_plan_was_made_ane
         await filled(database)
         await known(database, INCREMENT, [0])
         await database.execute("ALTER TABLE counters ADD COLUMN more INT DEFAULT 9")
-        assert await refused(database, [Statement(INCREMENT, [0])]) is None
+        await refused(database, [Statement(INCREMENT, [0])])
         await known(database, INCREMENT, [0])
         await begin(database, INCREMENT, [0]).wait()
         assert await hits(database) == 2 * USES_UNTIL_KNOWN + 1
@@ -320,28 +327,47 @@ async def test_numbers_are_given_out_without_a_gap_and_none_twice() -> None:
         await known(database, failing, [12])
         statements = [Statement(SERIAL, [1]), Statement(SERIAL, [2])]
         drawn = []
-        begun = 0
+        begun = failed = 0
         for _ in range(100):
-            try:
-                assert not database.write_nowait([*statements, Statement(failing, [0])], Ends())
-            except QserverError as error:
-                assert error.code == "22012"
+            ends = Ends()
+            if database.write_nowait([*statements, Statement(failing, [0])], ends):
+                failed += 1
+                assert await ends.wait() is None
             found, at_once = await by_any_way(database, statements)
             assert isinstance(found, TransactionResult)
             drawn += [row[0] for each in found.results for row in each.rows]
             begun += at_once
         begins = first + 1 + USES_UNTIL_KNOWN
         assert drawn == list(range(begins, begins + 200))
-        assert begun > 50
+        assert begun > 50 and failed > 50
 
 
-async def test_a_sequence_of_which_none_was_ever_drawn_is_refused() -> None:
+async def test_numbers_of_those_that_fail_go_to_those_behind_them_in_the_same_turn() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        failing = "INSERT INTO t (n, parent) VALUES ($1, 12 / $1)"
+        await known(database, failing, [12])
+        await known(database, SERIAL, [1])
+        last = (await database.execute(SERIAL, [1])).rows[0][0]
+        pair = [Statement(SERIAL, [1]), Statement(failing, [0])]
+        good, bad = [], []
+        for _ in range(3):
+            good.append(begin(database, SERIAL, [1]))
+            bad.append(Ends())
+            assert database.write_nowait(pair, bad[-1])
+        assert [await each.wait() for each in bad] == [None] * 3
+        outcomes = [await each.wait() for each in good]
+        drawn = [each.results[0].rows for each in outcomes if isinstance(each, TransactionResult)]
+        assert drawn == [[(last + nth,)] for nth in (1, 2, 3)]
+
+
+async def test_a_sequence_of_which_none_was_ever_drawn_comes_to_nothing() -> None:
     async with opened_sql() as database:
         await filled(database)
         await database.execute("CREATE TABLE fresh (id SERIAL PRIMARY KEY, n INT)")
         sql = "INSERT INTO fresh (n) SELECT hits FROM counters WHERE id = $1 RETURNING id"
         await known(database, sql, [-1])
-        assert await refused(database, [Statement(sql, [0])]) is None
+        await came_to_nothing(database, [Statement(sql, [0])])
         assert (await database.execute(sql, [0])).rows == [(1,)]
 
 

@@ -1,6 +1,7 @@
 """What was begun without waiting is told of its end: once, whatever happens, and once it is safe.
 
-A conflict, an error in a second run, a log that fails, an actor that dies: each has one news.
+It is run by the coordinator, in the order in which it was sent. An error of the work, a log that
+fails, an actor that dies: each has one news.
 """
 
 from __future__ import annotations
@@ -59,50 +60,127 @@ class EagerLog(MemoryLog):
         self._may_end.pop(0).set()
 
 
-# --- conflicts ------------------------------------------------------------------------------------
+# --- several in one turn --------------------------------------------------------------------------
 
 
-async def test_of_two_that_write_one_key_in_one_turn_the_second_is_run_again() -> None:
+async def test_of_two_that_write_one_key_in_one_turn_both_commit_in_the_order_of_sending() -> None:
     async with opened_sql() as database:
         await filled(database)
         await known(database, INCREMENT, [0])
-        first, second, other = (begin(database, INCREMENT, [at]) for at in (0, 0, 1))
-        outcomes = [await each.wait() for each in (first, second, other)]
+        before = database.database.statistics()
+        ends = [begin(database, INCREMENT, [at]) for at in (0, 0, 1, 0)]
+        outcomes = [await each.wait() for each in ends]
         seen = [
             (outcome.retries, outcome.results[0].rows[0][0])
             for outcome in outcomes
             if isinstance(outcome, TransactionResult)
         ]
-        assert seen == [(0, USES_UNTIL_KNOWN + 1), (1, USES_UNTIL_KNOWN + 2), (0, 11)]
-        assert await hits(database) == USES_UNTIL_KNOWN + 2
-        assert database.database.statistics().gateway.retries == 1
+        assert seen == [(0, USES_UNTIL_KNOWN + nth) for nth in (1, 2)] + [
+            (0, 11),
+            (0, USES_UNTIL_KNOWN + 3),
+        ]
+        assert await hits(database) == USES_UNTIL_KNOWN + 3
+        after = database.database.statistics()
+        assert after.gateway.transactions == before.gateway.transactions + 4
+        assert (after.gateway.retries, before.gateway.retries) == (0, 0)
+        assert before.incarnation is not None and after.incarnation is not None
+        was, now = before.incarnation.coordinator, after.incarnation.coordinator
+        assert (now.conflicts, now.run_again) == (was.conflicts, was.run_again)
+        assert now.commits == was.commits + 4
+        versions = {each.version for each in outcomes if isinstance(each, TransactionResult)}
+        assert versions == {was.version + 1} == {now.version}, "all of them are one version"
 
 
-async def test_one_that_fails_when_it_is_run_again_is_told_none_and_execute_says_why() -> None:
+async def test_who_conflicts_with_what_was_tried_does_not_notice() -> None:
+    """The ordinary way and this one, in one turn: nobody loses, and only the others may retry."""
+    async with opened_sql() as database, trio.open_nursery() as nursery:
+        await filled(database)
+        await known(database, INCREMENT, [0])
+        ordinary, begun = [], []
+        for _ in range(4):
+            begun.append(begin(database, INCREMENT, [0]))
+            ordinary.append(Observed(nursery, lambda: database.execute(INCREMENT, [0])))
+        await wait_all_tasks_blocked()
+        outcomes = [each.outcome for each in begun]
+        assert all(isinstance(each, TransactionResult) and each.retries == 0 for each in outcomes)
+        told = [
+            each.results[0].rows[0][0] for each in outcomes if isinstance(each, TransactionResult)
+        ]
+        assert told == sorted(told)
+        told += [each.outcome.rows[0][0] for each in ordinary]
+        assert sorted(told) == [USES_UNTIL_KNOWN + nth for nth in range(1, 9)]
+
+
+async def test_one_that_fails_because_of_one_before_it_is_told_none_and_execute_says_why() -> None:
     async with opened_sql() as database:
         await filled(database)
         sql = "INSERT INTO counters VALUES ($1, $2)"
         await known(database, sql, [9, 9])
         first, second = begin(database, sql, [50, 1]), begin(database, sql, [50, 2])
+        third = begin(database, sql, [51, 3])
         assert isinstance(await first.wait(), TransactionResult)
         assert await second.wait() is None
-        assert await hits(database, 50) == 1
+        assert isinstance(await third.wait(), TransactionResult)
+        assert (await hits(database, 50), await hits(database, 51)) == (1, 3)
         with pytest.raises(UniqueViolation):
             await database.execute(sql, [50, 2])
 
 
-async def test_one_that_finds_nothing_left_to_do_when_it_is_run_again_changes_nothing() -> None:
+async def test_what_one_that_failed_wrote_before_is_seen_by_nobody_behind_it() -> None:
     async with opened_sql() as database:
         await filled(database)
-        sql = "DELETE FROM wards WHERE id = $1 RETURNING id"
-        await known(database, sql, [1])
-        first, second = begin(database, sql, [2]), begin(database, sql, [2])
-        outcome = await first.wait()
-        assert isinstance(outcome, TransactionResult) and outcome.results[0].rows == [(2,)]
-        again = await second.wait()
-        assert again is None or (
-            isinstance(again, TransactionResult) and again.results[0].rows == []
-        )
+        sql = "INSERT INTO counters VALUES ($1, $2)"
+        await known(database, sql, [9, 9])
+        await known(database, INCREMENT, [0])
+        failing = Ends()
+        both = [Statement(INCREMENT, [0]), Statement(sql, [0, 0])]
+        assert database.write_nowait(both, failing)
+        behind = begin(database, INCREMENT, [0])
+        assert await failing.wait() is None
+        outcome = await behind.wait()
+        assert isinstance(outcome, TransactionResult)
+        assert outcome.results[0].rows == [(USES_UNTIL_KNOWN + 1,)]
+
+
+DELETE = "DELETE FROM wards WHERE id = $1 RETURNING id"
+
+
+async def test_one_that_finds_nothing_left_to_do_is_told_so_with_those_before_it() -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        await known(database, DELETE, [1])
+        outcomes = [await each.wait() for each in [begin(database, DELETE, [2]) for _ in range(2)]]
+        rows = [each.results[0].rows for each in outcomes if isinstance(each, TransactionResult)]
+        assert rows == [[(2,)], []]
+
+
+async def test_one_that_wrote_nothing_is_told_at_once_if_what_it_saw_is_durable() -> None:
+    log = HeldLog()
+    async with opened_sql(log) as database:
+        await filled(database)
+        await known(database, DELETE, [1])
+        view = database.database.durable_view()
+        assert view is not None
+        log.hold()
+        outcome = await begin(database, DELETE, [-1]).wait()
+        assert isinstance(outcome, TransactionResult)
+        assert (outcome.version, outcome.results[0].rows) == (view.version, [])
+        assert database.database.durable_view() is view, "there is no version for nothing"
+        log.release()
+
+
+async def test_one_that_wrote_nothing_and_saw_what_is_not_durable_comes_to_nothing() -> None:
+    log = HeldLog()
+    async with opened_sql(log) as database:
+        await filled(database)
+        await known(database, DELETE, [1])
+        log.hold()
+        first = begin(database, DELETE, [2])
+        await wait_all_tasks_blocked()
+        assert await begin(database, DELETE, [2]).wait() is None, "that it is gone is no news yet"
+        assert first.told == []
+        log.release()
+        assert isinstance(await first.wait(), TransactionResult)
 
 
 @settings(max_examples=30, deadline=None)
@@ -115,7 +193,7 @@ async def test_one_that_finds_nothing_left_to_do_when_it_is_run_again_changes_no
 async def test_whatever_is_begun_in_one_turn_ends_as_if_one_came_after_the_other(
     turns: list[list[list[int]]], shards: int
 ) -> None:
-    """Each increments some counters, and is told what it made of them: no number twice."""
+    """Each increments some counters, and is told what it made of them, in the order of sending."""
     async with opened_sql(shards=shards) as database:
         await database.execute("CREATE TABLE counters (id INT PRIMARY KEY, hits INT NOT NULL)")
         await database.execute("INSERT INTO counters VALUES (0, 0), (1, 0), (2, 0)")
@@ -124,16 +202,20 @@ async def test_whatever_is_begun_in_one_turn_ends_as_if_one_came_after_the_other
         told: dict[int, list[int]] = {counter: [] for counter in range(3)}
         start = dict(expected)
         for turn in turns:
-            begun: list[tuple[list[int], list[Statement], Ends | None]] = []
+            begun: list[tuple[list[int], Ends]] = []
+            left: list[tuple[list[int], list[Statement]]] = []
             for counters in turn:
                 statements = [Statement(INCREMENT, [each]) for each in counters]
                 ends = Ends()
-                at_once = database.write_nowait(statements, ends)
-                begun.append((counters, statements, ends if at_once else None))
-            for counters, statements, ends_of_it in begun:
-                outcome = None if ends_of_it is None else await ends_of_it.wait()
-                if outcome is None:
-                    outcome = await database.transaction(statements)
+                if database.write_nowait(statements, ends):
+                    begun.append((counters, ends))
+                else:
+                    left.append((counters, statements))
+            outcomes = [(counters, await ends.wait()) for counters, ends in begun]
+            outcomes += [
+                (counters, await database.transaction(statements)) for counters, statements in left
+            ]
+            for counters, outcome in outcomes:
                 assert isinstance(outcome, TransactionResult)
                 for counter, each in zip(counters, outcome.results, strict=True):
                     expected[counter] += 1
@@ -141,7 +223,7 @@ async def test_whatever_is_begun_in_one_turn_ends_as_if_one_came_after_the_other
         for counter in range(3):
             assert await hits(database, counter) == expected[counter]
             numbers = list(range(start[counter] + 1, expected[counter] + 1))
-            assert sorted(told[counter]) == numbers
+            assert told[counter] == numbers
 
 
 # --- when it is told ------------------------------------------------------------------------------
@@ -207,7 +289,7 @@ async def test_what_follows_a_definition_that_is_not_durable_yet_is_told_after_i
         assert outcome.version == altered.outcome.version + 1
 
 
-async def test_who_wrote_by_a_definition_that_changes_in_the_same_round_is_run_again() -> None:
+async def test_who_writes_in_the_round_of_a_definition_writes_by_one_or_by_the_other() -> None:
     async with opened_sql() as database, trio.open_nursery() as nursery:
         await filled(database)
         sql = "UPDATE counters SET hits = 5 WHERE id = $1 RETURNING *"

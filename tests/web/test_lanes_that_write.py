@@ -230,8 +230,9 @@ async def test_an_error_is_that_of_the_ordinary_way_and_nothing_is_left_of_it() 
         assert await hits(client) == USES_UNTIL_KNOWN
         served.answered.clear()
         good = transaction((INCREMENT, [0]), (insert, [1, 1]))
-        assert comparable(await client.ask(good)) == comparable(await other.ask(good))
-        assert served.answered == [True], "an error does not keep the next one from the lane"
+        for _ in range(3):  # now and then the ordinary way looks whether a plan still suits
+            assert comparable(await client.ask(good)) == comparable(await other.ask(good))
+        assert True in served.answered, "an error does not keep the next ones from the lane"
 
 
 @pytest.mark.parametrize("fields", [{"max_retries": 0}, {"max_retries": 3}, {"max_rows": 5}])
@@ -285,10 +286,10 @@ async def test_every_write_is_counted_and_logged_once() -> None:
 async def test_many_connections_that_count_on_one_row_lose_nothing_and_are_told_once() -> None:
     connections, each_sends = 12, 15
     told: list[int] = []
-    retries = 0
+    retried = 0
 
     async def count(served: Served, kind: int) -> None:
-        nonlocal retries
+        nonlocal retried
         async with await served.client() as client:
             data = query(INCREMENT, [0]) if kind else transaction((INCREMENT, [0]))
             await client.send(data * each_sends)  # one after the other, as fast as they go
@@ -296,22 +297,24 @@ async def test_many_connections_that_count_on_one_row_lose_nothing_and_are_told_
                 body = body_of(await client.answer())
                 assert body["success"], body
                 told.append((body if kind else body["results"][0])["rows"][0]["hits"])
-                retries += body["retries"]
+                retried += body["retries"] > 0
 
     async with writing() as (served, client):
         await by_lane(served, client, query(INCREMENT, [0]))
         before = await hits(client)
+        count_before = len(served.answered)
         async with trio.open_nursery() as nursery:
             for number in range(connections):
                 nursery.start_soon(count, served, number % 2)
+        by_the_lane = served.answered[count_before:].count(True)
         after = await hits(client)
         assert after == before + connections * each_sends
         assert sorted(told) == list(range(before + 1, after + 1))
-        assert retries > 0, "some of them met"
-        assert served.answered.count(True) > connections * each_sends / 2
+        assert by_the_lane > connections * each_sends / 2
+        assert retried <= connections * each_sends - by_the_lane, "no lane knows of conflicts"
 
 
-async def test_one_that_fails_only_when_it_is_run_again_is_answered_by_the_ordinary_way() -> None:
+async def test_one_that_fails_because_of_another_is_answered_by_the_ordinary_way() -> None:
     async with writing() as (served, client):
         sql = "insert into counters values ($1, 0)"
         for _ in range(USES_UNTIL_KNOWN):
