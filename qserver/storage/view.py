@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Iterator
+from heapq import heapify, heappop, heapreplace
 from typing import TypeAlias
 
 import msgspec
@@ -116,7 +117,9 @@ class View(msgspec.Struct, frozen=True, eq=False):
     ) -> list[Value]:
         """The values of the first entries of a range, at most so many."""
         if most <= PICKED_MAX:
-            return self._picked(tree, low, high, backward, most)[1]
+            if backward:
+                return self._picked(tree, low, high, backward, most)[1]
+            return self._first_picked(tree, low, high, most)
         found: list[Value] = []
         for _, page in self.pages_in_order(tree, low, high, backward):
             found += page
@@ -151,6 +154,32 @@ class View(msgspec.Struct, frozen=True, eq=False):
                 leaf, at = following, following.length - 1 if backward else 0
             insort(heads, (leaf.keys[at], at, leaf, root))
         return keys, values
+
+    def _first_picked(self, tree: int, low: Key | None, high: Key | None, most: int) -> list[Value]:
+        """The values alone, forward: a heap does that with half the steps, and it is asked often.
+
+        There is no heap from the other end, and none that gives keys as cheaply.
+        """
+        heads = first_of_each(self.roots(tree), low)
+        heapify(heads)
+        values: list[Value] = []
+        for _ in range(most if heads else 0):
+            key, at, leaf, root = heads[0]
+            if high is not None and key >= high:
+                break
+            values.append(leaf.values[at])
+            at += 1
+            if at < leaf.length:
+                heapreplace(heads, (leaf.keys[at], at, leaf, root))
+                continue
+            following = leaf_after(root, key)
+            if following is not None:
+                heapreplace(heads, (following.keys[0], 0, following, root))
+                continue
+            heappop(heads)
+            if not heads:
+                break
+        return values
 
     def __repr__(self) -> str:
         return (
