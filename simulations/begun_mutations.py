@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from qserver.engine.coordinator import Coordinator
-from qserver.engine.gateway import Done, Gateway, Outcome
+from qserver.engine.gateway import Done, Gateway
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.mailbox import Told
 from qserver.engine.messages import Answer, Append, Commit, Failed, Work
@@ -54,18 +54,18 @@ def tell_of_what_came_to_nothing(original: Any) -> Any:
 
 
 def tell_of_what_is_not_durable(original: Any) -> Any:
-    def transact_nowait(self: Gateway, work: Work, done: Done) -> bool:
-        outcomes: list[Outcome] = []
+    def transact_nowait(self: Gateway, work: Work, done: Done[Any], make: Any) -> bool:
+        outcomes: list[Any] = []
 
         def noted(transaction: Transaction) -> Any:
             result = work(transaction)
-            outcomes.append(Outcome(result, transaction.view.version))
+            outcomes.append(make(result, transaction.view.version))
             return result
 
-        def tell(outcome: Outcome | Exception | None) -> None:
+        def tell(outcome: Any) -> None:
             done(outcomes[0] if outcome is None and outcomes else outcome)
 
-        return bool(original(self, noted, tell))
+        return bool(original(self, noted, tell, make))
 
     return transact_nowait
 

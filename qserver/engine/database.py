@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 import trio
@@ -28,7 +28,7 @@ import trio
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
-from qserver.engine.gateway import Done, Gateway, GatewayStatistics, Outcome, read_view
+from qserver.engine.gateway import Done, Gateway, GatewayStatistics, Made, Outcome, read_view
 from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
@@ -215,9 +215,11 @@ class Database:
         """Run work and commit what it writes; see `Gateway.transact`."""
         return await self._gateway.transact(work, max_retries=max_retries, deadline=deadline)
 
-    def transact_nowait(self, work: Work, done: Done) -> bool:
+    def transact_nowait(
+        self, work: Work, done: Done[Made], make: Callable[[Any, int], Made]
+    ) -> bool:
         """Begin short work, and have `done` told of its end; see `Gateway.transact_nowait`."""
-        return self._gateway.transact_nowait(work, done)
+        return self._gateway.transact_nowait(work, done, make)
 
     async def read(self, work: Work, *, deadline: float = float("inf")) -> Outcome:
         """Run work that only reads, on the newest durable view."""

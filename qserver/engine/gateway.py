@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 import trio
@@ -53,7 +53,9 @@ class Outcome(msgspec.Struct, frozen=True):
     retries: int = 0
 
 
-Done: TypeAlias = Callable[[Outcome | Exception | None], None]
+Made = TypeVar("Made")
+
+Done: TypeAlias = Callable[[Made | Exception | None], None]
 """Told what became of work that nobody waits for: an outcome that is durable; an error where that
 cannot be known; None where nothing was applied, and `transact` is to be asked."""
 
@@ -123,10 +125,13 @@ class Gateway:
             attempt.retries += 1
             self._retries += 1
 
-    def transact_nowait(self, work: Work, done: Done) -> bool:
+    def transact_nowait(
+        self, work: Work, done: Done[Made], make: Callable[[Any, int], Made]
+    ) -> bool:
         """Send short work to the coordinator, and have `done` told later what became of it.
 
-        False: not now; nothing has been done.
+        `make` makes the outcome of the work's result and the version. False: not now; nothing has
+        been done.
         """
         incarnation = self._alive_nowait()
         if incarnation is None:
@@ -140,7 +145,7 @@ class Gateway:
                 done(answer)
             elif type(answer) is Committed and answer.version <= published.durable.version:
                 self._transactions += 1
-                done(Outcome(answer.result, answer.version))
+                done(make(answer.result, answer.version))
             else:
                 done(None)
 

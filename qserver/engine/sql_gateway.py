@@ -12,7 +12,7 @@ of setval) is done here between two runs, see `request`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from decimal import Overflow
 from typing import Any, TypeAlias
 
@@ -21,7 +21,7 @@ import trio
 
 from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
-from qserver.engine.gateway import Outcome
+from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, only_reads, slots_of
@@ -64,7 +64,7 @@ class TransactionResult(msgspec.Struct, frozen=True):
 
     results: list[Result]
     version: int
-    retries: int
+    retries: int = 0
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -77,8 +77,8 @@ class Statement(msgspec.Struct, frozen=True):
     """What was found for it already; it need not hold any more."""
 
 
-TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | None], None]
-"""Told what became of a transaction that nobody waits for; see `gateway.Done`."""
+TransactionDone: TypeAlias = Done[TransactionResult]
+"""Told what became of a transaction that nobody waits for."""
 
 
 class SqlDatabase:
@@ -254,14 +254,7 @@ class SqlDatabase:
         if not writes:
             return False
         body = _ShortBody(self.planner, Request(self._supplies, FOREVER, allowed), found)
-
-        def tell(outcome: Outcome | Exception | None) -> None:
-            if isinstance(outcome, Outcome):
-                done(TransactionResult(outcome.result, outcome.version, outcome.retries))
-            else:
-                done(outcome)
-
-        return self.database.transact_nowait(body, tell)
+        return self.database.transact_nowait(body, done, TransactionResult)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
         while True:

@@ -1,15 +1,15 @@
 """The short ways through the service: what can be answered, or begun, right where it arrives.
 
     bytes ─► request ─► grant, database, plan: all kept ─┬─ reads: one page of rows ─► bytes
-                                                         └─ writes: run, Commit sent ─► LATER
-                                                                         durable ─► bytes ─┘
+                                                         └─ writes: Commit sent ─► LATER
+                                                                       durable ─► bytes ─┘
 
 Nothing on them waits, so they need no task, no ASGI, no coroutine; what follows from the head of
 the request (route, host, CORS, token) was found out once, for all requests of a connection that
 repeat it. Whatever is not just like that (a new shape, many rows, a stream, an error, a limited
-tier, a conflict) takes the ordinary way, which is `dataplane`: before a lane gives up a request it
-has changed nothing, so to begin again is always right. There is one error that a lane answers
-itself: that nobody knows what became of a commit. To begin again then could do a thing twice.
+tier) takes the ordinary way, which is `dataplane`: before a lane gives up a request it has changed
+nothing, so to begin again is always right. There is one error that a lane answers itself: that
+nobody knows what became of a commit. To begin again then could do a thing twice.
 """
 
 from __future__ import annotations
