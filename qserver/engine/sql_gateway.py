@@ -266,9 +266,7 @@ class SqlDatabase:
                 await needs.supply()
                 continue
             version, retries = outcome.version, outcome.retries
-            results = [
-                _replace(result, version=version, retries=retries) for result in outcome.result
-            ]
+            results = [_committed(result, version, retries) for result in outcome.result]
             return Outcome(results, version, retries)
 
     # --- page by page ---
@@ -418,7 +416,18 @@ class _ShortBody:
         return Result(started.columns, started.types, rows, affected, version, exec_us=exec_us)
 
 
-_replace = msgspec.structs.replace
+def _committed(result: Result, version: int, retries: int) -> Result:
+    """The same result at the version that its transaction has made, after so many retries."""
+    return Result(
+        result.columns,
+        result.types,
+        result.rows,
+        result.affected_rows,
+        version,
+        retries,
+        result.truncated,
+        result.exec_us,
+    )
 
 
 def _microseconds(seconds: float) -> int:

@@ -310,8 +310,7 @@ class Connection:
     def _send_at_once(self, head: Head, stop: int, answer: LaneAnswer) -> None:
         context = self.context
         self.buffer = self.buffer[stop:]
-        status, lines, body, request_id = answer
-        data = context.renderer.render_lane(status, lines, body)
+        data = context.renderer.render_lane(answer.status, answer.lines, answer.body)
         context.counters.requests += 1
         try:
             sent = self.transport.try_send(data)
@@ -322,7 +321,7 @@ class Connection:
             if sent < len(data):
                 self._unsent = memoryview(data)[sent:]
         if context.options.access_log is not None:
-            self._log(head.logged, status, len(body), request_id)
+            self._log(head.logged, answer.status, len(answer.body), answer.request_id)
         self._wait_for_next()
 
     async def _answer(self, head: Head) -> bool:
