@@ -58,16 +58,18 @@ class Planner:
         again just as it is, so it is remembered. So is the last of all: who has tried a statement
         without waiting, and could not, tries it again.
         """
-        lifted = self._lifted.get(sql)
-        if lifted is None:
-            if self._last is not None and self._last[0] == sql:
-                return self._last[1]
-            lifted = lift(sql)
-            self._last = sql, lifted
-            if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
-                if len(self._lifted) >= PLANS_KEPT_MAX:
-                    self._lifted.clear()
-                self._lifted[sql] = lifted
+        if given:
+            remembered = self._lifted.get(sql)
+            if remembered is not None:
+                return remembered
+        if self._last is not None and self._last[0] == sql:
+            return self._last[1]
+        lifted = lift(sql)
+        self._last = sql, lifted
+        if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
+            if len(self._lifted) >= PLANS_KEPT_MAX:
+                self._lifted.clear()
+            self._lifted[sql] = lifted
         return lifted
 
     def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
