@@ -53,6 +53,7 @@ class Plan:
         "next_look",
         "parameters",
         "pinned",
+        "shape",
         "sizes",
         "statement",
         "system_tables",
@@ -90,6 +91,8 @@ class Plan:
         """Does it change tables whose foreign keys have to be looked after?"""
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
+        self.shape: Any = None
+        """Under which it is kept."""
         self.takes_turns = False
         """Has it ever wanted more than one page, to give way, or a sequence? See `at_once`."""
         self.uses = 0
@@ -184,14 +187,15 @@ class PlanCache:
             return None
         return plan
 
-    def count_use(self, shape: Any, plan: Plan) -> None:
+    def count_use(self, plan: Plan) -> None:
         """A plan that was looked up was used: what `find` would have counted."""
         plan.uses += 1
         self._hits += 1
-        if shape in self._shapes:  # what it ran may have pushed it out
-            self._shapes.move_to_end(shape)
+        if plan.shape in self._shapes:  # what it ran may have pushed it out
+            self._shapes.move_to_end(plan.shape)
 
     def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
+        plan.shape = shape
         kept = self._shapes.get(shape)
         if kept is None:
             kept = self._shapes[shape] = KeptShape()

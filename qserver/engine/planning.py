@@ -81,10 +81,6 @@ class Planner:
         plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog)
         return None if plan is None or plan.takes_turns or plan.system_tables else plan
 
-    def count_use(self, lifted: Lifted, plan: Plan) -> None:
-        """A plan that was looked up was used."""
-        self.cache.count_use((lifted.shape, lifted.kinds), plan)
-
     def parse(self, sql: str) -> Parsed:
         """The statement of a text. The last one is remembered: a transaction may run again."""
         if self._parsed is None or self._parsed[0] != sql:

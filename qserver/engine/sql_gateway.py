@@ -166,7 +166,7 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
-        self.planner.count_use(lifted, plan)
+        self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
     def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
@@ -411,7 +411,7 @@ class _ShortBody:
                 _check_size(run.context, len(started.columns), page, rows, None)
         except StopIteration as end:
             affected = end.value
-        self._planner.count_use(lifted, plan)
+        self._planner.cache.count_use(plan)
         version, exec_us = run.transaction.view.version, _microseconds(now() - began)
         return Result(started.columns, started.types, rows, affected, version, exec_us=exec_us)
 
