@@ -181,7 +181,7 @@ def _index_problems(view: View, table: Table, index: Index) -> Iterator[str | No
             if len(row) == len(table.columns):
                 expected += 1
                 key, primary_key = table.entries(index, row)
-                if view.get(index.id, key, index.hashed) != primary_key:
+                if view.get_entry(index.id, key, index.hashed) != primary_key:
                     yield f"{index.name}: there is no entry for row {primary_key}"
             yield None
     if view.count(index.id) != expected:

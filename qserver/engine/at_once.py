@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Never
 
 from qserver.engine.request import Request, RequestContext
-from qserver.storage.reading import Reading
+from qserver.storage.view import View
 
 
 class NotAtOnce(Exception):  # news for the gateway, not for users
@@ -25,8 +25,8 @@ class AtOnceContext(RequestContext):
     """The context of a run that is at once."""
 
     @staticmethod
-    def of(request: Request, reading: Reading) -> AtOnceContext:
-        context = AtOnceContext(request, reading)
+    def of(request: Request, view: View) -> AtOnceContext:
+        context = AtOnceContext(request, view)
         context.check = _not_at_once
         return context
 

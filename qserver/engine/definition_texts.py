@@ -58,7 +58,7 @@ def _before(catalog: Catalog) -> Statements:
 
 def _after(catalog: Catalog, view: View) -> Statements:
     for sequence in sequences_of(catalog):
-        state = view.get(SEQUENCES_TREE, (sequence.id,))
+        state = view.get_entry(SEQUENCES_TREE, (sequence.id,))
         if state is not None:
             called = "true" if state[1] else "false"
             name = quote_literal(_name(sequence))

@@ -29,8 +29,8 @@ from qserver.errors import (
 )
 from qserver.limits import ROW_ID_BLOCK, STATEMENT_MEMORY_BYTES_MAX
 from qserver.sql.execution import Context
-from qserver.storage.reading import Reading
 from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, catalog_key
 
@@ -120,7 +120,7 @@ class RequestContext(Context):
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
 
-    def __init__(self, request: Request, transaction: Transaction | Reading) -> None:
+    def __init__(self, request: Request, transaction: Transaction | View) -> None:
         self._request = request
         self._transaction = transaction
         self.check = _no_deadline if request.deadline == FOREVER else request.check
@@ -156,7 +156,7 @@ class SequencesOfRun:
 
     __slots__ = ("_at", "_current", "_drawn", "_last", "_request", "_sets", "_transaction")
 
-    def __init__(self, request: Request, transaction: Transaction | Reading) -> None:
+    def __init__(self, request: Request, transaction: Transaction | View) -> None:
         if request.drawn is None:
             request.drawn = {}
         self._drawn = request.drawn
@@ -220,7 +220,7 @@ class SequencesOfRun:
         self._request.sets_done += 1
 
 
-def find_sequence(transaction: Transaction | Reading, name: str) -> Sequence:
+def find_sequence(transaction: Transaction | View, name: str) -> Sequence:
     """The sequence that a text names: as it is, or folded as an identifier would be."""
     exactly = transaction.find_definition(name)
     if isinstance(exactly, Sequence):

@@ -56,9 +56,8 @@ class RowStream:
     def _begin(self) -> None:
         assert self._restart is not None
         plan, slots, request, view = self._restart
-        transaction = Transaction(view)
-        reader = SystemReader(transaction) if plan.system_tables else transaction
-        self._pages = plan.compiled.run(reader, slots, RequestContext(request, transaction))
+        reader = SystemReader(Transaction(view)) if plan.system_tables else view
+        self._pages = plan.compiled.run(reader, slots, RequestContext(request, view))
         self._skip = self._given
 
     def __aiter__(self) -> RowStream:

@@ -38,7 +38,6 @@ from qserver.sql.execution import Rows
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given
-from qserver.storage.reading import Reading
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.types import SqlType
@@ -155,11 +154,10 @@ class SqlDatabase:
             return None
         allowed.check_read()
         slots = slots_of(plan, lifted, found.parameters)
-        reading = Reading(view)
-        context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), reading)
+        context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), view)
         rows: Rows = []
         try:
-            for page in plan.compiled.run(reading, slots, context):
+            for page in plan.compiled.run(view, slots, context):
                 if page is None or rows:
                     raise NotAtOnce
                 rows = page
@@ -186,9 +184,8 @@ class SqlDatabase:
         cut_rows: int | None,
     ) -> Result:
         while True:
-            reading = Reading(view)
-            context = RequestContext(request, reading)
-            reader = SystemReader(Transaction(view)) if plan.system_tables else reading
+            context = RequestContext(request, view)
+            reader = SystemReader(Transaction(view)) if plan.system_tables else view
             rows: Rows = []
             turns = 0
             try:

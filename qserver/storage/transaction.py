@@ -16,7 +16,7 @@ it is read; so a transaction that touches one shard is seen to do so without ano
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -26,12 +26,11 @@ from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
 from qserver.storage.btree import Key, Value, entries_at, get
 from qserver.storage.catalog import Catalog
 from qserver.storage.partition import Partition, TreeWrites, Writes, merge_writes
-from qserver.storage.view import Page, View
+from qserver.storage.view import Page, Predicate, View
 from qserver.values.keys import TOP, partition_of
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
 
-Predicate: TypeAlias = Callable[[Value], Any]
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 ShardWrites: TypeAlias = dict[int, Writes]
 """A delta: writes by shard, then tree, then key."""

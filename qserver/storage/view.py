@@ -3,6 +3,10 @@
 Whoever holds a view can read it for ever, without a lock, a message or a copy: the catalog and
 one partition per shard are all immutable. Every question about data is asked of a view.
 
+A request that only reads asks it directly, by the same port as it would a `Transaction`, but no
+footprint is kept: the view is durable, so nothing that was read can turn out to be untrue, and
+nobody will ask later what it was. A query that follows a million index entries remembers none.
+
 Keys are spread over partitions by hash, so an ordered scan merges one stream per partition:
 
     partition 0   3  9 12 | 31 ...      a page of each is at hand; up to the smallest of their
@@ -14,9 +18,9 @@ Keys are spread over partitions by hash, so an ordered scan merges one stream pe
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heapreplace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -36,8 +40,10 @@ from qserver.storage.btree import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.partition import Partition
 from qserver.values.keys import partition_of
+from qserver.values.relations import Definition
 
 Page: TypeAlias = tuple[list[Key], list[Value]]
+Predicate: TypeAlias = Callable[[Value], Any]
 
 
 PICKED_MAX = 64
@@ -60,10 +66,36 @@ class View(msgspec.Struct, frozen=True, eq=False):
             roots = self._roots[tree] = [partition.tree(tree) for partition in self.partitions]
         return roots
 
-    def get(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
+    def find_definition(self, name: str) -> Definition | None:
+        """What is defined under a name."""
+        return self.catalog.find(name)
+
+    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
         """The value at a key; `hashed` says how many leading elements decide the partition."""
         at = partition_of(key if hashed is None else key[:hashed], len(self.partitions))
         return get(self.partitions[at].tree(tree), key)
+
+    def scan(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+        backward: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[Page]:
+        """`pages_in_order`, for compiled code; what the predicate tells is of use to footprints."""
+        return self.pages_in_order(tree, low, high, backward, limit)
+
+    def scan_in_any_order(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[list[Value]]:
+        """`value_runs`, likewise."""
+        return self.value_runs(tree, low, high)
 
     def count(self, tree: int) -> int:
         return sum(map(len, self.roots(tree)))

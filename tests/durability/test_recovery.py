@@ -60,7 +60,9 @@ async def test_recovery_gives_the_published_view_over_any_number_of_shards(
     for tree, hashed in hashed_by_tree(recovered).items():
         for keys, values in recovered.pages(tree):
             for key, value in zip(keys, values, strict=True):
-                assert recovered.get(tree, key, hashed) is value, "where a reader looks for it"
+                assert recovered.get_entry(tree, key, hashed) is value, (
+                    "where a reader looks for it"
+                )
 
 
 async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_again() -> None:

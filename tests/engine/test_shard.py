@@ -16,7 +16,8 @@ from qserver.engine.shard import Shard, ShardStatistics
 from qserver.storage.btree import get
 from qserver.storage.conflict import Conflict
 from qserver.storage.partition import Partition
-from qserver.storage.transaction import Part, Predicate, ScannedRange
+from qserver.storage.transaction import Part, ScannedRange
+from qserver.storage.view import Predicate
 
 TREE = 7
 A, B, C = ("a",), ("b",), ("c",)

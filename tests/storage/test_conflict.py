@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from qserver.storage.btree import Key, Value
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.partition import Partition, Writes
-from qserver.storage.transaction import Part, Predicate, ScannedRange, Transaction
-from qserver.storage.view import View
+from qserver.storage.transaction import Part, ScannedRange, Transaction
+from qserver.storage.view import Predicate, View
 from tests.storage.databases import PLAIN, commit, database, view_with
 from tests.storage.trees import Changes, Model, changed_model, unhurried, within
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.btree import Key, Value, entries_at, pages, value_runs
-from qserver.storage.reading import Reading
 from qserver.storage.transaction import Transaction
 from tests.storage.databases import EMAIL, PEOPLE, PLAIN, commit, database_with, flat, view_with
 from tests.storage.trees import tree_of, unhurried
@@ -95,20 +94,20 @@ def test_runs_hold_the_values_of_the_pages(
 
 @unhurried
 @given(st.sets(st.tuples(numbers)), bounds, bounds, st.booleans(), st.integers(0, 50))
-def test_a_reading_shows_what_a_transaction_does(
+def test_a_view_shows_what_a_transaction_does(
     stored: set[Key], low: Key | None, high: Key | None, backward: bool, limit: int
 ) -> None:
     view = view_with({key: (*key, "stored") for key in stored}, 3, PLAIN.id)
-    reading, transaction = Reading(view), Transaction(view)
+    transaction = Transaction(view)
     for number in range(42):
-        assert reading.get_entry(PLAIN.id, (number,)) == transaction.get(PLAIN, (number,))
+        assert view.get_entry(PLAIN.id, (number,)) == transaction.get(PLAIN, (number,))
     ways = [
-        reader.scan(PLAIN.id, low, high, None, backward, limit) for reader in (reading, transaction)
+        reader.scan(PLAIN.id, low, high, None, backward, limit) for reader in (view, transaction)
     ]
     assert flat(ways[0]) == flat(ways[1])
-    anyhow = [reader.scan_in_any_order(PLAIN.id, low, high) for reader in (reading, transaction)]
+    anyhow = [reader.scan_in_any_order(PLAIN.id, low, high) for reader in (view, transaction)]
     assert list(anyhow[0]) == list(anyhow[1])
-    assert reading.find_definition("plain") is PLAIN
+    assert view.find_definition("plain") is PLAIN
 
 
 def test_what_went_in_together_is_there_after_the_commit() -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from qserver.errors import UniqueViolation
 from qserver.storage.btree import Value
 from qserver.storage.conflict import overlap, stale_read
-from qserver.storage.transaction import Predicate, Transaction
-from qserver.storage.view import View
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import Predicate, View
 from tests.storage.databases import EMAIL, PEOPLE, commit, database_with
 
 pytestmark = pytest.mark.usefixtures("tiny_pages")

@@ -72,8 +72,8 @@ def test_get_looks_in_the_partition_that_the_hashed_prefix_names(
 ) -> None:
     view = view_with(model, partitions, hashed=hashed)
     for key, value in model.items():
-        assert view.get(1, key, hashed) is value
-    assert view.get(1, absent, hashed) is model.get(absent)
+        assert view.get_entry(1, key, hashed) is value
+    assert view.get_entry(1, absent, hashed) is model.get(absent)
 
 
 def test_entries_with_one_hashed_prefix_share_a_partition() -> None:
@@ -127,7 +127,7 @@ def test_an_old_view_is_as_it_was() -> None:
     changed = tuple(partition.changed(writes) for partition in old.partitions)
     new = View(2, 0.0, old.catalog, changed)
     assert (old.count(1), new.count(1)) == (30, 0)
-    assert old.get(1, (7,)) == (7,)
+    assert old.get_entry(1, (7,)) == (7,)
 
 
 def test_a_database_begins_empty() -> None:
