@@ -191,11 +191,12 @@ def first_of_each(trees: list[Tree], low: Key | None) -> list[Place]:
         page = tree
         while type(page) is Branch:
             page = page.children[bisect_right(page.separators, key)]
-        at = bisect_left(page.keys, key)
-        leaf = page if at < page.length else leaf_after(tree, key)
-        if leaf is not None:
-            at = at if leaf is page else 0
-            places.append((leaf.keys[at], at, leaf, tree))
+        keys = page.keys
+        at = bisect_left(keys, key)
+        if at < len(keys):
+            places.append((keys[at], at, page, tree))
+        elif (leaf := leaf_after(tree, key)) is not None:
+            places.append((leaf.keys[0], 0, leaf, tree))
     return places
 
 
@@ -206,11 +207,12 @@ def last_of_each(trees: list[Tree], high: Key | None) -> list[Place]:
         page = tree
         while type(page) is Branch:
             page = page.children[-1 if high is None else bisect_left(page.separators, high)]
-        at = page.length if high is None else bisect_left(page.keys, high)
-        leaf = page if at > 0 or high is None else leaf_before(tree, high)
-        if leaf is not None and leaf.length:
-            at = (at if leaf is page else leaf.length) - 1
-            places.append((leaf.keys[at], at, leaf, tree))
+        keys = page.keys
+        at = len(keys) if high is None else bisect_left(keys, high)
+        if at > 0:
+            places.append((keys[at - 1], at - 1, page, tree))
+        elif high is not None and (leaf := leaf_before(tree, high)) is not None:
+            places.append((leaf.keys[-1], leaf.length - 1, leaf, tree))
     return places
 
 
