@@ -34,6 +34,7 @@ from qserver.engine.work import GaveWay
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
+from qserver.sql.codegen.operators import ROWS_BETWEEN_PAUSES
 from qserver.sql.execution import Rows
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.lift import Lifted
@@ -362,9 +363,9 @@ class _Body:
                     self.cut_rows is not None and _cut(rows, self.cut_rows),
                     _microseconds(now() - began),
                 )
-            if page is None:
+            if page is None or rows:  # one page is short; what has more lets others run
                 yield
-            else:
+            if page is not None:
                 rows += page
                 _check_size(run.context, len(started.columns), page, rows, self.max_rows)
 
@@ -381,12 +382,27 @@ class _ShortBody:
 
     def __call__(self, transaction: Transaction) -> list[Result]:
         run = StatementRun(self._planner, transaction, self._request)
+        results: list[Result] = []
+        rows_seen: list[int] = []
         try:
-            return [self._one(run, statement) for statement in self._statements]
-        except Exception:
+            for statement in self._statements:
+                before = run.context.work
+                results.append(self._one(run, statement))
+                rows_seen.append(run.context.work - before)
+        except Exception as error:
+            if isinstance(error, GaveWay):
+                self._blame(rows_seen)
             if self._request.drawn:
                 self._request.supplies.values.give_back(self._request.drawn)
             raise
+        return results
+
+    def _blame(self, rows_seen: list[int]) -> None:
+        """Of what was run, and together was not short, the heaviest is not to be run so again."""
+        rows_seen.append(ROWS_BETWEEN_PAUSES - sum(rows_seen))
+        plan = self._statements[rows_seen.index(max(rows_seen))].plan
+        assert plan is not None
+        plan.takes_turns = True
 
     def _one(self, run: StatementRun, statement: Statement) -> Result:
         lifted, plan = statement.lifted, statement.plan
@@ -400,8 +416,7 @@ class _ShortBody:
         try:
             while True:
                 page = next(steps)
-                if page is None:
-                    plan.takes_turns = True
+                if page is None or rows:
                     steps.close()
                     raise GaveWay
                 rows += page

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from qserver.engine.scratch import scratch_database
+from qserver.engine.sql_gateway import Statement
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
 
@@ -59,3 +60,38 @@ async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -
                 await database.execute(statement, timeout_ms=500)
             nursery.cancel_scope.cancel()
     assert turns_of_others > 2
+
+
+async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    turns_of_others = 0
+
+    async def take_turns() -> None:
+        nonlocal turns_of_others
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns_of_others += 1
+
+    async with scratch_database(world) as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 50000)")
+        for sql in (
+            "SELECT id FROM t",
+            "SELECT id FROM t WHERE id % 400 >= 0",
+            "SELECT id FROM t WHERE id > 0 ORDER BY id",
+            "UPDATE t SET id = id RETURNING id",
+        ):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(take_turns)
+                turns_of_others = 0
+                outcome = await database.transaction([Statement(sql)])
+                nursery.cancel_scope.cancel()
+            assert len(outcome.results[0].rows) == 50_000
+            assert turns_of_others > 10, sql
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            turns_of_others = 0
+            sparse = await database.transaction([Statement("SELECT id FROM t WHERE id % 400 = 0")])
+            nursery.cancel_scope.cancel()
+        assert len(sparse.results[0].rows) == 125
+        assert turns_of_others > 10, "few rows at each pause, but always some"

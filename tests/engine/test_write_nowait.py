@@ -240,6 +240,40 @@ async def test_a_plan_that_gives_way_comes_to_nothing_and_is_not_taken_on_again(
         assert found.rows == [(USES_UNTIL_KNOWN, USES_UNTIL_KNOWN)]
 
 
+@pytest.mark.parametrize("rows", ["", " WHERE id % 400 = 0"])
+async def test_more_than_a_page_of_rows_is_not_for_the_coordinator(rows: str) -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        await database.execute("CREATE TABLE many (id INT PRIMARY KEY, n INT)")
+        await database.execute("INSERT INTO many SELECT i, 0 FROM generate_series(1, 9000) s(i)")
+        sql = f"SELECT id, n FROM many{rows}"
+        await known(database, INCREMENT, [0])
+        await known(database, sql)
+        await came_to_nothing(database, [Statement(INCREMENT, [0]), Statement(sql)])
+        await refused(database, [Statement(INCREMENT, [0]), Statement(sql)])
+
+
+async def test_who_gives_way_because_of_another_statement_is_not_to_blame() -> None:
+    """The one that did most of the work is; the others are taken on again."""
+    async with opened_sql() as database:
+        await filled(database)
+        await database.execute("CREATE TABLE many (id INT PRIMARY KEY, n INT)")
+        await database.execute("INSERT INTO many SELECT i, 0 FROM generate_series(1, 2040) s(i)")
+        heavy, light = (
+            "SELECT count(*) FROM many WHERE n = 0",
+            "INSERT INTO counters VALUES ($1, 0)",
+        )
+        await known(database, heavy)
+        for number in range(100, 100 + USES_UNTIL_KNOWN):
+            await database.execute(light, [number])
+        both = [Statement(heavy), *(Statement(light, [each]) for each in range(200, 220))]
+        await came_to_nothing(database, both)
+        shapes = database.planner.cache._shapes
+        kept = [shapes[shape_of(database, sql)].plans.values() for sql in (heavy, light)]
+        assert [plan.takes_turns for plans in kept for plan in plans] == [True, False]
+        await refused(database, both)
+
+
 @pytest.mark.parametrize(
     ("sql", "good", "bad", "code"),
     [
