@@ -14,6 +14,7 @@ nobody knows what became of a commit. To begin again then could do a thing twice
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final, Literal, TypeAlias
@@ -67,7 +68,7 @@ def find_lane(
     return LANES[path](service, encoders, next_id, token, database, _lines(headers_out))
 
 
-class _Lane:
+class _Lane(ABC):
     """What both lanes have in common."""
 
     path: str
@@ -103,8 +104,9 @@ class _Lane:
         except (QserverError, msgspec.MsgspecError, ArithmeticError):
             return None  # the ordinary way will meet it again, and say it in full
 
+    @abstractmethod
     def _answer(self, body: bytes, grant: Grant, later: LaneLater, started: float) -> Answer:
-        raise NotImplementedError
+        """The answer to a request whose grant is known."""
 
     def _open(self, grant: Grant, named: str | None) -> OpenDatabase | None:
         return self.service.plane.database_nowait(grant, self._database if named is None else named)
@@ -125,11 +127,11 @@ class _Lane:
         lines = _lines([*headers_of(error), (b"x-request-id", request_id.encode())])
         return LaneAnswer(status, self._lines + lines, body, request_id)
 
+    @abstractmethod
     def outcome_body(
         self, outcome: TransactionResult, form: str, total: float, seconds: float
     ) -> bytes:
         """The answer to a request whose commit is durable."""
-        raise NotImplementedError
 
 
 class QueryLane(_Lane):

@@ -1,4 +1,4 @@
-"""The fake server, for tests that take it as an argument."""
+"""The fake server and the real one, for tests that take them as arguments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cli.real_server import real_server
 from tests.client.fake_server import FakeServer
 
 
@@ -13,3 +14,10 @@ from tests.client.fake_server import FakeServer
 def server() -> Iterator[FakeServer]:
     with FakeServer() as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def url() -> Iterator[str]:
+    """The address of a real server."""
+    with real_server() as address:
+        yield address

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,32 +13,7 @@ import pytest
 from qserver.cli import main
 from qserver.client import Client, Statement, TrioClient
 from qserver.errors import DivisionByZero, NotFound, Unauthorized, UniqueViolation
-
-ROOT = Path(__file__).parent.parent.parent
-KEY = "svc_k_0123456789abcdef0123"
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """The address of a server that keeps nothing."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", ":memory:"],
-        cwd=ROOT,
-        env={**clean, "QSERVER_API_KEY": KEY},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            found = re.search(r"http://[\d.:]+", line)
-            if found is not None:
-                yield found.group()
-                break
-        process.terminate()
-        process.stderr.read()
-        assert process.wait(30) == 0
+from tests.cli.real_server import KEY, ROOT
 
 
 @pytest.fixture(autouse=True)

@@ -41,7 +41,7 @@ class Lane(Protocol):
     """
 
     def answer(self, body: bytes, later: LaneLater) -> LaneAnswer | Literal[Waits.LATER] | None:
-        """The answer; or LATER, which promises one call of `later`, from wherever it becomes known.
+        """The answer; or LATER, which promises one call of `later`, after this one has returned.
 
         None: this one goes the ordinary way.
         """

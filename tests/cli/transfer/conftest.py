@@ -1,44 +1,18 @@
-"""A real server for the whole folder, which keeps nothing, and empty databases for each test."""
+"""Empty databases of a real server, for each test."""
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 from qserver.client import Client
+from tests.cli.real_server import KEY
 
-ROOT = Path(__file__).parent.parent.parent.parent
-KEY = "svc_k_0123456789abcdef0123"
 NUMBERS = count(1)
 
 MakeClient = Callable[[], Client]
-
-
-@pytest.fixture(scope="package")
-def url() -> Iterator[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", ":memory:"],
-        cwd=ROOT,
-        env={**clean, "QSERVER_API_KEY": KEY},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
-        found = None
-        while found is None:
-            found = re.search(r"http://[\d.:]+", process.stderr.readline())
-        yield found.group()
-        process.terminate()
-        process.stderr.read()
 
 
 @pytest.fixture
