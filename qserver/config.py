@@ -52,6 +52,9 @@ class Settings:
     control_url: str | None
     cors_origins: tuple[str, ...]
     open_signup: bool
+    signups_per_address: int
+    signups_per_hour: int
+    trust_forwarded: bool
     default_tier: str
     tls_certificate: str | None
     tls_key: str | None
@@ -275,6 +278,27 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "open_signup",
         "0",
         "1 lets anyone make an organization with POST /v1/signup.",
+        _switch,
+    ),
+    Setting(
+        "QSERVER_SIGNUPS_PER_ADDRESS",
+        "signups_per_address",
+        str(limits.SIGNUPS_OF_ADDRESS_MAX),
+        "Signups an hour from one address (of IPv6, from one /64); more are answered with 429.",
+        _whole(1, 1_000_000),
+    ),
+    Setting(
+        "QSERVER_SIGNUPS_PER_HOUR",
+        "signups_per_hour",
+        str(limits.SIGNUPS_MAX),
+        "Signups an hour from all addresses together; more are answered with 429.",
+        _whole(1, 1_000_000),
+    ),
+    Setting(
+        "QSERVER_TRUST_FORWARDED",
+        "trust_forwarded",
+        "0",
+        "1 takes the address of a caller from the end of X-Forwarded-For: only behind a proxy.",
         _switch,
     ),
     Setting(

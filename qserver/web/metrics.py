@@ -105,13 +105,16 @@ class _Families(Collector):
         return self._families()
 
 
-def prometheus_text(
+def server_text(
     metrics: Metrics,
     databases: tuple[OpenDatabaseStatistics, ...],
     uptime_s: float,
     counters: Counters | None,
 ) -> bytes:
-    """The page that Prometheus reads. `counters` are there when our own server serves."""
+    """The page that Prometheus reads, for whoever runs the server.
+
+    `counters` are there when our own server serves.
+    """
 
     def families() -> Iterable[Metric]:
         yield GaugeMetricFamily("qserver_uptime_seconds", "Since the start", value=uptime_s)
@@ -121,6 +124,15 @@ def prometheus_text(
         if counters is not None:
             yield from server_families(counters.statistics())
 
+    return _text(families)
+
+
+def databases_text(databases: tuple[OpenDatabaseStatistics, ...]) -> bytes:
+    """The same page for whoever has only some of the databases."""
+    return _text(lambda: database_families(databases))
+
+
+def _text(families: Callable[[], Iterable[Metric]]) -> bytes:
     registry = CollectorRegistry()
     registry.register(_Families(families))
     return generate_latest(registry)
