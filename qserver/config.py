@@ -65,6 +65,7 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    stall_s: float | None
 
     def __repr__(self) -> str:
         """Says nothing secret: settings end up in logs."""
@@ -206,6 +207,10 @@ def _seconds(text: str) -> float:
     if not 0 < seconds <= 86_400:
         raise ValueError("it is not a number of seconds, more than 0 and at most 86400")
     return seconds
+
+
+def _seconds_or_never(text: str) -> float | None:
+    return None if text == "0" else _seconds(text)
 
 
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -366,6 +371,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_STALL_S",
+        "stall_s",
+        str(limits.STALL_SECONDS_MAX),
+        "Seconds that the event loop may stand still before the process ends; 0: never.",
+        _seconds_or_never,
     ),
     Setting(
         "QSERVER_URL",

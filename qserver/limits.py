@@ -187,6 +187,9 @@ DATABASE_IDLE_SECONDS = 600.0
 DATABASES_OPEN_MAX = 1000
 """Databases that are open at once."""
 
+STALL_SECONDS_MAX = 30.0
+"""A process whose event loop stands still for so long ends itself, to be started anew."""
+
 # --- the HTTP server -----------------------------------------------------------------------------
 
 CONNECTIONS_REFUSED_MAX = 64

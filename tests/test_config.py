@@ -41,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "drain_timeout_s": ("3", 3.0, ("soon",)),
     "database_idle_s": ("60", 60.0, ("0",)),
     "databases_open_max": ("10", 10, ("0", "100001")),
+    "stall_s": ("0", None, ("-1", "soon", "86401")),
 }
 NEEDS = {
     "alias_url": {"QSERVER_DATA_URL": "http://d.test"},

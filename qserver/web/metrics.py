@@ -58,6 +58,10 @@ class Metrics:
         self._latencies: dict[str, _Latency] = {}
         self.rate_limited = 0
         self.internal_errors = 0
+        self.loop_stalls = 0
+
+    def count_stall(self) -> None:
+        self.loop_stalls += 1
 
     def count(self, route: str, status: int, seconds: float) -> None:
         key = (route, status)
@@ -86,6 +90,11 @@ class Metrics:
         )
         yield CounterMetricFamily(
             "qserver_internal_errors", "Requests that met a bug", value=self.internal_errors
+        )
+        yield CounterMetricFamily(
+            "qserver_loop_stalls",
+            "Times that the event loop stood still for a second or more",
+            value=self.loop_stalls,
         )
 
 
