@@ -143,6 +143,10 @@ SECOND_DIGITS_MAX = 6
 TEXT_RESULT_LENGTH_MAX = 1 << 26
 """Characters of a text that a function makes longer than its arguments, such as `repeat`."""
 
+REGEX_MATCHES_MAX = 30_000
+"""Matches of a regular expression that one call counts, replaces or splits at. As rows of
+`regexp_matches` or `regexp_split_to_table` there may be more."""
+
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
 
