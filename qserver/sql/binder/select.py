@@ -61,7 +61,9 @@ from qserver.values.types import SqlType
 def prepare_select(scope: Scope, select: syntax.Select, query: syntax.Query) -> Prepared:
     """`query` is what stands around: ORDER BY and LIMIT."""
     bound = _Select(scope, select, query)
-    outlines = [Outline(each.name, each.operand.type, each.position) for each in bound.outputs]
+    outlines = [
+        Outline(each.name, each.operand.type, each.position, each.operand) for each in bound.outputs
+    ]
     return Prepared(tuple(outlines), bound.complete)
 
 
