@@ -1,7 +1,7 @@
 """Plans that were made, by the shape of their statement.
 
     shape ──► KeptShape ─┬─ which literals are pinned: the plan depends on their values
-                         ├─ which parameters are open: it depends on the types of their values
+                         ├─ which parameters are undecided: it depends on the types of their values
                          └─ those values and types ──► Plan
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
@@ -52,7 +52,6 @@ class Plan:
         "compiled",
         "names",
         "next_look",
-        "open",
         "parameters",
         "pinned",
         "shape",
@@ -61,6 +60,7 @@ class Plan:
         "system_tables",
         "takes_turns",
         "types",
+        "undecided",
         "uses",
         "watched",
         "writes",
@@ -76,7 +76,7 @@ class Plan:
         system_tables: bool,
         parameters: ParameterList | None,
         pinned: frozenset[int],
-        open: frozenset[int | str] = frozenset(),
+        undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
         watched: bool = False,
@@ -88,7 +88,7 @@ class Plan:
         self.system_tables = system_tables
         self.parameters = parameters
         self.pinned = pinned
-        self.open = open
+        self.undecided = undecided
         """Parameters whose values told their types."""
         self.sizes = sizes
         self.writes = writes
@@ -129,10 +129,10 @@ class Plan:
 class KeptShape:
     """The plans of one shape, by the values of the literals that they depend on."""
 
-    __slots__ = ("open", "pinned", "plans", "values_of")
+    __slots__ = ("pinned", "plans", "undecided", "values_of")
 
     def __init__(self) -> None:
-        self.open: tuple[int | str, ...] = ()
+        self.undecided: tuple[int | str, ...] = ()
         self.pinned: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
         """Those of the pinned among a statement's literals."""
@@ -141,16 +141,16 @@ class KeptShape:
     def key(self, literals: Sequence[Any], given: Given) -> Any:
         """What tells the plans of the shape apart."""
         values = self.values_of(literals)
-        return (values, types_of(given, self.open)) if self.open else values
+        return (values, types_of(given, self.undecided)) if self.undecided else values
 
     def add(self, plan: Plan, literals: Sequence[Any], given: Given) -> None:
-        pinned, open_ones = plan.pinned | self.pinned, plan.open.union(self.open)
+        pinned, undecided = plan.pinned | self.pinned, plan.undecided.union(self.undecided)
         if pinned != self.pinned:
             self.pinned = pinned
             self.values_of = itemgetter(*sorted(pinned))
             self.plans.clear()
-        if len(open_ones) != len(self.open):
-            self.open = tuple(sorted(open_ones, key=str))
+        if len(undecided) != len(self.undecided):
+            self.undecided = tuple(sorted(undecided, key=str))
             self.plans.clear()
         while len(self.plans) >= PLANS_OF_SHAPE_MAX:
             del self.plans[next(iter(self.plans))]
@@ -181,7 +181,7 @@ class PlanCache:
             self._misses += 1
             return None
         values = kept.values_of(literals)
-        if kept.open:
+        if kept.undecided:
             values = kept.key(literals, given)
         plan = kept.plans.get(values)
         if plan is None:
@@ -206,7 +206,7 @@ class PlanCache:
         if kept is None:
             return None
         values = kept.values_of(literals)
-        if kept.open:
+        if kept.undecided:
             values = kept.key(literals, given)
         plan = kept.plans.get(values)
         if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:

@@ -168,7 +168,7 @@ def make_plan(
         system_tables=names.system_tables,
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
         pinned=bound.pinned,
-        open=bound.open,
+        undecided=bound.undecided,
         sizes={table.id: view.count(table.id) for table in bound.tables},
         writes=changes,
         watched=changes
@@ -203,4 +203,4 @@ def _bound(
     found = bind(statement, literals, names, None, types_of_values(given))
     if not found.parameters:
         return found
-    return replace(bind(statement, literals, names, found.parameters), open=found.open)
+    return replace(bind(statement, literals, names, found.parameters), undecided=found.undecided)

@@ -237,8 +237,8 @@ async def test_a_plan_is_kept_for_each_type_of_value() -> None:
                 assert (result.rows, str(result.types[0])) == ([(value,)], name)
         assert database.statistics().misses == 3
         await database.execute("CREATE TABLE t (a INT, b TEXT)")
-        for value in (1, "1", Decimal("1.0")):
-            await database.execute("INSERT INTO t VALUES (?, ?)", [value, value])
+        for each in (1, "1", None):
+            await database.execute("INSERT INTO t VALUES (?, ?)", [each, each])
         assert (await database.execute("SELECT count(*), min(a) FROM t")).rows == [(3, 1)]
 
 
@@ -246,11 +246,8 @@ async def test_explain_takes_parameters() -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
         await database.execute("INSERT INTO t VALUES (1), (2)")
-        lines = [
-            row[0]
-            for row in (await database.execute("EXPLAIN SELECT * FROM t WHERE id = ?", [1])).rows
-        ]
-        assert lines[1:] == ["->  Key Lookup on t  (rows=1)", "      Key: id = $1"]
+        found = await database.execute("EXPLAIN SELECT * FROM t WHERE id = ?", [1])
+        assert found.rows[1:] == [("->  Key Lookup on t  (rows=1)",), ("      Key: id = $1",)]
         analyzed = await database.execute("EXPLAIN ANALYZE DELETE FROM t WHERE id = :id", {"id": 1})
         assert analyzed.rows[-1] == ("Actual rows: 0, changed: 1",)
         with pytest.raises(ProtocolViolation):

@@ -45,11 +45,11 @@ class Binding:
         "depth",
         "expression_binders",
         "inferred",
-        "open",
         "prepare_query",
         "sources",
         "suggested",
         "tables",
+        "undecided",
         "views",
         "views_open",
     )
@@ -67,7 +67,7 @@ class Binding:
         self.declared = parameters
         self.suggested = suggested
         """The types of the values that are given for parameters, where they tell one."""
-        self.open: set[int | str] = set()
+        self.undecided: set[int | str] = set()
         """Parameters whose type nothing but their value decides."""
         self.inferred: dict[int | str, SqlType] = {}
         self.expression_binders = expression_binders
@@ -133,7 +133,7 @@ class Binding:
     def suggestion(self, label: str) -> SqlType | None:
         """The type of a parameter's value, for a place that says nothing about it."""
         name = _name(label)
-        self.open.add(name)
+        self.undecided.add(name)
         return self.suggested.get(name)
 
     def infer(self, label: str, sql_type: SqlType) -> Slot:

@@ -12,6 +12,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import shared_type, type_of_values
+from qserver.sql.binder.locking import not_with_set_operations
 from qserver.sql.binder.operands import Unknown
 from qserver.sql.binder.ordering import bind_bounds, check_comparable, check_sortable
 from qserver.sql.binder.outputs import Output, find_output
@@ -38,6 +39,8 @@ def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
 
 def _member(scope: Scope, body: syntax.QueryBody) -> Prepared:
     query = body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+    for each in query.locking:
+        raise not_with_set_operations(each)
     return scope.binding.prepare_query(scope, query)
 
 

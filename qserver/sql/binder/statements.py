@@ -39,8 +39,8 @@ class Bound:
 
     `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
     of them is redefined, the plan is void. `parameters`: the types that they have or turned out
-    to have; `open` are those whose type only their value decided. `views`: those that were replaced
-    by their queries, for the same reason as `tables`.
+    to have; `undecided` are those whose type only their value decided. `views`: those that were
+    replaced by their queries, for the same reason as `tables`.
     """
 
     statement: Select | Change
@@ -48,7 +48,7 @@ class Bound:
     tables: tuple[Table, ...]
     parameters: Mapping[int | str, SqlType]
     views: tuple[NamedQuery, ...] = ()
-    open: frozenset[int | str] = frozenset()
+    undecided: frozenset[int | str] = frozenset()
 
 
 def bind(
@@ -73,7 +73,7 @@ def bind(
         tuple(binding.tables.values()),
         dict(binding.inferred),
         tuple(binding.views.values()),
-        frozenset(binding.open),
+        frozenset(binding.undecided),
     )
 
 
