@@ -4,35 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qserver.engine import sequence_values, sequences
+from qserver.engine import sequences
+from qserver.engine.sequence_states import Reserved
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant
 
 
 def _reserve_in_memory_only(original: Any) -> Any:
-    def reserve(work: Transaction, sequence: int, count: int) -> range:
-        numbers: range = original(work, sequence, count)
-        if numbers.start > 1:
-            work.writes.clear()  # only the first block ever reaches the log
-        return numbers
+    def reserve(transaction: Transaction, *arguments: Any) -> Reserved:
+        reserved: Reserved = original(transaction, *arguments)
+        if reserved.before[1]:
+            transaction.writes.clear()  # only the first block ever reaches the log
+        return reserved
 
     return reserve
 
 
 def _reserve_too_little(original: Any) -> Any:
-    def reserve(work: Transaction, sequence: int, count: int) -> range:
-        numbers: range = original(work, sequence, count)
-        return range(numbers.start, numbers.stop + 1)
-
-    return reserve
-
-
-def _reserve_serial_in_memory_only(original: Any) -> Any:
-    def reserve(transaction: Transaction, *arguments: Any) -> list[int]:
-        values: list[int] = original(transaction, *arguments)
-        if values[0] > 1:
-            transaction.writes.clear()  # only the first block ever reaches the log
-        return values
+    def reserve(transaction: Transaction, *arguments: Any) -> Reserved:
+        reserved: Reserved = original(transaction, *arguments)
+        last = reserved.runs[-1]
+        runs = [*reserved.runs[:-1], range(last.start, last.stop + last.step, last.step)]
+        return Reserved(reserved.sequence, reserved.before, runs)
 
     return reserve
 
@@ -54,6 +47,6 @@ MUTANTS: Final = (
         "reserve_serial_in_memory_only",
         "later blocks of a SERIAL column are not logged, so a crash gives them out again",
         ("sql_bank",),
-        ((sequence_values, "reserve", _reserve_serial_in_memory_only),),
+        ((sequences, "reserve", _reserve_in_memory_only),),
     ),
 )
