@@ -253,13 +253,13 @@ class SqlDatabase:
         return self.database.transact_nowait(body, done, TransactionResult)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
+        outcome: Outcome | None = None
         try:
-            while True:
+            while outcome is None:
                 try:
                     outcome = await self.database.transact(
                         body, max_retries=max_retries, deadline=request.deadline
                     )
-                    break
                 except NeedsNumbers as needs:
                     await request.supply(needs)
         finally:
