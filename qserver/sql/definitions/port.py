@@ -93,8 +93,14 @@ class Statements(Protocol):
     def next_row_id(self) -> int:
         """A number for a row that has no key of its own."""
 
-    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
-        """Let a sequence go on with this value, whatever becomes of the transaction."""
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        """The value that a sequence has given last; the one that comes next, if it is not True."""
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        """Let a sequence begin with such a state. Its number must be one of `next_tree`."""
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        """Forget the state of a sequence that is no more, or has another from now on."""
 
 
 @dataclass(frozen=True, slots=True)
