@@ -87,6 +87,8 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/check.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite_file.py": frozenset({"os", "pathlib", "shutil", "sqlite3"}),
+    "qserver/durability/files.py": frozenset({"os", "pathlib"}),
+    "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),
     "qserver/durability/writer_thread.py": frozenset({"threading"}),
     "qserver/durability/folder.py": frozenset({"os", "pathlib"}),
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),

@@ -55,6 +55,8 @@ def create_app(
     async def running() -> AsyncIterator[None]:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         lock = None if in_memory else lock_folder(Path(settings.data), started)
+        if lock is not None and not lock.is_private():
+            logger.warning("others may look into %s: let only its owner, chmod 700", settings.data)
         try:
             async with watchdog.running(), service.running() as first_key:
                 if announce is None:
