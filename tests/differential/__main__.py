@@ -21,12 +21,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="stop after so long instead")
     parser.add_argument("--seed", type=int, help="of the first program")
     parser.add_argument("--replay", action="store_true", help="the program of --seed alone")
+    parser.add_argument("--no-shrink", action="store_true", help="show differences as they came")
     parser.add_argument("--no-keep", action="store_true", help="do not write what is found")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1_000_000_000) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     try:
-        report = trio.run(run, seed, _limit(options))
+        report = trio.run(run, seed, _limit(options), not options.no_shrink)
     except NoOracle as error:
         print(f"there is no PostgreSQL package for this platform: {error}")
         return 2
@@ -44,9 +45,9 @@ def main() -> int:
     return 1 if report.failures else 0
 
 
-async def run(seed: int, enough: Callable[[Report], bool]) -> Report:
+async def run(seed: int, enough: Callable[[Report], bool], shrink: bool) -> Report:
     with opened_postgres() as postgres:
-        return await Campaign(postgres, tell=tell).run(seed, enough)
+        return await Campaign(postgres, shrink=shrink, tell=tell).run(seed, enough)
 
 
 def replay(seed: int) -> str:

@@ -6,6 +6,7 @@ several is taken is not decided.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -62,6 +63,14 @@ class Changes:
         columns = self._some_columns(table)
         kinds = tuple(column.kind for column in columns)
         query = self.queries.query(None, 1, kinds)
+        if columns[0].name == "id" and table.key and self.random.random() < 0.8:
+            order = ", ".join(f"z.c{number}" for number in range(len(kinds)))
+            shifted = f"row_number() OVER (ORDER BY {order}) + {self.random.randint(40, 30_000)}"
+            names = ", ".join(f"z.c{number}" for number in range(1, len(kinds)))
+            inner = ", ".join(f"c{number}" for number in range(len(kinds)))
+            if "json" not in kinds and names:
+                sql = f"SELECT {shifted}, {names} FROM ({query.sql}) AS z({inner})"
+                query = replace(query, sql=sql)
         names = ", ".join(column.name for column in columns)
         tail = " ON CONFLICT DO NOTHING" if self.random.random() < 0.5 and query.total else ""
         return f"INSERT INTO {table.name} ({names}) {query.sql}{tail}{self.returning(table)}"
@@ -76,10 +85,10 @@ class Changes:
 
     def _inserted(self, column: Column) -> str:
         lot = self.random.random()
-        if lot < 0.06:
+        if lot < 0.06 and (column.nullable or "DEFAULT" in column.clause):
             return "DEFAULT"
         if column.name == "id":
-            return str(self.random.randint(-2, 40))
+            return str(self.random.randint(-2, 40 if lot < 0.4 else 30_000))
         if lot < 0.25:
             return self.expressions.of(column.kind, Scope(), 1)
         return random_value(self.random, column, wild=lot > 0.95)
@@ -121,7 +130,7 @@ class Changes:
 
     def delete(self, table: Table, tables: tuple[Table, ...]) -> str:
         scope = Scope(_visible(table))
-        condition = self.expressions.condition(scope, 2)
+        condition = f"({self.queries.likely(scope, 2)})"
         if self.random.random() < 0.7:
             condition = f"{table.name}.{table.columns[0].name} > 6 AND {condition}"
         return f"DELETE FROM {table.name} WHERE {condition}{self.returning(table)}"
@@ -214,7 +223,7 @@ class Changes:
     def _where(self, scope: Scope) -> str:
         if self.random.random() < 0.2:
             return ""
-        return f" WHERE {self.expressions.condition(scope, 1)}"
+        return f" WHERE {self.queries.likely(scope, 1)}"
 
     def returning(self, table: Table, scope: Scope | None = None) -> str:
         lot = self.random.random()
