@@ -10,7 +10,7 @@ from random import SystemRandom
 
 import trio
 
-from tests.differential.campaign import Campaign, Report
+from tests.differential.campaign import Campaign, Failure, Report
 from tests.differential.engines import NoOracle, opened_postgres
 from tests.differential.kept import keep
 
@@ -33,13 +33,8 @@ def main() -> int:
         return 2
     if sys.stdout.isatty():
         print("\r\x1b[K", end="")
-    for failure in report.failures:
-        print(f"\n=== seed {failure.seed}")
-        for step in failure.steps[:-1]:
-            print(f"{step.sql};")
-        print(failure.difference)
-        print(f"replay: {replay(failure.seed)}")
-        if not options.no_keep:
+    if not options.no_keep:
+        for failure in report.failures:
             keep(failure)
     print(report)
     return 1 if report.failures else 0
@@ -48,6 +43,14 @@ def main() -> int:
 async def run(seed: int, enough: Callable[[Report], bool], shrink: bool) -> Report:
     with opened_postgres() as postgres:
         return await Campaign(postgres, shrink=shrink, tell=tell).run(seed, enough)
+
+
+def show(failure: Failure) -> None:
+    print(f"\n=== seed {failure.seed}")
+    for step in failure.steps[:-1]:
+        print(f"{step.sql};")
+    print(failure.difference)
+    print(f"replay: {replay(failure.seed)}", flush=True)
 
 
 def replay(seed: int) -> str:
@@ -64,7 +67,10 @@ def _limit(options: argparse.Namespace) -> Callable[[Report], bool]:
 
 
 def tell(report: Report, seed: int) -> None:
-    """On a terminal drawn over itself; elsewhere now and then."""
+    """What was found; then a line, on a terminal drawn over itself, elsewhere now and then."""
+    for failure in report.failures:
+        if failure.seed == seed:
+            show(failure)
     line = f"{report.total} statements, {len(report.failures)} differences, seed {seed}"
     if sys.stdout.isatty():
         print(f"\r\x1b[K{line}", end="", flush=True)

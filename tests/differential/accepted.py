@@ -18,6 +18,7 @@ from tests.differential.engines import TIMED_OUT, Outcome
 Row = tuple[str | None, ...]
 FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
 NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+MODIFIER: Final = re.compile(r"\([\d,]+\)")
 DATA_EXCEPTIONS: Final = ("22", "21")
 
 
@@ -93,6 +94,19 @@ def _stripped(outcome: Outcome) -> tuple[Row, ...]:
     )
 
 
+def _modifiers(difference: Difference) -> bool:
+    if difference.sort != "types":
+        return False
+    expected, found = difference.expected, difference.found
+    bare = [tuple(MODIFIER.sub("", name) for name in each.types) for each in (expected, found)]
+    ordered = difference.step.ordered_by
+    return bare[0] == bare[1] and same_rows(_stripped(expected), _stripped(found), ordered)
+
+
+def _array_bounds(difference: Difference) -> bool:
+    return "arrays with a lower bound other than 1" in difference.found.message
+
+
 def _years(difference: Difference) -> bool:
     """qserver refuses a date, and PostgreSQL has one of many digits or before our era."""
     return difference.found.error == "22008" and difference.expected.error is None
@@ -109,6 +123,17 @@ RULES: Final = (
         "char_blanks",
         "values of char(n) come without the blanks that fill them up",
         _char_blanks,
+    ),
+    Rule(
+        "type_modifiers",
+        "the length or precision in the type of an expression that is no column: PostgreSQL has it"
+        " or not by how far it simplified the expression",
+        _modifiers,
+    ),
+    Rule(
+        "array_bounds",
+        "arrays begin at 1: what would make one that does not is refused",
+        _array_bounds,
     ),
     Rule(
         "years",

@@ -88,7 +88,8 @@ class Postgres:
         name = self._names.get((oid, modifier))
         if name is None:
             asked = self._connection.exec_(f"SELECT format_type({oid}, {modifier})".encode())
-            name = self._names[oid, modifier] = asked.get_value(0, 0).decode()
+            name = asked.get_value(0, 0).decode()
+            name = self._names[oid, modifier] = name.replace("bpchar", "character")
         return name
 
 

@@ -430,6 +430,7 @@ SPECIAL: Final[Mapping[str, tuple[str, ...]]] = {
     "zone": tuple(f"'{zone}'" for zone in ZONES),
     "key": tuple(f"'{key}'" for key in KEYS),
     "path": ("'{a}'", "'{a,b}'", "'{0}'", "'{a,0}'", "'{}'", "'{k,-1}'", "'{b,c,0}'"),
+    "forwardpath": ("'{a}'", "'{a,b}'", "'{0}'", "'{a,0}'", "'{}'", "'{k,1}'", "'{b,c,0}'"),
     "delimiter": ("','", "' '", "'b'", "''", "'ab'", "'.'"),
     "characters": ("'ab'", "' '", "'x'", "'aé'", "''"),
     "form": ("NFC", "NFD", "NFKC", "NFKD"),
