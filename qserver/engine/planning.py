@@ -25,7 +25,7 @@ from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change
-from qserver.sql.rules import improve
+from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.walk import everything, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
@@ -45,9 +45,13 @@ NEXT_ROW_ID = Function(
 
 
 class Planner:
-    """Makes plans, and keeps those that may be wanted again."""
+    """Makes plans, and keeps those that may be wanted again.
 
-    def __init__(self) -> None:
+    With fewer `rules` every statement must answer the same, only more slowly: tests hold it to that.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...] = RULES) -> None:
+        self.rules = rules
         self.cache = PlanCache()
         self._parsed: tuple[str, Parsed] | None = None
         self._lifted: dict[str, Lifted] = {}
@@ -89,7 +93,8 @@ class Planner:
 
     def make(self, lifted: Lifted, parsed: Parsed, catalog: Catalog, view: View) -> Plan:
         """A plan for a statement that came as text."""
-        plan = make_plan(parsed.statement, Literals(lifted.literals), catalog, view)
+        literals = Literals(lifted.literals)
+        plan = make_plan(parsed.statement, literals, catalog, view, rules=self.rules)
         self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, plan)
         return plan
 
@@ -105,7 +110,7 @@ class Planner:
         plan = self.cache.find(name, (), catalog, view)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
-            plan = make_plan(statement, Literals(()), catalog, view, declared)
+            plan = make_plan(statement, Literals(()), catalog, view, declared, self.rules)
             self.cache.keep(name, (), plan)
         return plan
 
@@ -132,12 +137,13 @@ def make_plan(
     catalog: Catalog,
     view: View,
     declared: Mapping[int | str, SqlType] | None = None,
+    rules: tuple[Rule, ...] = RULES,
 ) -> Plan:
     """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
     names = CatalogNames(catalog, view)
     try:
         bound = _bound(statement, literals, names, declared)
-        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
+        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count, rules)
         compiled = compile_statement(improved, bound.tables)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
