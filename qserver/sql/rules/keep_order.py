@@ -12,26 +12,24 @@ is how they leave PostgreSQL.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression, SortKey, WindowCall
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import is_plan, rebuilt
+from qserver.sql.walk import is_plan, tree_rebuilt
 
 
 def keep_order(node: Plan, row_count: RowCount) -> Plan:
     node = _windows_sorted(node)
 
-    def change(each: Any) -> Any:
+    def change(each: Plan) -> Plan:
         if not is_plan(each) or not _shows_order(each):
             return each
         ordered = _in_order(each)
         return _with_hint(ordered) if isinstance(ordered, plan.Limit) else ordered
 
-    result: Plan = rebuilt(node, change)
-    return result
+    return tree_rebuilt(node, change)
 
 
 def _shows_order(node: Plan) -> bool:

@@ -8,7 +8,6 @@ min or max of a key (Scan)          the same, for the first or the last
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Column, Constant, IsNull, SortKey
@@ -19,15 +18,15 @@ from qserver.sql.walk import (
     conjuncts,
     has_subquery,
     is_volatile,
-    rebuilt,
     substituted,
+    tree_rebuilt,
 )
 from qserver.values.schema import Index
 from qserver.values.types import BIGINT
 
 
 def sort_less(node: Plan, row_count: RowCount) -> Plan:
-    def less(each: Any) -> Any:
+    def less(each: Plan) -> Plan:
         if isinstance(each, plan.Sort):
             return _below_projection(each)
         if isinstance(each, plan.Limit):
@@ -36,8 +35,7 @@ def sort_less(node: Plan, row_count: RowCount) -> Plan:
             return _extreme(each)
         return each
 
-    result: Plan = rebuilt(node, less)
-    return result
+    return tree_rebuilt(node, less)
 
 
 def _below_projection(node: plan.Sort) -> Plan:
