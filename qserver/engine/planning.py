@@ -47,7 +47,7 @@ NEXT_ROW_ID = Function(
 class Planner:
     """Makes plans, and keeps those that may be wanted again.
 
-    With fewer `rules` every statement must answer the same, only more slowly: tests hold it to that.
+    With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
     """
 
     def __init__(self, rules: tuple[Rule, ...] = RULES) -> None:

@@ -1,8 +1,8 @@
 """Many random queries, each asked in several ways, until enough are asked or one differs.
 
-    seed ─► schema and rows ─► replicas ─► shapes ─┬─ the same query with other literals ─► questions
-                                  ▲                └─ now and then a change of rows, in all replicas
-                                  └─────────────────────┘
+    seed ─► schema, rows ─► replicas ─► shapes ─┬─ a query with several literals ─► questions
+                               ▲                └─ now and then a change of rows ─┐
+                               └──────────────────────────────────────────────────┘
 
 A *shape* is a query without its literals. Each is asked in a few relations and ways, drawn by lot,
 with several sets of literals, so that most plans are used more than once. Everything about shape
@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from tests.differential.expressions import Expressions, Scope, Visible
+from tests.differential.expressions import Scope, Visible
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
 from tests.differential.metamorphic.changes import random_change
+from tests.differential.metamorphic.plain import PlainExpressions, PlainQueries
 from tests.differential.metamorphic.relations import RELATIONS
 from tests.differential.metamorphic.replicas import (
     Replicas,
@@ -30,7 +31,6 @@ from tests.differential.metamorphic.replicas import (
 )
 from tests.differential.metamorphic.varying import varied
 from tests.differential.metamorphic.ways import Ways
-from tests.differential.queries import Queries
 from tests.differential.schema import Schema, random_schema
 
 SHAPES_OF_SEED: Final = 25
@@ -128,14 +128,15 @@ class Campaign:
     async def _ask_about(self, shape: Shape, ways: Ways) -> None:
         self.report.shapes += 1
         questions = shape.questions(list(ways.by_name))
+        await shape.check_predicate(ways)
         for at in range(LITERALS_OF_SHAPE):
-            text, predicate = shape.literals(at)
+            text, predicate, inside = shape.literals(at)
             base = await ways.ordinary([text])
             self.report.executions += 1
             for relation, way, number in questions:
                 if at and RELATIONS[relation].defines:
                     continue
-                question = Question(text, predicate, number, relation, way)
+                question = Question(text, predicate, number, relation, way, inside)
                 if await self._ask(ways, question, base):
                     return
             self.report.queries += 1
@@ -161,18 +162,31 @@ class Shape:
 
     def __init__(self, chance: Random, schema: Schema) -> None:
         self._chance = chance
-        query = Queries(chance, schema).select()
-        self.text = query.sql
-        columns = tuple(
-            Visible(f"c{at}", column.kind) for at, column in enumerate(query.columns, 1)
-        )
-        self.predicate = Expressions(chance).condition(Scope(columns), chance.randint(1, 2))
+        self._query = PlainQueries(chance, schema).draw()
+        columns = tuple(Visible(f"c{at}", kind) for at, kind in enumerate(self._query.kinds, 1))
+        self._names = ", ".join(column.text for column in columns)
+        self.predicate = PlainExpressions(chance).condition(Scope(columns), chance.randint(0, 2))
 
-    def literals(self, at: int) -> tuple[str, str]:
-        """Query and predicate, as they are at first, then with other literals."""
+    async def check_predicate(self, ways: Ways) -> None:
+        """Take another if this one has no meaning here: that is for the oracle to find."""
+        derived = f"SELECT * FROM ({self._query.text}) AS d({self._names})"
+        answer = await ways.ordinary([f"{derived} LIMIT 0"])
+        if answer.error is None:
+            answer = await ways.ordinary([f"{derived} WHERE {self.predicate} LIMIT 0"])
+            if answer.error is not None and not answer.error.startswith("22"):
+                self.predicate = "c1 IS NOT NULL"
+
+    def literals(self, at: int) -> tuple[str, str, str]:
+        """Query and conditions, as they are at first, then with other literals."""
+        text, inside = self._query.text, self._query.inside
         if at == 0:
-            return self.text, self.predicate
-        return varied(self._chance, self.text), varied(self._chance, self.predicate)
+            return text, self.predicate, inside
+        seed = self._chance.random()
+        if inside:  # the same literals wherever it stands
+            text = text.replace(f"({inside})", "(\0)")
+            inside = varied(Random(seed), inside)
+        text = varied(self._chance, text).replace("(\0)", f"({inside})")
+        return text, varied(self._chance, self.predicate), inside
 
     def questions(self, ways: list[str]) -> list[tuple[str, str, int]]:
         """Relations and ways: one of them, or both at once."""
@@ -183,6 +197,9 @@ class Shape:
             way = ORDINARY if lot < 0.3 else chance.choice(ways)
             relation = SAME if lot > 0.7 else chance.choice(names)
             made.append((relation, way, chance.randrange(60)))
+        if self._query.inside:
+            way = ORDINARY if chance.random() < 0.5 else chance.choice(ways)
+            made[-1] = ("condition within", way, 0)
         return made
 
 

@@ -11,6 +11,7 @@ from random import Random
 
 from qserver.errors import QserverError
 from tests.differential.metamorphic.answers import INTERNAL, Answer, exception_for
+from tests.differential.metamorphic.plain import PART
 from tests.differential.metamorphic.relations import RELATIONS, Subject
 from tests.differential.metamorphic.replicas import ReplicasDiffer, opened_replicas
 from tests.differential.metamorphic.ways import Way, Ways
@@ -29,10 +30,11 @@ class Question:
     number: int
     relation: str
     way: str
+    inside: str = ""
 
     def __str__(self) -> str:
         lines = [f"query:     {self.text}", f"relation:  {self.relation}", f"way:       {self.way}"]
-        if "c1" in self.predicate or self.predicate != "true":
+        if self.predicate != "true":
             lines.insert(1, f"predicate: {self.predicate}")
         return "\n".join(lines)
 
@@ -55,6 +57,8 @@ class Outcome:
     """What a question came to: it holds, by an exception perhaps, or it does not."""
 
     difference: str = ""
+    kind: str = ""
+    """Of the difference: the code of an error that was raised, or what is not the same."""
     exception: str | None = None
     texts: int = 1
 
@@ -70,7 +74,14 @@ async def ask(ways: Ways, question: Question, base: Answer | None = None) -> Out
     if base.error is not None or question.relation == SAME:
         return await _same(way, question, base)
     relation = RELATIONS[question.relation]
-    subject = Subject(question.text, base.types, base.rows, question.predicate, question.number)
+    subject = Subject(
+        question.text,
+        base.types,
+        base.rows,
+        question.predicate,
+        question.number,
+        question.inside if PART in question.text else "",
+    )
     if not base.types or not relation.fits(subject):
         return await _same(way, question, base)
     answers: list[Answer] = []
@@ -80,12 +91,12 @@ async def ask(ways: Ways, question: Question, base: Answer | None = None) -> Out
             exception = exception_for(base, answer)
             if exception is not None:
                 return Outcome(exception=exception, texts=len(answers) + 1)
-            return Outcome(f"{'; '.join(script)}\n  raised {answer}")
+            return Outcome(f"{'; '.join(script)}\n  raised {answer}", answer.error)
         answers.append(answer)
     if relation.holds(subject, [answer.rows for answer in answers]):
         return Outcome(texts=len(answers))
     scripts = ["; ".join(script) for script in relation.scripts(subject)]
-    return Outcome(_told([question.text, *scripts], [base, *answers]))
+    return Outcome(_told([question.text, *scripts], [base, *answers]), "rows")
 
 
 async def _same(way: Way, question: Question, base: Answer) -> Outcome:
@@ -94,7 +105,7 @@ async def _same(way: Way, question: Question, base: Answer) -> Outcome:
     if answer.error is None and base.error is None:
         if answer.types != base.types:
             types = [", ".join(map(str, each.types)) for each in (base, answer)]
-            return Outcome(f"types differ: {types[0]}\n        and: {types[1]}")
+            return Outcome(f"types differ: {types[0]}\n        and: {types[1]}", "types")
         subject = Subject(question.text, base.types, base.rows, "true", 0)
         if RELATIONS[SAME].holds(subject, [answer.rows]):
             return HOLDS
@@ -104,7 +115,8 @@ async def _same(way: Way, question: Question, base: Answer) -> Outcome:
         exception = exception_for(base, answer)
         if exception is not None:
             return Outcome(exception=exception)
-    return Outcome(_told(["ordinary", question.way], [base, answer]))
+    kind = "rows" if base.error == answer.error else f"{base.error} {answer.error}"
+    return Outcome(_told(["ordinary", question.way], [base, answer]), kind)
 
 
 def _told(titles: Sequence[str], answers: Sequence[Answer]) -> str:
@@ -124,6 +136,6 @@ async def outcome_of(case: Case) -> Outcome:
         except QserverError:  # what is left of the definitions makes no sense
             return HOLDS
         except ReplicasDiffer as differ:
-            return Outcome(str(differ) if case.question.relation == CHANGE else "")
+            return Outcome(str(differ) if case.question.relation == CHANGE else "", "rows")
         return await ask(Ways(replicas), case.question)
     raise AssertionError("never reached")

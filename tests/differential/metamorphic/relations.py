@@ -15,13 +15,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from qserver.values.types import Kind, SqlType
-from tests.differential.metamorphic.answers import (
-    Answer,
-    Row,
-    counted,
-    in_order,
-    same_rows,
-)
+from tests.differential.metamorphic.answers import Row, counted, in_order, same_rows
+from tests.differential.metamorphic.plain import PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +30,9 @@ class Subject:
     """A boolean expression over c1, c2, …"""
     number: int
     """Drawn by lot: how many rows a LIMIT takes, which column is looked at."""
+    inside: str = ""
+    """A condition that can be put for the PART of the text, if it has one; the last column of each
+    row tells whether it holds there."""
 
     @property
     def names(self) -> str:
@@ -72,12 +70,21 @@ class Relation:
     """Does it compare the values of all columns? JSON has no equality."""
     defines: bool = False
     """Does it define something? That is dear, so it is done for one of several queries."""
+    extremes: bool = False
+    """Does it want the least and the greatest of a column?"""
+    inside: bool = False
+    """Does it divide the query by the condition `inside`?"""
 
     def fits(self, subject: Subject) -> bool:
+        if self.inside and not subject.inside:
+            return False
+        if self.extremes and subject.types[subject.column].kind in _NO_EXTREMES:
+            return False
         return not self.compares or not any(each.kind in _NOT_COMPARED for each in subject.types)
 
 
 _NOT_COMPARED: Final = (Kind.JSON, Kind.UNKNOWN, Kind.VOID)
+_NO_EXTREMES: Final = (Kind.BOOLEAN, Kind.UUID, Kind.JSONB, Kind.BYTEA, Kind.RECORD)
 
 
 def _one(*statements: str) -> Sequence[Script]:
@@ -108,8 +115,12 @@ def _value(expected: Callable[[Subject], object]) -> Callable[..., bool]:
 
 
 def _parts(subject: Subject) -> tuple[str, str, str]:
-    p = subject.predicate
-    return f"({p})", f"NOT ({p})", f"({p}) IS NULL"
+    return _parts_by(subject.predicate)
+
+
+def _parts_by(condition: str) -> tuple[str, str, str]:
+    """A row satisfies exactly one of them."""
+    return f"({condition})", f"(NOT ({condition}))", f"(({condition}) IS NULL)"
 
 
 # --- wrapped -------------------------------------------------------------------------------------
@@ -195,9 +206,7 @@ _WRAPPED: Final[Mapping[str, Relation]] = {
         ),
         _times(1),
     ),
-    "exists": Relation(
-        lambda q: _one(f"SELECT EXISTS ({q.text})"), _value(lambda q: bool(q.rows))
-    ),
+    "exists": Relation(lambda q: _one(f"SELECT EXISTS ({q.text})"), _value(lambda q: bool(q.rows))),
     "not exists": Relation(
         lambda q: _one(f"SELECT count(*) FROM (VALUES (1)) AS o(x) WHERE NOT EXISTS ({q.text})"),
         _value(lambda q: int(not q.rows)),
@@ -327,6 +336,14 @@ def _partition(template: str) -> Callable[[Subject], Sequence[Script]]:
     return scripts
 
 
+def _is_divided(whole: Sequence[Row], parts: Sequence[Sequence[Row]]) -> bool:
+    """Each part holds the rows whose last column, the value of the condition, says so."""
+    return all(
+        same_rows([row for row in whole if row[-1] is value], part)
+        for value, part in zip((True, False, None), parts, strict=True)
+    )
+
+
 def _distinct_parts(subject: Subject, answers: Sequence[Sequence[Row]]) -> bool:
     """DISTINCT of each part: equal rows fall into the same part, unless the predicate tells apart
     what is equal (1.0 and 1.00), so their union is looked at."""
@@ -409,13 +426,23 @@ _TAKEN_APART: Final[Mapping[str, Relation]] = {
         _distinct_parts,
         compares=True,
     ),
-    "aggregates of parts": Relation(_aggregate_scripts, _aggregates_of_parts, compares=True),
+    "condition beside its rows": Relation(
+        lambda q: [
+            (f"SELECT *, ({q.predicate}) FROM {q.derived}",),
+            *((f"SELECT *, ({q.predicate}) FROM {q.derived} WHERE {part}",) for part in _parts(q)),
+        ],
+        lambda q, answers: _is_divided(answers[0], answers[1:]),
+    ),
+    "condition within": Relation(
+        lambda q: [(q.text.replace(PART, part),) for part in _parts_by(q.inside)],
+        lambda q, answers: _is_divided(q.rows, answers),
+        inside=True,
+    ),
+    "aggregates of parts": Relation(
+        _aggregate_scripts, _aggregates_of_parts, compares=True, extremes=True
+    ),
     "condition counted in three ways": Relation(_no_rec, _all_equal),
     "first rows": Relation(_prefix, _is_prefix, compares=True),
 }
 
 RELATIONS: Final[Mapping[str, Relation]] = {**_WRAPPED, **_COMPARED, **_TAKEN_APART}
-
-
-def rows_of(answers: Sequence[Answer]) -> list[Sequence[Row]]:
-    return [answer.rows for answer in answers]

@@ -21,7 +21,7 @@ from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
 from qserver.storage.transaction import Transaction
-from qserver.values.schema import Table
+from qserver.values.schema import Column, Table
 from qserver.values.types import Kind
 from tests.sql.databases import opened_sql
 
@@ -131,11 +131,18 @@ def new_run(gateway: SqlDatabase) -> StatementRun:
 
 def _created(table: Table, more: Sequence[str] = (), required: Sequence[int] = ()) -> str:
     columns = [
-        f'"{column.name}" {column.type}{" NOT NULL" if at in required else ""}'
+        _column(column, at in required)
         for at, column in enumerate(table.columns)
         if not column.hidden
     ]
     return f'CREATE TABLE "{table.name}" ({", ".join([*columns, *more])})'
+
+
+def _column(column: Column, required: bool) -> str:
+    generated = ""
+    if column.generated is not None:
+        generated = f" GENERATED ALWAYS AS ({column.generated}) STORED"
+    return f'"{column.name}" {column.type}{generated}{" NOT NULL" if required else ""}'
 
 
 def _other_keys(table: Table, chance: Random) -> list[str]:

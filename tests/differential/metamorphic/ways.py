@@ -76,15 +76,17 @@ class Ways:
         return await _abandoned(self.replicas.keyed, [*OTHER_WRITES, *statements])
 
     def _own(self, planner: Planner | None) -> Way:
-        async def way(statements: Sequence[str]) -> Answer:
+        async def new() -> StatementRun:
             run = await self.replicas.own()
-            if planner is not None:
-                run = _with_planner(run, planner)
+            return run if planner is None else _with_planner(run, planner)
+
+        async def way(statements: Sequence[str]) -> Answer:
+            if len(statements) == 1:
+                return await _last_of(new, statements)
             try:
-                return await _last_of(lambda: run, statements)
+                return await _last_of(new, statements, self.replicas.abandon_own)
             finally:
-                if len(statements) > 1:
-                    self.replicas.abandon_own()
+                self.replicas.abandon_own()
 
         return way
 
@@ -173,13 +175,23 @@ def _in_transaction(gateway: SqlDatabase) -> Way:
 
 async def _abandoned(gateway: SqlDatabase, statements: Sequence[str]) -> Answer:
     """In a transaction that nobody commits, so that what it defines is gone afterwards."""
-    return await _last_of(lambda: new_run(gateway), statements)
+
+    async def new() -> StatementRun:
+        return new_run(gateway)
+
+    return await _last_of(new, statements)
 
 
-async def _last_of(new: Callable[[], StatementRun], statements: Sequence[str]) -> Answer:
+async def _last_of(
+    new: Callable[[], Awaitable[StatementRun]],
+    statements: Sequence[str],
+    abandon: Callable[[], None] = lambda: None,
+) -> Answer:
+    """The answer of the last statement; from the start again whenever numbers are wanted."""
+
     async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
         while True:
-            run, rows = new(), []
+            run, rows = await new(), []
             deadline = trio.current_time() + SECONDS_MAX
             try:
                 for sql in statements:
@@ -187,6 +199,7 @@ async def _last_of(new: Callable[[], StatementRun], statements: Sequence[str]) -
                     rows = _all_rows(started.steps, deadline)
             except NeedsNumbers as needs:
                 await needs.supply()
+                abandon()
                 continue
             return rows, started.types
 
