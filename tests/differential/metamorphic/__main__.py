@@ -11,7 +11,7 @@ from time import monotonic
 import trio
 
 from tests.differential.metamorphic.campaign import Campaign, Failure, Report
-from tests.differential.metamorphic.shrinking import Shrinker
+from tests.differential.metamorphic.shrinking import ATTEMPTS_MAX, Shrinker
 
 SEEDS = Path(__file__).with_name("seeds.txt")
 
@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed; without it, a fresh one")
     parser.add_argument("--shape", type=int, help="only this shape of the one seed")
     parser.add_argument("--all", action="store_true", help="go on after a difference")
+    parser.add_argument("--attempts", type=int, default=ATTEMPTS_MAX, help="to shrink a case")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
@@ -39,19 +40,19 @@ def main() -> int:
         if failure is None:
             return int(failed)
         failed = True
-        tell_failure(failure)
+        tell_failure(failure, options.attempts)
         if not options.all:
             return 1
         progress.done, seed = campaign.report.queries, failure.seed + 1
 
 
-def tell_failure(failure: Failure) -> None:
+def tell_failure(failure: Failure, attempts_most: int) -> None:
     """The seed is kept; the case is told as small as it gets."""
     line = f"{failure.seed} {failure.shape}\n"
     known = SEEDS.read_text() if SEEDS.exists() else ""
     if line not in known:
         SEEDS.write_text(known + line)
-    shrinker = Shrinker()
+    shrinker = Shrinker(attempts_most)
     smaller = trio.run(shrinker.shrink, failure.case)
     print(f"\n{failure.difference}\n\nshrunk in {shrinker.attempts} attempts to\n")
     print(f"{smaller.script()}\n\n{smaller.question}\n", flush=True)

@@ -19,6 +19,7 @@ from random import Random
 from typing import Final
 
 from tests.differential.expressions import Scope, Visible
+from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
 from tests.differential.metamorphic.changes import random_change
@@ -34,7 +35,7 @@ from tests.differential.metamorphic.ways import Ways
 from tests.differential.schema import Schema, random_schema
 
 SHAPES_OF_SEED: Final = 25
-LITERALS_OF_SHAPE: Final = 8
+LITERALS_OF_SHAPE: Final = 20
 QUESTIONS_OF_SHAPE: Final = 5
 CHANGES_SHARE: Final = 0.2
 
@@ -128,7 +129,6 @@ class Campaign:
     async def _ask_about(self, shape: Shape, ways: Ways) -> None:
         self.report.shapes += 1
         questions = shape.questions(list(ways.by_name))
-        await shape.check_predicate(ways)
         for at in range(LITERALS_OF_SHAPE):
             text, predicate, inside = shape.literals(at)
             base = await ways.ordinary([text])
@@ -137,7 +137,7 @@ class Campaign:
                 if at and RELATIONS[relation].defines:
                     continue
                 question = Question(text, predicate, number, relation, way, inside)
-                if await self._ask(ways, question, base):
+                if await self._ask(ways, question, base, shape):
                     return
             self.report.queries += 1
             self.report.errors += base.error is not None
@@ -145,8 +145,10 @@ class Campaign:
             if base.error is not None and base.error.startswith("42"):
                 return  # other literals do not mend what has no meaning
 
-    async def _ask(self, ways: Ways, question: Question, base: Answer) -> bool:
+    async def _ask(self, ways: Ways, question: Question, base: Answer, shape: Shape) -> bool:
         outcome = await ask(ways, question, base)
+        if outcome.kind.startswith("42") and await shape.has_wrong_predicate(ways):
+            return False
         report = self.report
         report.executions += outcome.texts
         report.asked[question.relation, question.way] += 1
@@ -167,14 +169,16 @@ class Shape:
         self._names = ", ".join(column.text for column in columns)
         self.predicate = PlainExpressions(chance).condition(Scope(columns), chance.randint(0, 2))
 
-    async def check_predicate(self, ways: Ways) -> None:
-        """Take another if this one has no meaning here: that is for the oracle to find."""
-        derived = f"SELECT * FROM ({self._query.text}) AS d({self._names})"
-        answer = await ways.ordinary([f"{derived} LIMIT 0"])
-        if answer.error is None:
-            answer = await ways.ordinary([f"{derived} WHERE {self.predicate} LIMIT 0"])
-            if answer.error is not None and not answer.error.startswith("22"):
-                self.predicate = "c1 IS NOT NULL"
+    async def has_wrong_predicate(self, ways: Ways) -> bool:
+        """Whether the predicate is refused whatever it stands beside: that is for the oracle to
+        find. Another one is taken from then on."""
+        nulls = ", ".join(f"NULL::{cast_name(kind)}" for kind in self._query.kinds)
+        text = f"SELECT * FROM (SELECT {nulls}) AS d({self._names}) WHERE {self.predicate}"
+        answer = await ways.ordinary([text])
+        if answer.error is None or not answer.error.startswith("42"):
+            return False
+        self.predicate = "c1 IS NOT NULL"
+        return True
 
     def literals(self, at: int) -> tuple[str, str, str]:
         """Query and conditions, as they are at first, then with other literals."""

@@ -22,6 +22,7 @@ from qserver.engine.sql_gateway import SqlDatabase, Statement
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
 from qserver.sql.functions.numeric_math import overflow_error
+from qserver.sql.parser import Parsed
 from qserver.sql.rules import RULES, Rule
 from qserver.sql.rules.turn_right_joins import turn_right_joins
 from qserver.values.types import SqlType
@@ -32,6 +33,7 @@ Way: TypeAlias = Callable[[Sequence[str]], Awaitable[Answer]]
 """Statements of one transaction, of which the last is the query, and its answer."""
 
 SECONDS_MAX = 5.0
+TEXTS_KEPT_MAX = 64
 
 NO_RULES: tuple[Rule, ...] = (turn_right_joins,)
 TWICE: tuple[Rule, ...] = (*RULES, *RULES)
@@ -52,6 +54,9 @@ class Ways:
 
     def __init__(self, replicas: Replicas) -> None:
         self.replicas = replicas
+        parsed: dict[str, Parsed] = {}
+        for database in replicas.databases.values():
+            database.planner = SharedParsing(RULES, parsed)
         keyed, bare = replicas.keyed, replicas.databases["bare"]
         self.ordinary: Way = _executed(keyed)
         self.by_name: dict[str, Way] = {
@@ -62,7 +67,7 @@ class Ways:
             "in a transaction": _in_transaction(keyed),
             "after writes of other rows": self._after_other_writes,
             "own writes": self._own(None),
-            "own writes, without rules": self._own(Planner(NO_RULES)),
+            "own writes, without rules": self._own(SharedParsing(NO_RULES, parsed)),
             "quick": _quick(keyed),
             "fresh plan": _fresh(keyed),
             "parameters": _with_parameters(keyed),
@@ -91,6 +96,21 @@ class Ways:
         return way
 
 
+class SharedParsing(Planner):
+    """A planner that takes a text's syntax from whoever parsed it last: parsing is not in doubt."""
+
+    def __init__(self, rules: tuple[Rule, ...], parsed: dict[str, Parsed]) -> None:
+        super().__init__(rules)
+        self.parsed = parsed
+
+    def parse(self, sql: str) -> Parsed:
+        if sql not in self.parsed:
+            if len(self.parsed) >= TEXTS_KEPT_MAX:
+                self.parsed.clear()
+            self.parsed[sql] = super().parse(sql)
+        return self.parsed[sql]
+
+
 OTHER_WRITES = (
     "CREATE TABLE unrelated (id INT PRIMARY KEY, n INT)",
     "INSERT INTO unrelated VALUES (1, 1), (2, 2), (3, 3)",
@@ -102,7 +122,8 @@ def _gateway(database: SqlDatabase, rules: tuple[Rule, ...]) -> SqlDatabase:
     """Another door to the same rows, whose planner has other rules."""
     gateway = SqlDatabase.__new__(SqlDatabase)
     gateway.__dict__.update(database.__dict__)
-    gateway.planner = Planner(rules)
+    assert isinstance(database.planner, SharedParsing)
+    gateway.planner = SharedParsing(rules, database.planner.parsed)
     return gateway
 
 
