@@ -251,7 +251,10 @@ class Expressions:
         return indirect(children[0].value, children[1:])
 
     def subscripted(self, children: Children) -> Any:
-        return indirect(operand(children[0]), children[1:])
+        first, *rest = children[1:]
+        if isinstance(first, Subscript):
+            first = replace(first, grouped=True)
+        return indirect(operand(children[0]), [first, *rest])
 
 
 _NOTHING = Constant(None)  # stands in a subscript until what it belongs to is known

@@ -6,10 +6,10 @@ that of the statement, of each subquery, and both of a recursive common table; t
 each of them once.
 
 A rule may be applied again without harm: to what it has made itself it does nothing. And none may
-lose a condition. Two things hold that. A join keeps all of its conditions in `condition`, from
-which keys of a hash table are only read (`join_conditions`), and a scan's access says in
-`guarantees` which conditions it has made needless. `tests/sql/rules/test_conditions_are_kept.py`
-adds them up before and after each rule, over every statement of the golden scripts.
+lose a condition. A condition stands in one place: in a filter, a
+scan or a join, or as the key of a scan's access. A join keeps all of its own in `condition`; the
+keys of a hash table are only read off it (`join_conditions`). `test_conditions_are_kept` adds them
+up before and after each rule, over every statement of the golden scripts.
 
 Order matters, and is the order of
 `RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,

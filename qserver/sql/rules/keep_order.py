@@ -17,7 +17,8 @@ from qserver.sql import plan
 from qserver.sql.bound import Expression, SortKey, WindowCall
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import is_plan, tree_rebuilt
+from qserver.sql.rules.sort_less import below_projections
+from qserver.sql.walk import is_plan, substituted, tree_rebuilt
 
 
 def keep_order(node: Plan, row_count: RowCount) -> Plan:
@@ -85,9 +86,21 @@ def _windows_sorted(node: Plan) -> Plan:
             return replace(node, input=_windows_sorted(node.input))
         case plan.Window():
             keys = _last_order(node.calls)
-            return replace(node, input=plan.Sort(node.input, keys)) if keys else node
+            if not keys or _is_sorted(node.input, keys):
+                return node
+            return replace(node, input=below_projections(plan.Sort(node.input, keys)))
         case _:
             return node
+
+
+def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
+    """Whether this very sort is there already."""
+    if isinstance(node, plan.Project):
+        made = dict(enumerate(node.expressions))
+        replacements = {(node.source, position): each for position, each in made.items()}
+        below = [replace(key, expression=substituted(key.expression, replacements)) for key in keys]
+        return _is_sorted(node.input, tuple(below))
+    return isinstance(node, plan.Sort) and node.keys == keys
 
 
 def _last_order(calls: tuple[WindowCall, ...]) -> tuple[SortKey, ...]:
