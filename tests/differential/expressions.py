@@ -76,6 +76,14 @@ class Expressions:
             return self.leaf(kind, scope, depth)
         return self.fill(template, kind, scope, depth)
 
+    def fill_simple(self, kind: str, scope: Scope) -> str:
+        """An expression without subqueries, for places that do not take them; of one column."""
+        subquery, self.subquery = self.subquery, None
+        try:
+            return self.of(kind, scope, 1)
+        finally:
+            self.subquery = subquery
+
     def condition(self, scope: Scope, depth: int) -> str:
         return self.of("bool", scope, max(depth, 1))
 

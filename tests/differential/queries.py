@@ -15,7 +15,7 @@ from random import Random
 from typing import Final
 
 from tests.differential.expressions import Expressions, Scope, Visible
-from tests.differential.kinds import ALL, COMMON, COMPARABLE
+from tests.differential.kinds import ALL, COMMON, COMPARABLE, INTEGERS
 from tests.differential.schema import Schema
 from tests.differential.sources import Derived, Named, Output, Source, Sources
 from tests.differential.windows import windowed
@@ -114,10 +114,29 @@ class Queries:
         return source, Scope(source.columns, outer)
 
     def _where(self, scope: Scope, depth: int) -> str:
-        if self.random.random() < 0.45:
+        if self.random.random() < 0.5:
             return ""
         self.reached["WHERE"] += 1
-        return f" WHERE {self.expressions.condition(scope, min(depth, 2))}"
+        return f" WHERE {self.likely(scope, min(depth, 2))}"
+
+    def likely(self, scope: Scope, depth: int) -> str:
+        """A condition that some rows fulfil: most random ones are false or NULL for all."""
+        condition = self.expressions.condition(scope, depth)
+        lot = self.random.random()
+        if lot < 0.25 or not scope.columns:
+            return condition
+        column = self.random.choice(scope.columns).text
+        if lot < 0.5:
+            return f"{condition} OR {column} IS NOT NULL"
+        if lot < 0.65:
+            return f"({condition}) IS NOT TRUE"
+        if lot < 0.8:
+            return f"NOT ({condition}) OR {column} IS NULL"
+        numbers = [each.text for each in scope.columns if each.kind in INTEGERS]
+        if not numbers:
+            return f"coalesce({condition}, true)"
+        limit = self.random.randint(-1, 3)
+        return f"{self.random.choice(numbers)} >= {limit} AND coalesce({condition}, true)"
 
     def _plain(self, outer: Scope | None, depth: int, kinds: tuple[str, ...] | None) -> Body:
         self.reached["SELECT"] += 1
@@ -160,7 +179,7 @@ class Queries:
             items.append((made, Output(f"v{len(items)}", kind)))
         if self.random.random() < 0.25:
             self.reached["HAVING"] += 1
-            text += f" HAVING {self.expressions.condition(inner, 1)}"
+            text += f" HAVING {self.likely(inner, 1)}"
         return Body(source, tuple(items), self._where(scope, depth), text or " ", key=key)
 
     def _group_expressions(self, scope: Scope) -> list[Visible]:
@@ -225,9 +244,10 @@ class Queries:
     def _set_operation(
         self, outer: Scope | None, depth: int, kinds: tuple[str, ...] | None
     ) -> Query:
-        word = self.random.choice(
-            ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL")
-        )
+        word = self.random.choices(
+            ("UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"),
+            (3, 3, 2, 2, 1, 1),
+        )[0]
         self.reached[word] += 1
         if kinds is None:
             kinds = tuple(self.random.choices(COMPARABLE, k=self.random.randint(1, 3)))
@@ -273,7 +293,7 @@ class Queries:
                     " LIMIT 3",
                     " LIMIT 5 OFFSET 1",
                     " OFFSET 2",
-                    " LIMIT 0",
+                    " LIMIT 20",
                     " LIMIT NULL",
                     " FETCH FIRST 2 ROWS ONLY",
                     " LIMIT 10",
