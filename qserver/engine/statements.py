@@ -146,6 +146,13 @@ class StatementRun:
     def names(self) -> CatalogNames:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
+    @property
+    def may_read(self) -> bool:
+        return self.allowed.read
+
+    def check_read(self) -> None:
+        self.allowed.check_read()
+
     def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
         fixed = Literals(literals, fixed=True)
         return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})

@@ -191,6 +191,8 @@ def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: st
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
+    if node.with_data:
+        work.statements.check_read()
     rows = work.statements.run(node.query, work.literals) if node.with_data else iter(())
     made = 0
     pages = []
