@@ -16,7 +16,6 @@ from qserver.sql import bound, plan
 from qserver.sql.binder.literals import Literals
 from qserver.sql.bound import Column, Constant, Expression, Slot
 
-
 CONSTANTS = (Constant, Slot)
 
 

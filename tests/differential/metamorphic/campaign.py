@@ -22,7 +22,7 @@ from tests.differential.expressions import Scope, Visible
 from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
-from tests.differential.metamorphic.changes import random_change
+from tests.differential.metamorphic.changes import random_change, random_rows
 from tests.differential.metamorphic.plain import PlainExpressions, PlainQueries
 from tests.differential.metamorphic.relations import RELATIONS
 from tests.differential.metamorphic.replicas import (
@@ -38,6 +38,8 @@ SHAPES_OF_SEED: Final = 25
 LITERALS_OF_SHAPE: Final = 20
 QUESTIONS_OF_SHAPE: Final = 5
 CHANGES_SHARE: Final = 0.2
+LARGE_SHARE: Final = 0.15
+"""How often one of the tables has more rows than a page."""
 
 
 @dataclass(slots=True)
@@ -77,8 +79,13 @@ class Failure:
 class Campaign:
     """Asks about the shapes of one seed after the other; `report` grows."""
 
-    def __init__(self, tell: Callable[[Report], None] | None = None) -> None:
+    def __init__(
+        self,
+        tell: Callable[[Report], None] | None = None,
+        literals_of_shape: int = LITERALS_OF_SHAPE,
+    ) -> None:
         self.report = Report()
+        self._literals_of_shape = literals_of_shape
         self._tell = tell or (lambda report: None)
 
     async def run(self, first_seed: int, queries: int) -> Report:
@@ -96,6 +103,9 @@ class Campaign:
         definitions, rows = split(schema)
         async with opened_replicas(Random(seed)) as replicas:
             await replicas.define(definitions)
+            if chance.random() < LARGE_SHARE:
+                table = chance.choice(schema.tables)
+                rows.append(random_rows(chance, table, chance.randint(80, 400)))
             changes = [sql for sql in rows if await replicas.change(sql) is not None]
             ways = Ways(replicas)
             for shape in range(SHAPES_OF_SEED):
@@ -129,14 +139,16 @@ class Campaign:
     async def _ask_about(self, shape: Shape, ways: Ways) -> None:
         self.report.shapes += 1
         questions = shape.questions(list(ways.by_name))
-        for at in range(LITERALS_OF_SHAPE):
+        for at in range(self._literals_of_shape):
             text, predicate, inside = shape.literals(at)
             base = await ways.ordinary([text])
             self.report.executions += 1
             for relation, way, number in questions:
                 if at and RELATIONS[relation].defines:
                     continue
-                question = Question(text, predicate, number, relation, way, inside)
+                question = Question(
+                    text, predicate, number, relation, way, inside, shape.ordered_by
+                )
                 if await self._ask(ways, question, base, shape):
                     return
             self.report.queries += 1
@@ -165,6 +177,7 @@ class Shape:
     def __init__(self, chance: Random, schema: Schema) -> None:
         self._chance = chance
         self._query = PlainQueries(chance, schema).draw()
+        self.ordered_by = self._query.ordered_by
         columns = tuple(Visible(f"c{at}", kind) for at, kind in enumerate(self._query.kinds, 1))
         self._names = ", ".join(column.text for column in columns)
         self.predicate = PlainExpressions(chance).condition(Scope(columns), chance.randint(0, 2))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from qserver.errors import QserverError
-from tests.differential.metamorphic.answers import INTERNAL, Answer, exception_for
+from tests.differential.metamorphic.answers import INTERNAL, Answer, exception_for, in_order
 from tests.differential.metamorphic.plain import PART
 from tests.differential.metamorphic.relations import RELATIONS, Subject
 from tests.differential.metamorphic.replicas import ReplicasDiffer, opened_replicas
@@ -31,6 +31,7 @@ class Question:
     relation: str
     way: str
     inside: str = ""
+    ordered_by: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"query:     {self.text}", f"relation:  {self.relation}", f"way:       {self.way}"]
@@ -108,7 +109,9 @@ async def _same(way: Way, question: Question, base: Answer) -> Outcome:
             return Outcome(f"types differ: {types[0]}\n        and: {types[1]}", "types")
         subject = Subject(question.text, base.types, base.rows, "true", 0)
         if RELATIONS[SAME].holds(subject, [answer.rows]):
-            return HOLDS
+            if _in_same_order(question, base, answer):
+                return HOLDS
+            return Outcome(_told(["ordinary", question.way], [base, answer]), "order")
     elif answer.error == base.error != INTERNAL:
         return HOLDS
     else:
@@ -117,6 +120,15 @@ async def _same(way: Way, question: Question, base: Answer) -> Outcome:
             return Outcome(exception=exception)
     kind = "rows" if base.error == answer.error else f"{base.error} {answer.error}"
     return Outcome(_told(["ordinary", question.way], [base, answer]), kind)
+
+
+def _in_same_order(question: Question, base: Answer, answer: Answer) -> bool:
+    """Rows that are equal in all columns of ORDER BY may change places."""
+    first, second = (
+        in_order([tuple(row[at] for at in question.ordered_by) for row in each.rows])
+        for each in (base, answer)
+    )
+    return first == second
 
 
 def _told(titles: Sequence[str], answers: Sequence[Answer]) -> str:

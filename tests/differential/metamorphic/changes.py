@@ -15,7 +15,7 @@ def random_change(chance: Random, schema: Schema) -> str:
     table = chance.choice(schema.tables)
     lot = chance.random()
     if lot < 0.4:
-        return _insert(chance, table)
+        return random_rows(chance, table, chance.randint(1, 3))
     scope = Scope(tuple(Visible(column.name, column.kind) for column in table.columns))
     condition = Expressions(chance).condition(scope, 1)
     free = [column for column in table.writable if column.name not in table.key]
@@ -26,10 +26,11 @@ def random_change(chance: Random, schema: Schema) -> str:
     return f"UPDATE {table.name} SET {column.name} = {value} WHERE {condition}"
 
 
-def _insert(chance: Random, table: Table) -> str:
+def random_rows(chance: Random, table: Table, count: int) -> str:
+    """An INSERT of so many rows whose ids are new, most probably."""
     rows = []
     first = chance.randint(30, 10_000)
-    for number in range(first, first + chance.randint(1, 3)):
+    for number in range(first, first + count):
         values = [
             str(number) if column.name == "id" else random_value(chance, column)
             for column in table.writable

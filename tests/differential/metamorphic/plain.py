@@ -95,12 +95,16 @@ class PlainExpressions(Expressions):
 
 @dataclass(frozen=True, slots=True)
 class PlainQuery:
-    """A query; with `inside`, its WHERE has a PART, and its last column tells of each row whether
-    the condition `inside` holds."""
+    """A query whose rows come in the order of the columns `ordered_by`.
+
+    With `inside`, its WHERE has a PART, and its last column tells of each row whether the condition
+    `inside` holds.
+    """
 
     text: str
     kinds: tuple[str, ...]
     inside: str = ""
+    ordered_by: tuple[int, ...] = ()
 
 
 class PlainQueries(Queries):
@@ -115,7 +119,8 @@ class PlainQueries(Queries):
         if self.random.random() < 0.35:
             return self._divided()
         query = self.select(self.random.choice((1, 2, 2, 3)))
-        return PlainQuery(query.sql, tuple(column.kind for column in query.columns))
+        kinds = tuple(column.kind for column in query.columns)
+        return PlainQuery(query.sql, kinds, ordered_by=query.ordered_by)
 
     def _divided(self) -> PlainQuery:
         """A query that is divided by a condition on its sources, inside."""

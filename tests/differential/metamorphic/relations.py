@@ -287,6 +287,11 @@ _COMPARED: Final[Mapping[str, Relation]] = {
     "except all itself": Relation(
         lambda q: _one(f"({q.text}) EXCEPT ALL ({q.text})"), _never, compares=True
     ),
+    "doubled, except all itself": Relation(
+        lambda q: _one(f"(({q.text}) UNION ALL ({q.text})) EXCEPT ALL ({q.text})"),
+        _times(1),
+        compares=True,
+    ),
     "in itself": Relation(
         _self("SELECT *", "{c} IN (SELECT {c} FROM {other})"), _with_value, compares=True
     ),
@@ -294,6 +299,15 @@ _COMPARED: Final[Mapping[str, Relation]] = {
         _self("SELECT *", "{c} IN (SELECT e.{c} FROM {other} WHERE e.{c} = d.{c})"),
         _with_value,
         compares=True,
+    ),
+    "not in itself": Relation(
+        _self("SELECT *", "{c} NOT IN (SELECT {c} FROM {other})"), _never, compares=True
+    ),
+    "different from all of itself": Relation(
+        _self("SELECT *", "{c} <> ALL (SELECT {c} FROM {other})"), _never, compares=True
+    ),
+    "equal to any of itself": Relation(
+        _self("SELECT *", "{c} = ANY (SELECT {c} FROM {other})"), _with_value, compares=True
     ),
     "semi-join with itself": Relation(
         _self("SELECT *", "EXISTS (SELECT 1 FROM {other} WHERE e.{c} = d.{c})"),
@@ -385,7 +399,7 @@ def _all_equal(subject: Subject, answers: Sequence[Sequence[Row]]) -> bool:
 
 
 def _prefix(q: Subject) -> Sequence[Script]:
-    order = ", ".join(str(at) for at in range(1, len(q.types) + 1))
+    order = ", ".join(str(at) for at in range(1, len(q.types) + 1))  # NULLs come last
     sorted_query = f"SELECT * FROM {q.derived} ORDER BY {order}"
     first, count = q.number % 3, q.number % 5
     return (
@@ -400,7 +414,8 @@ def _is_prefix(subject: Subject, answers: Sequence[Sequence[Row]]) -> bool:
     everything, cut, some = map(in_order, answers)
     first, count = subject.number % 3, subject.number % 5
     return (
-        cut == everything[first : first + count]
+        everything == sorted(everything)
+        and cut == everything[first : first + count]
         and len(some) == min(count, len(subject.rows))
         and same_rows(subject.rows, answers[0])
         and not counted(answers[2]) - counted(subject.rows)

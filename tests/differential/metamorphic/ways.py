@@ -25,6 +25,7 @@ from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.parser import Parsed
 from qserver.sql.rules import RULES, Rule
 from qserver.sql.rules.turn_right_joins import turn_right_joins
+from qserver.values.schema import Table
 from qserver.values.types import SqlType
 from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
 from tests.differential.metamorphic.replicas import Replicas, new_run
@@ -32,6 +33,7 @@ from tests.differential.metamorphic.replicas import Replicas, new_run
 Way: TypeAlias = Callable[[Sequence[str]], Awaitable[Answer]]
 """Statements of one transaction, of which the last is the query, and its answer."""
 
+SIZES = (0, 100_000, 3, 1_000, 50_000, 40, 1)
 SECONDS_MAX = 5.0
 TEXTS_KEPT_MAX = 64
 
@@ -49,6 +51,19 @@ def rule_sets(rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[Rule, ...]]:
     return {**sets, "without rules": NO_RULES, "rules twice": (*rules, *rules)}
 
 
+def with_other_sizes(rules: tuple[Rule, ...], salt: int) -> tuple[Rule, ...]:
+    """Rules that take tables for much larger or smaller than they are: sizes only guide a choice,
+    so nothing that a plan answers may depend on them."""
+
+    def size_of(table: Table) -> int:
+        return SIZES[(table.id * 31 + salt) % len(SIZES)]
+
+    def misled(rule: Rule) -> Rule:
+        return lambda plan, row_count: rule(plan, size_of)
+
+    return tuple(misled(rule) for rule in rules)
+
+
 class Ways:
     """All ways over the replicas, by name. `ordinary` is the one that the others are held to."""
 
@@ -61,6 +76,9 @@ class Ways:
         self.ordinary: Way = _executed(keyed)
         self.by_name: dict[str, Way] = {
             "other keys": _executed(replicas.databases["other"]),
+            "other keys, other sizes": _executed(
+                _gateway(replicas.databases["other"], with_other_sizes(RULES, 1))
+            ),
             "no keys": _executed(bare),
             "no keys, without rules": _executed(_gateway(bare, NO_RULES)),
             "streamed": _streamed(keyed),
@@ -73,6 +91,9 @@ class Ways:
             "parameters": _with_parameters(keyed),
             "constants": _with_constants(keyed),
         }
+        for salt in range(3):
+            gateway = _gateway(keyed, with_other_sizes(RULES, salt * 3))
+            self.by_name[f"other sizes {salt}"] = _executed(gateway)
         for name, rules in rule_sets().items():
             self.by_name[name] = _executed(_gateway(keyed, rules))
 
