@@ -25,7 +25,6 @@ from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -64,7 +63,7 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
         plan,
         tuple(values),
         new,
-        checks_of(binding, table, new),
+        target.checks(binding, new),
         on_conflict,
         returning,
     )

@@ -19,7 +19,6 @@ from qserver.sql.binder.joins import bind_from
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -98,7 +97,7 @@ def _action(
     if has_generated(table):
         values = generated_values(binding, table, values)
         changed = None
-    checks = checks_of(binding, table, new, changed)
+    checks = target.checks(binding, new, changed)
     return MergeAction(when.matched, when.action, chosen, values, checks)
 
 

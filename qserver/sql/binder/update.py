@@ -21,7 +21,6 @@ from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
 from qserver.sql.binder.subqueries import row_query
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -58,7 +57,7 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
         values,
         new,
         changed,
-        checks_of(binding, table, new, changed),
+        target.checks(binding, new, changed),
         returning,
     )
 

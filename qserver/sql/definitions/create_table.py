@@ -43,7 +43,7 @@ from qserver.values.types import TEXT, Kind
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
-    schema, name = new_place(work, node.name, node.temporary)
+    schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
