@@ -24,7 +24,7 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
-from qserver.engine.planning import Planner, only_reads, slots_of
+from qserver.engine.planning import Planner, locate, only_reads, slots_of
 from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
 from qserver.engine.sequence_values import SequenceValues
@@ -122,7 +122,11 @@ class SqlDatabase:
         if plan is not None and not plan.writes:
             allowed.check_read()
             slots = slots_of(plan, lifted.literals, parameters)
-            return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            try:
+                return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            except QserverError as error:
+                locate(error, sql)
+                raise
         statement = Statement(sql, parameters, lifted, plan)
         body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
@@ -166,6 +170,9 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
+        except QserverError as error:
+            locate(error, found.sql)
+            raise
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
@@ -341,6 +348,7 @@ class _Body:
                 raise overflow from None
             except QserverError as error:
                 error.statement = index
+                locate(error, statement.sql)
                 raise
             results.append(result)
         return results
@@ -386,8 +394,10 @@ class _ShortBody:
         run = StatementRun(self._planner, transaction, self._request)
         results: list[Result] = []
         rows_seen: list[int] = []
+        running = self._statements[0]
         try:
             for statement in self._statements:
+                running = statement
                 before = run.context.work
                 results.append(self._one(run, statement))
                 rows_seen.append(run.context.work - before)
@@ -396,6 +406,8 @@ class _ShortBody:
                 self._blame(rows_seen)
             if self._request.drawn:
                 self._request.supplies.values.give_back(self._request.drawn)
+            if isinstance(error, QserverError):
+                locate(error, running.sql)
             raise
         return results
 

@@ -83,10 +83,10 @@ def _places(target: Target, node: syntax.Insert) -> list[_Place]:
     columns = target.table.columns
     if not node.columns:
         return [_Place(at, columns[at].type) for at in target.positions()]
-    position = node.table.position
+    stand = node.places or (node.table.position,) * len(node.columns)
     parts = node.targets or (None,) * len(node.columns)
     places: list[_Place] = []
-    for name, part in zip(node.columns, parts, strict=True):
+    for name, part, position in zip(node.columns, parts, stand, strict=True):
         at = target.position(name, position, "insert into")
         if any(each.at == at and (part is None or each.part is None) for each in places):
             raise DuplicateColumn(
@@ -217,7 +217,8 @@ def _check_count(
         )
     if count < len(places) and node.columns:
         raise SqlSyntaxError(
-            "INSERT has more target columns than expressions", position=node.table.position + 1
+            "INSERT has more target columns than expressions",
+            position=(node.places[count] if node.places else node.table.position) + 1,
         )
 
 

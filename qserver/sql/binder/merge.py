@@ -104,7 +104,12 @@ def _action(
 def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Expression, ...]:
     table, place = target.table, when.position
     positions = (
-        [target.position(name, place, "insert into") for name in when.columns]
+        [
+            target.position(name, at, "insert into")
+            for name, at in zip(
+                when.columns, when.places or (place,) * len(when.columns), strict=True
+            )
+        ]
         if when.columns
         else target.positions()
     )

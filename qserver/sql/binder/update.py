@@ -115,7 +115,11 @@ def bind_assignments(
     values: dict[int, Expression] = {}
     whole: set[int] = set()
     for assignment in assignments:
-        targets = [target.position(name, assignment.position) for name in assignment.columns]
+        stand = assignment.places or (assignment.position,) * len(assignment.columns)
+        targets = [
+            target.position(name, place)
+            for name, place in zip(assignment.columns, stand, strict=True)
+        ]
         part = assignment.target
         for at, (node, operand) in zip(targets, _operands(scope, assignment), strict=True):
             if at in whole or (at in values and part is None):

@@ -18,6 +18,7 @@ from qserver.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidTableDefinition,
+    QserverError,
     SqlSyntaxError,
 )
 from qserver.sql import syntax
@@ -62,8 +63,10 @@ def check_definition(work: Work, table: Table) -> None:
     target = syntax.TableRef(table.path)
     try:
         work.statements.check(syntax.Insert(target, (), None))
-    except DatatypeMismatch as error:
-        error.message = error.message.replace("but expression", "but default expression")
+    except QserverError as error:
+        error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
+        if isinstance(error, DatatypeMismatch):
+            error.message = error.message.replace("but expression", "but default expression")
         raise
 
 
