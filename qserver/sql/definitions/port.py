@@ -58,6 +58,13 @@ class Statements(Protocol):
     @property
     def names(self) -> CatalogPort: ...
 
+    @property
+    def may_read(self) -> bool:
+        """May the request read rows?"""
+
+    def check_read(self) -> None:
+        """Raise if it may not."""
+
     def describe(
         self, query: syntax.Query, literals: Sequence[Any]
     ) -> tuple[tuple[OutputColumn, ...], tuple[str, ...]]:
@@ -112,6 +119,15 @@ class Work:
 
     def value(self, literal: syntax.Literal) -> Any:
         return self.literals[literal.index]
+
+    def require_read(self, table: Table) -> None:
+        """Raise if the request may not read rows and the table has some.
+
+        For whatever tells of rows by its success: a constraint that holds, a cast that does not
+        fail. An empty table tells nothing.
+        """
+        if not self.statements.may_read and any(self.transaction.scan_in_any_order(table.id)):
+            self.statements.check_read()
 
     def table_now(self, name: str) -> Table:
         """A table that is known to be there, as the last step has left it."""
