@@ -84,7 +84,7 @@ def what_was_printed(server: Server) -> tuple[str, str]:
 
 
 def assert_pasted_line_works(line: str) -> None:
-    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=30, check=True)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=240, check=True)
     answer = json.loads(done.stdout)
     assert answer["success"] is True and answer["rows"] == [{"one": 1}]
 
