@@ -50,6 +50,7 @@ from qserver.limits import (
     SHARDS_DEFAULT,
     SHARDS_MAX,
 )
+from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 
 
@@ -109,7 +110,7 @@ class Database:
         self._changed = trio.Event()
         self._falls = 0
         self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
-        self.sequences = Sequences(self._gateway.transact)
+        self.sequences = Sequences(self._gateway.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until closed or cancelled, through as many incarnations as it takes."""
@@ -239,6 +240,12 @@ class Database:
         """The newest durable view, without waiting; None where there is none to be had."""
         incarnation = self._incarnation
         return self._readable if incarnation is None else incarnation.published.durable
+
+    def newest_catalog(self) -> Catalog | None:
+        """What is defined, also where that is not durable yet; None where nobody can tell."""
+        if self._incarnation is not None:
+            return self._incarnation.published.newest.catalog
+        return None if self._readable is None else self._readable.catalog
 
     async def wait_durable_view(self, deadline: float = float("inf")) -> View:
         """The newest durable view, waited for while the database recovers."""
