@@ -349,7 +349,8 @@ class _Body:
                 raise overflow from None
             except (QserverError, NeedsNumbers) as error:
                 error.statement = index
-                locate(error, statement.sql)
+                if isinstance(error, QserverError):
+                    locate(error, statement.sql)
                 raise
             results.append(result)
         return results
