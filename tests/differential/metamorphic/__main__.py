@@ -11,9 +11,10 @@ from time import monotonic
 import trio
 
 from tests.differential.metamorphic.campaign import LITERALS_OF_SHAPE, Campaign, Failure, Report
+from tests.differential.metamorphic.cases import case_to_line
 from tests.differential.metamorphic.shrinking import ATTEMPTS_MAX, Shrinker
 
-SEEDS = Path(__file__).with_name("seeds.txt")
+KEPT = Path(__file__).with_name("kept.jsonl")
 
 
 def main() -> int:
@@ -48,20 +49,16 @@ def main() -> int:
 
 
 def tell_failure(failure: Failure, attempts_most: int) -> None:
-    """The seed is kept; the case is told as small as it gets."""
-    line = f"{failure.seed} {failure.shape}\n"
-    known = SEEDS.read_text() if SEEDS.exists() else ""
-    if line not in known:
-        SEEDS.write_text(known + line)
+    """The case is told, and kept, as small as it gets."""
+    print(f"\n{failure.difference}\n", flush=True)
     shrinker = Shrinker(attempts_most)
     smaller = trio.run(shrinker.shrink, failure.case)
-    print(f"\n{failure.difference}\n\nshrunk in {shrinker.attempts} attempts to\n")
-    print(f"{smaller.script()}\n\n{smaller.question}\n", flush=True)
-    print(
-        "replay: make metamorphic"
-        f" SEED={failure.seed} SHAPE={failure.shape}\nthe seed was added to {SEEDS.name}",
-        flush=True,
-    )
+    print(f"shrunk in {shrinker.attempts} attempts to\n")
+    print(f"{smaller.script()}\n\n{smaller.question}\n")
+    with KEPT.open("a") as file:
+        file.write(case_to_line(smaller) + "\n")
+    print(f"replay: make metamorphic SEED={failure.seed} SHAPE={failure.shape}")
+    print(f"The case was added to {KEPT.name}: the tests ask it again.", flush=True)
 
 
 class Progress:

@@ -23,7 +23,10 @@ from qserver.sql.codegen.operators import Operators
 from qserver.sql.codegen.subqueries import Subqueries
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
 from qserver.storage import transaction
-from simulations.mutants.mutant import Mutant
+from simulations.mutants.mutant import Mutant, planted
+from tests.differential.metamorphic.campaign import Campaign, Report
+from tests.differential.metamorphic.cases import ORDINARY, SAME
+from tests.differential.metamorphic.relations import RELATIONS
 
 # The package names the functions as it names their modules.
 choose_access, order_joins, push_conditions, sort_less, unnest_exists = (
@@ -32,6 +35,8 @@ choose_access, order_joins, push_conditions, sort_less, unnest_exists = (
 )
 
 Change = Callable[[Any], Any]
+
+LITERALS_OF_SHAPE: Final = 3
 
 LONG: Final = 256
 """Rows of a stream's first page, about."""
@@ -246,14 +251,27 @@ def _a_stream_loses_its_last_page(original: Any) -> Any:
     return step
 
 
-def _mutant(name: str, explanation: str, owner: Any, attribute: str, change: Change) -> Mutant:
-    return Mutant(name, explanation, (), ((owner, attribute, change),))
+def _mutant(
+    name: str, explanation: str, question: str, owner: Any, attribute: str, change: Change
+) -> Mutant:
+    """`question`: the way, or the relation, that is expected to notice."""
+    return Mutant(name, explanation, (question,), ((owner, attribute, change),))
+
+
+async def hunt(mutant: Mutant, first_seed: int, queries: int) -> Report:
+    """Ask in the mutant's way, or relation, until an answer differs; or for so many queries."""
+    (question,) = mutant.workloads
+    focus = (question, ORDINARY) if question in RELATIONS else (SAME, question)
+    campaign = Campaign(literals_of_shape=LITERALS_OF_SHAPE, focus=[focus])
+    with planted(mutant):
+        return await campaign.run(first_seed, queries)
 
 
 MUTANTS: Final = (
     _mutant(
         "join-in-with",
         "a join inside WITH loses its equalities",
+        "common table",
         planning,
         "improve",
         _lose_conditions_in_common_tables,
@@ -261,6 +279,7 @@ MUTANTS: Final = (
     _mutant(
         "one-condition",
         "of several conditions between the same relations only the first is kept",
+        "without rules",
         order_joins,
         "conjunction",
         _join_by_one_condition,
@@ -268,6 +287,7 @@ MUTANTS: Final = (
     _mutant(
         "wrong-side",
         "the smaller side of a left join is hashed, whichever it is",
+        "without order_joins",
         order_joins,
         "with_method",
         _hash_the_wrong_side,
@@ -275,6 +295,7 @@ MUTANTS: Final = (
     _mutant(
         "inner-for-outer",
         "a left join becomes an inner one when a condition names its right side",
+        "without push_conditions",
         push_conditions,
         "refuses_null",
         _outer_join_becomes_inner,
@@ -282,6 +303,7 @@ MUTANTS: Final = (
     _mutant(
         "on-as-where",
         "what ON says of the left side of a left join filters the left side",
+        "without push_conditions",
         push_conditions,
         "_push_left",
         _conditions_of_left_join_go_left,
@@ -289,6 +311,7 @@ MUTANTS: Final = (
     _mutant(
         "not-in-as-anti-join",
         "a correlated NOT IN becomes an anti-join, as if nothing were NULL",
+        "without unnest_exists",
         unnest_exists,
         "_joined",
         _anti_join_for_not_in,
@@ -296,6 +319,7 @@ MUTANTS: Final = (
     _mutant(
         "bounds",
         "a range by key leaves out its ends",
+        "without choose_access",
         choose_access,
         "_note",
         _bounds_are_never_included,
@@ -303,6 +327,7 @@ MUTANTS: Final = (
     _mutant(
         "limit-first",
         "LIMIT stops a scan before its condition has been looked at",
+        "first rows",
         sort_less,
         "_limit",
         _limit_before_the_condition,
@@ -310,6 +335,7 @@ MUTANTS: Final = (
     _mutant(
         "greatest-null",
         "max by index does not pass over NULL",
+        "without sort_less",
         sort_less,
         "_extreme",
         _greatest_may_be_null,
@@ -317,14 +343,23 @@ MUTANTS: Final = (
     _mutant(
         "forward",
         "a scan in descending order reads forward",
+        "without sort_less",
         sort_less,
         "_direction",
         _read_forward_whatever_is_asked,
     ),
-    _mutant("null-is-false", "NOT of NULL is true", Printer, "falsity", _null_is_false),
+    _mutant(
+        "null-is-false",
+        "NOT of NULL is true",
+        "condition within",
+        Printer,
+        "falsity",
+        _null_is_false,
+    ),
     _mutant(
         "null-equals-null",
         "hash joins find NULL for NULL",
+        "without order_joins",
         joins,
         "_key",
         _null_equals_null,
@@ -332,14 +367,16 @@ MUTANTS: Final = (
     _mutant(
         "semi-join-duplicates",
         "a semi-join gives a row once for each match",
+        "without unnest_exists",
         joins,
         "_PRINTERS",
         _semi_join_gives_every_match,
     ),
-    _mutant("distinct", "DISTINCT is lost", operators, "_PRODUCERS", _distinct_is_lost),
+    _mutant("distinct", "DISTINCT is lost", "distinct", operators, "_PRODUCERS", _distinct_is_lost),
     _mutant(
         "stale-subquery",
         "a subquery's answer is remembered for one of the two columns that it depends on",
+        "without rules",
         Subqueries,
         "_function",
         _remember_by_the_first_argument,
@@ -347,14 +384,23 @@ MUTANTS: Final = (
     _mutant(
         "in-is-never-null",
         "IN of a query is false where it should be NULL",
+        "not in itself",
         subqueries,
         "is_in",
         _in_is_never_null,
     ),
-    _mutant("except-all", "EXCEPT ALL is EXCEPT", operators, "exception", _except_all_as_except),
+    _mutant(
+        "except-all",
+        "EXCEPT ALL is EXCEPT",
+        "doubled, except all itself",
+        operators,
+        "exception",
+        _except_all_as_except,
+    ),
     _mutant(
         "first-literals",
         "a kept plan answers for the literals that it was made for",
+        "fresh plan",
         Planner,
         "make",
         _plans_are_for_the_first_literals,
@@ -362,6 +408,7 @@ MUTANTS: Final = (
     _mutant(
         "own-writes",
         "a transaction does not see its own writes when it scans in any order",
+        "own writes",
         transaction,
         "_values_beside",
         _own_writes_are_not_scanned,
@@ -369,6 +416,7 @@ MUTANTS: Final = (
     _mutant(
         "short-stream",
         "a stream loses what comes after its first page",
+        "streamed",
         RowStream,
         "step",
         _a_stream_loses_its_last_page,
