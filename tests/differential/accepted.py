@@ -64,10 +64,16 @@ def _order_of_evaluation(difference: Difference) -> bool:
     """Errors of data on one side, or different ones, where there is more than one thing to do."""
     if not difference.sort.startswith("error"):
         return False
-    codes = [difference.expected.error, difference.found.error]
+    outcomes = (difference.expected, difference.found)
     return difference.step.sql.count("(") > 1 and all(
-        code is None or code.startswith(DATA_EXCEPTIONS) for code in codes
+        outcome.error is None or _is_of_data(outcome) for outcome in outcomes
     )
+
+
+def _is_of_data(outcome: Outcome) -> bool:
+    """Does the error depend on a value that is met while the statement runs?"""
+    assert outcome.error is not None
+    return outcome.error.startswith(DATA_EXCEPTIONS) or "multidimensional" in outcome.message
 
 
 def _first_violation(difference: Difference) -> bool:

@@ -74,6 +74,10 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     )
     if node.distinct:
         _check_distinct(scope, node, operands, keys)
+        if resolved.aggregate.ordered and not order_by:
+            # PostgreSQL tells values apart by sorting them, and so they come sorted.
+            copies = [settled(binding, again(binding, each)) for each in arguments]
+            order_by = tuple([SortKey(copy) for copy in copies])
     return AggregateCall(
         resolved.aggregate,
         arguments,
