@@ -117,10 +117,11 @@ class SqlDatabase:
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
+        plan = plan or self._new_plan(sql, lifted, view, parameters)
         if plan is not None and not plan.writes:
             allowed.check_read()
-            slots = slots_of(plan, lifted, parameters)
+            slots = slots_of(plan, lifted.literals, parameters)
             return await self._read(plan, slots, request, view, max_rows, cut_rows)
         statement = Statement(sql, parameters, lifted, plan)
         body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
@@ -144,7 +145,7 @@ class SqlDatabase:
         if view is None:
             return None
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.look(lifted, view.catalog)
+        plan = self.planner.look(lifted, view.catalog, parameters)
         return None if plan is None else Statement(sql, parameters, lifted, plan)
 
     def read_found(self, found: Statement, allowed: Allowed = EVERYTHING) -> Result | None:
@@ -154,7 +155,7 @@ class SqlDatabase:
         if plan.writes:
             return None
         allowed.check_read()
-        slots = slots_of(plan, lifted, found.parameters)
+        slots = slots_of(plan, lifted.literals, found.parameters)
         context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), view)
         rows: Rows = []
         try:
@@ -168,12 +169,12 @@ class SqlDatabase:
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
-    def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
+    def _new_plan(self, sql: str, lifted: Lifted, view: View, given: Given) -> Plan | None:
         """A plan for a statement that can be run on a view; for any other, None."""
         parsed = self.planner.parse(sql)
         if not only_reads(parsed.statement):
             return None
-        return self.planner.make(lifted, parsed, view.catalog, view)
+        return self.planner.make(lifted, parsed, view.catalog, view, given)
 
     async def _read(
         self,
@@ -287,7 +288,8 @@ class SqlDatabase:
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
+        plan = plan or self._new_plan(sql, lifted, view, parameters)
         if plan is None or plan.writes:
             result = await self.execute(
                 sql, parameters, timeout_ms=timeout_ms, max_retries=max_retries, allowed=allowed
@@ -300,7 +302,7 @@ class SqlDatabase:
                 affected_rows=result.affected_rows,
             )
         allowed.check_read()
-        slots = slots_of(plan, lifted, parameters)
+        slots = slots_of(plan, lifted.literals, parameters)
         return RowStream.reading(plan, slots, request, view)
 
     def statistics(self) -> PlanCacheStatistics:

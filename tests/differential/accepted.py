@@ -127,7 +127,8 @@ RULES: Final = (
     ),
     Rule(
         "char_blanks",
-        "values of char(n) come without the blanks that fill them up",
+        "a value of char(n) comes without the blanks that fill it up where its expression does not"
+        " tell n: greatest of a char(3) and a char(5), or a function of one",
         _char_blanks,
     ),
     Rule(

@@ -26,7 +26,7 @@ from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import alike, implicit, settled
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.hypothetical import HYPOTHETICAL, bind_hypothetical
-from qserver.sql.binder.operands import Operand, RowValue, located
+from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.record_functions import bind_populating
 from qserver.sql.binder.row_functions import bind_row_function
 from qserver.sql.binder.rows import compare
@@ -141,6 +141,8 @@ def _type_of(scope: Scope, node: syntax.Call) -> Expression:
     if len(node.arguments) != 1:
         return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
     operand = scope.bind(node.arguments[0])
+    if isinstance(operand, Unknown) and isinstance(operand.name, str):
+        operand = settled(scope.binding, operand)
     return Constant(str(operand.type.bare), TEXT)
 
 
