@@ -4,12 +4,15 @@
 PYTHON ?=
 # The seeds of `make simulate`: one number, or a range such as 1..1000.
 SEEDS ?= 1..1000
-# How often `make torture` kills the server, and the seed of a run that is to be repeated.
+# How often `make torture` kills the server, and the seed of a run that is to be repeated (also for
+# `make powerloss`).
 KILLS ?= 200
 SEED ?=
 # How much `make differential` runs: so many statements, or for so many seconds.
 STATEMENTS ?= 20000
 SECONDS ?=
+# How long `make powerloss` goes on.
+MINUTES ?= 10
 # How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile
 # What `make serve` passes on, for example ARGS="--port 8080".
@@ -24,7 +27,7 @@ CODE := qserver simulations tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate torture differential bench format constraints clean
+.PHONY: help install serve test lint pytest coverage simulate torture powerloss differential bench format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -60,6 +63,9 @@ torture: install ## kill the real server again and again; nothing may be lost (K
 differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SECONDS= SEED=7)
 	@$(BIN)/python -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
 		$(if $(SEED),--seed $(SEED))
+
+powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
+	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
 	@$(BIN)/python -m qserver.storage.bench

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from itertools import islice
 
+import httpx
 import pytest
 
 from qserver.limits import KEEP_ALIVE_SECONDS
@@ -175,6 +177,38 @@ def test_a_reader_that_is_gone_ends_its_query_at_once(admin: Client) -> None:
     while requests_answered(admin) == before:
         assert time.monotonic() < deadline, "it goes on"
         time.sleep(PAUSE_SECONDS)
+
+
+def test_a_stream_ends_when_its_key_is_revoked_or_narrowed_or_its_session_ends(
+    admin: Client,
+) -> None:
+    def key() -> tuple[str, Client]:
+        record = admin.new_key(scopes=["data:read", "data:write"])
+        return record["id"], admin.with_token(record["key"])
+
+    def expect_end(client: Client, end: Callable[[], httpx.Response], code: str) -> None:
+        with OpenStream(client, ENDLESS) as stream:
+            events = stream.events()
+            assert [event.kind for event in islice(events, 2)] == ["columns", "row"]
+            assert end().status_code in (200, 204)
+            *_, last = events
+        assert last.kind == "error" and last.data["error"]["code"] == code
+
+    key_id, client = key()
+    expect_end(client, lambda: admin.delete(f"/v1/keys/{key_id}"), "QS002")
+    narrowed_id, client = key()
+    fields = {"scopes": ["data:write"]}
+    expect_end(client, lambda: admin.patch(f"/v1/keys/{narrowed_id}", fields), "QS005")
+    session = admin.with_token(key()[1].new_session()["token"])
+    expect_end(session, lambda: session.delete("/v1/session"), "QS002")
+
+
+def test_a_stream_goes_on_when_other_keys_change(admin: Client) -> None:
+    with OpenStream(admin, LONG) as stream:
+        events = stream.events()
+        assert next(events).kind == "columns"
+        assert admin.delete(f"/v1/keys/{admin.new_key()['id']}").status_code == 204
+        assert [event.kind for event in islice(events, 5000)] == ["row"] * 5000
 
 
 def test_a_slow_reader_slows_only_its_own_query(admin: Client) -> None:
