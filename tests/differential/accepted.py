@@ -113,6 +113,10 @@ def _array_bounds(difference: Difference) -> bool:
     return "arrays with a lower bound other than 1" in difference.found.message
 
 
+def _partial_nulls_not_distinct(difference: Difference) -> bool:
+    return difference.found.message.startswith("NULLS NOT DISTINCT is not supported")
+
+
 def _years(difference: Difference) -> bool:
     """qserver refuses a date, and PostgreSQL has one of many digits or before our era."""
     return difference.found.error == "22008" and difference.expected.error is None
@@ -141,6 +145,11 @@ RULES: Final = (
         "array_bounds",
         "arrays begin at 1: what would make one that does not is refused",
         _array_bounds,
+    ),
+    Rule(
+        "partial_nulls_not_distinct",
+        "NULLS NOT DISTINCT of an index over some rows (WHERE) is refused",
+        _partial_nulls_not_distinct,
     ),
     Rule(
         "years",

@@ -239,7 +239,7 @@ class Definitions:
     def look_at_columns(self) -> Definition:
         """Not a definition, but what is known of them."""
         return Definition(
-            "SELECT table_name::text, column_name::text, ordinal_position::int4, is_nullable::text,"
+            "SELECT table_name::text, column_name::text, is_nullable::text,"
             " data_type::text, character_maximum_length::int4, numeric_precision::int4,"
             " numeric_scale::int4, is_generated::text"
             " FROM information_schema.columns WHERE table_schema = 'public'"
