@@ -68,6 +68,8 @@ SOMETIMES: Final = (
     "a foreign key was refused",
     "a check was refused",
     "a deletion took along the rows that refer",
+    "a sequence was redefined while others drew from it",
+    "a transaction that redefined a sequence failed",
 )
 
 

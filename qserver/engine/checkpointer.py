@@ -77,6 +77,8 @@ class Checkpointer:
         self._report = report
         self.logged = recovered.log_bytes
         """Bytes of log behind the newest checkpoint."""
+        self._all_forgotten = False
+        """Whether nothing is left of what is behind; before a start it may have been broken off."""
         self._news = trio.Event()
         self._asked: list[Reply[None]] = []
         self._trouble: LogFailed | None = None
@@ -160,11 +162,15 @@ class Checkpointer:
 
     async def forget(self, behind: int, version: int) -> None:
         """The log up to a version, and the pages that nothing refers to, in small steps."""
-        while (some := self.saved.some_to_forget(self._rhythm.pages_at_once)) or behind < version:
+        self._all_forgotten = self._all_forgotten and behind == version
+        while (
+            some := self.saved.some_to_forget(self._rhythm.pages_at_once)
+        ) or not self._all_forgotten:
             behind = min(behind + RECORDS_FORGOTTEN_AT_ONCE, version)
             await self.log.forget(behind, some)
             self.saved.forgotten(some)
             self._pages_forgotten += len(some)
+            self._all_forgotten = behind == version
 
     def statistics(self) -> CheckpointerStatistics:
         return CheckpointerStatistics(

@@ -7,7 +7,7 @@ A statement that only reads sends no message and waits for nobody, except that i
 pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once.
 
 Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
-of setval) is done here between two runs, see `request`.
+of setval) is done here between two runs, see `drawing`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import trio
 
 from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
+from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, locate, only_reads, slots_of
-from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
+from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
-from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.statements import StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import GaveWay
@@ -87,13 +87,7 @@ class SqlDatabase:
     def __init__(self, database: Database, world: World) -> None:
         self.database = database
         self.planner = Planner()
-        self._supplies = Supplies(
-            world.now,
-            trio.current_time,
-            world.chance,
-            database.sequences,
-            SequenceValues(database.transact),
-        )
+        self._supplies = Supplies(world.now, trio.current_time, world.chance, database.sequences)
 
     # --- one statement ---
 
@@ -127,6 +121,9 @@ class SqlDatabase:
             except QserverError as error:
                 locate(error, sql)
                 raise
+            finally:
+                if request.drawn:
+                    request.give_back_unused()
         statement = Statement(sql, parameters, lifted, plan)
         body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
@@ -213,7 +210,7 @@ class SqlDatabase:
                     if cut_rows is not None and len(rows) > cut_rows:
                         break
             except NeedsNumbers as needs:
-                await needs.supply()
+                await request.supply(needs)
                 continue
             except Overflow:
                 raise overflow_error() from None
@@ -263,17 +260,21 @@ class SqlDatabase:
         return self.database.transact_nowait(body, done, TransactionResult)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
-        while True:
-            try:
-                outcome = await self.database.transact(
-                    body, max_retries=max_retries, deadline=request.deadline
-                )
-            except NeedsNumbers as needs:
-                await needs.supply()
-                continue
-            version, retries = outcome.version, outcome.retries
-            results = [_committed(result, version, retries) for result in outcome.result]
-            return Outcome(results, version, retries)
+        outcome: Outcome | None = None
+        try:
+            while outcome is None:
+                try:
+                    outcome = await self.database.transact(
+                        body, max_retries=max_retries, deadline=request.deadline
+                    )
+                except NeedsNumbers as needs:
+                    await request.supply(needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
+        version, retries = outcome.version, outcome.retries
+        results = [_committed(result, version, retries) for result in outcome.result]
+        return Outcome(results, version, retries)
 
     # --- page by page ---
 
@@ -346,9 +347,10 @@ class _Body:
                 overflow = overflow_error()
                 overflow.statement = index
                 raise overflow from None
-            except QserverError as error:
+            except (QserverError, NeedsNumbers) as error:
                 error.statement = index
-                locate(error, statement.sql)
+                if isinstance(error, QserverError):
+                    locate(error, statement.sql)
                 raise
             results.append(result)
         return results
@@ -404,8 +406,7 @@ class _ShortBody:
         except Exception as error:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
-            if self._request.drawn:
-                self._request.supplies.values.give_back(self._request.drawn)
+            self._request.give_back_all()
             if isinstance(error, QserverError):
                 locate(error, running.sql)
             raise

@@ -150,6 +150,13 @@ class StatementRun:
     def names(self) -> CatalogNames:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
+    @property
+    def may_read(self) -> bool:
+        return self.allowed.read
+
+    def check_read(self) -> None:
+        self.allowed.check_read()
+
     def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
         fixed = Literals(literals, fixed=True)
         return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
@@ -182,8 +189,14 @@ class StatementRun:
     def next_row_id(self) -> int:
         return self.context.next_row_id()
 
-    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
-        self.context.sequences.set_to(sequence, value, called=False)
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        return self.context.sequences.state_of(sequence)
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        self.context.sequences.put_state(sequence, (value, called))
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.drop_state(sequence)
 
     # --- the rest ---
 

@@ -23,6 +23,7 @@ from simulations.workloads.sql_keys import SqlKeys
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
+from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
 from simulations.workloads.write_skew import WriteSkew
@@ -47,6 +48,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlQueue,
         SqlDefinitions,
         SqlConstraints,
+        SqlSequences,
     )
 }
 

@@ -268,3 +268,36 @@ async def test_many_commits_and_checkpoints_at_once_on_a_file(tmp_path: Path) ->
 async def increments(database: Database, client: int) -> None:
     for number in range(25):
         await database.transact(counters.increment(client * 30 + number))
+
+
+class ForgetfulLog(MemoryLog):
+    """A log that can forget a few records, and then fails for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.forgets = 0
+
+    async def forget(self, version: int, pages: Sequence[int]) -> None:
+        if self.forgets == 0:
+            raise LogFailed("the disk is full")
+        self.forgets -= 1
+        await super().forget(version, pages)
+
+
+async def test_records_that_a_failure_left_behind_are_forgotten_without_another_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("qserver.engine.checkpointer.RECORDS_FORGOTTEN_AT_ONCE", 1)
+    log = ForgetfulLog()
+    log.forgets = 1
+    async with opened(log, NEVER) as database:
+        await database.transact(counters.create(4))
+        for number in range(3):
+            await database.transact(counters.increment(number))
+        with pytest.raises(LogFailed, match="full"):
+            await database.checkpoint()
+        assert len(await log.read(0, 100)) == 3
+    log.forgets = 100
+    async with opened(log, NEVER) as database:  # it has forgotten how far it came
+        await database.checkpoint()
+    assert await log.read(0, 100) == []

@@ -44,6 +44,7 @@ from qserver.sql.syntax import (
     ScalarQuery,
     Star,
     Subscript,
+    Word,
 )
 from qserver.sql.terminals import Terminal
 
@@ -148,6 +149,17 @@ class Expressions:
         word, negation, what = children
         negated = negation is not None
         return Suffix(IS, word, lambda each: Is(each, what.value, negated, position=word.start))
+
+    def is_normalized(self, children: Children) -> Suffix:
+        word, negation, form = children
+        place = word.start
+
+        def call(each: Any) -> Any:
+            forms = () if form is None else (Word(form.value, position=form.start),)
+            test = Call(("is_normalized",), (each, *forms), position=place)
+            return test if negation is None else Operator("not", None, test, position=place)
+
+        return Suffix(IS, word, call)
 
     def null_test(self, children: Children) -> Suffix:
         word = children[0]
