@@ -126,7 +126,7 @@ def test_bench_runs_for_real_and_reports_what_it_measured(admin: Client) -> None
     for word in ("operations", "per_second", "p50", "p95", "p99", "commits", "conflicts"):
         assert word in text, text
     assert "retries" in text
-    assert answer.elapsed.total_seconds() < 10
+    assert answer.elapsed.total_seconds() < 60
 
 
 @pytest.mark.parametrize(
