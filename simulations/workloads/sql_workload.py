@@ -36,6 +36,7 @@ from qserver.errors import (
 )
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Index, Table
+from simulations.inspection import reference_problems
 from simulations.service import Service
 from simulations.workloads.workload import Workload
 
@@ -253,11 +254,7 @@ def tree_problems(transaction: Transaction) -> list[str]:
         for index in table.indexes:
             problems += _index_problems(transaction, table, index, rows)
         for key in table.foreign_keys:
-            (at,) = [table.position(column) for column in key.columns]
-            there = {row[0] for row in transaction.rows(transaction.table(key.table))}
-            orphans = [row for row in rows if row[at] is not None and row[at] not in there]
-            if orphans:
-                problems.append(f"rows of {table.name} refer to nothing: {orphans}")
+            problems += reference_problems(transaction.view, table, key)
     return problems
 
 
