@@ -55,6 +55,7 @@ KINDS: Final = {
     "recovery_crashes": 0.03,  # the process, while it reads the log
     "tail_kept": 0.5,  # on a crash: some unsynced bytes are on the disk all the same
     "clock_jumps": 0.02,  # the wall clock, back or forth
+    "work_slow": 0.02,  # time passes while a task runs
     "client_pauses": 0.05,
 }
 """Each kind of fault with how often it strikes in a storm, where it has a chance to."""

@@ -66,6 +66,9 @@ class SimulatedWorld:
             self._clock_error = self.delays.uniform(-30.0, 30.0)
             self.record("fault", f"the wall clock is off by {self._clock_error:+.1f} s")
             self.reach("the wall clock jumped")
+        if self.faults.strikes("work_slow"):
+            self.record("fault", "the processor is busy")
+            self.spend(self.delays.uniform(0.0, 0.1))
         return FIRST_MOMENT + trio.current_time() + self._clock_error
 
     def mailbox(self, name: str, capacity: int) -> DelayedMailbox:
@@ -125,10 +128,10 @@ class SimulatedWorld:
         turn = self.turns.get(REQUEST.get())
         return turn is not None and was_answered(turn.granted) and not was_answered(turn.returned)
 
-    def has_had_turn(self) -> bool:
-        """Has the current request been granted a turn of its own?"""
+    def broke_off_turn(self) -> bool:
+        """Was the current request granted a turn of its own, and has returned nothing to commit?"""
         turn = self.turns.get(REQUEST.get())
-        return turn is not None and was_answered(turn.granted)
+        return turn is not None and was_answered(turn.granted) and turn.returned._content is None
 
     def record(
         self, kind: str, text: str, *, actor: str | None = None, message: int | None = None

@@ -85,6 +85,9 @@ class SqlBounds(SqlWorkload):
         self.deleted: dict[int, int] = {}
         self.uncertain = 0
         """How many may have been deleted without anybody being told."""
+        # To compile a statement takes as long as many steps of a run, so each run has only some.
+        self.new_spots = self.chance.sample(NEW_SPOTS, 2)
+        self.anchored = self.chance.sample(ANCHORED, 2)
         await super().setup(service)
 
     async def transaction(self, service: Service, number: int) -> None:
@@ -92,9 +95,9 @@ class SqlBounds(SqlWorkload):
         line, spot = self.chance.randrange(LINES), self.chance.randrange(LENGTH)
         if kind < 0.35:
             near = [line, spot, number, spot - DISTANCE + 1, spot + DISTANCE - 1]
-            await self._put(service, Statement(self.chance.choice(NEW_SPOTS), near), number)
+            await self._put(service, Statement(self.chance.choice(self.new_spots), near), number)
         elif kind < 0.55:
-            anchored = Statement(self.chance.choice(ANCHORED), [line, number])
+            anchored = Statement(self.chance.choice(self.anchored), [line, number])
             await self._put(service, anchored, number)
         elif kind < 0.72:
             await self._delete(service, line)

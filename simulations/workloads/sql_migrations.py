@@ -68,11 +68,11 @@ class SqlMigrations(SqlWorkload):
     async def transaction(self, service: Service, number: int) -> None:
         batch = self.chance.randrange(TABLES)
         kind = self.chance.random()
-        if kind < 0.2:
+        if kind < 0.12:
             await self._migrate(service, self._renewal(number, batch))
-        elif kind < 0.3:
+        elif kind < 0.2:
             await self._migrate(service, self._alteration(number, batch))
-        elif kind < 0.65:
+        elif kind < 0.75:
             await self._add_at_once(service, number, batch)
         else:
             await self._compare(service, batch)
@@ -149,25 +149,26 @@ class SqlMigrations(SqlWorkload):
             )
 
     async def _compare(self, service: Service, batch: int) -> None:
-        statements = [
-            Statement(NOTED, [batch]),
-            Statement(ROWS.format(batch)),
-            Statement(BY_PART.format(batch), [1]),
-        ]
+        statements = [Statement(NOTED, [batch]), Statement(ROWS.format(batch))]
+        if self.chance.random() < 0.3:
+            statements.append(Statement(BY_PART.format(batch), [1]))
         outcome = await self.together(service, statements, may=(UndefinedTable,))
         self.expect(not isinstance(outcome, UndefinedTable), f"batch {batch} is not there")
         if isinstance(outcome, TransactionResult):
             self._judge(batch, *outcome.results)
 
-    def _judge(self, batch: int, noted: Result, rows: Result, first_part: Result) -> None:
+    def _judge(
+        self, batch: int, noted: Result, rows: Result, first_part: Result | None = None
+    ) -> None:
         where = f"batch {batch} at version {rows.version}"
         ((maker, count),) = noted.rows
         strange = [row for row in rows.rows if row[1] != maker]
         self.expect(not strange, f"{where} is of {maker}, and has {strange}")
         self.expect(len(rows.rows) == count, f"{where} has {rows.rows}, not {count} rows")
-        found = sorted(row[0] for row in first_part.rows)
-        there = sorted(row[0] for row in rows.rows if row[2] == 1)
-        self.expect(found == there, f"part 1 of {where} is {found}, not {there}")
+        if first_part is not None:
+            found = sorted(row[0] for row in first_part.rows)
+            there = sorted(row[0] for row in rows.rows if row[2] == 1)
+            self.expect(found == there, f"part 1 of {where} is {found}, not {there}")
 
     async def check_rows(self, service: Service) -> None:
         for batch in range(TABLES):

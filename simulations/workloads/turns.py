@@ -73,7 +73,7 @@ class Turns(Workload):
             else:
                 self.book.note(number, None)
         if scope.cancelled_caught:
-            if world.has_turn():
+            if world.broke_off_turn():
                 world.reach("a client left in a turn of its own")
             self.book.unknown[number] = None
 
@@ -88,7 +88,7 @@ class Turns(Workload):
         expected = error.retryable or error.applied is Applied.UNKNOWN
         if isinstance(error, QueryCanceled):
             expected = patience is not None
-            if service.world.has_had_turn():
+            if service.world.broke_off_turn():
                 service.world.reach("a deadline passed in a turn of its own")
         elif isinstance(error, CheckViolation):
             expected = fails != "never"
