@@ -92,6 +92,8 @@ SOMETIMES: Final = (
     "a client left in a turn of its own",
     "work raised where the coordinator ran it again",
     "a deadline passed where the coordinator ran the work again",
+    "a sequence was redefined while others drew from it",
+    "a transaction that redefined a sequence failed",
 )
 
 

@@ -25,6 +25,7 @@ from qserver.engine.messages import Work
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import Applied, DatabaseUnavailable, QserverError, SerializationFailure
 from qserver.storage.view import View
+from qserver.values.relations import Sequence
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
 from simulations.inspection import (
@@ -181,7 +182,7 @@ class Service:
 
         return await self._noted(send_on, (), nothing)
 
-    async def take_numbers(self, sequence: int, count: int) -> range:
+    async def take_numbers(self, sequence: Sequence, count: int) -> list[int]:
         return await self._request(  # type: ignore[no-any-return]
             lambda database: database.sequences.take(sequence, count), self._next_number()
         )

@@ -23,7 +23,8 @@ async def open_log(path: Path) -> SqliteLog:
     Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse
     (a second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
-    log = SqliteLog(SqliteFile(path), WriterThread(f"log of {path.name}"))
+    file = SqliteFile(path)
+    log = SqliteLog(file, WriterThread(f"log of {path.name}", file.move_mark))
     try:
         await log.open()
     except BaseException:

@@ -1,7 +1,8 @@
 """Plans that were made, by the shape of their statement.
 
     shape ──► KeptShape ─┬─ which literals are pinned: the plan depends on their values
-                         └─ their values ──► Plan
+                         ├─ which parameters are undecided: it depends on the types of their values
+                         └─ those values and types ──► Plan
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
 while the catalog has the same objects under those names. One `is` tells that the catalog is
@@ -22,7 +23,7 @@ import msgspec
 
 from qserver.limits import PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
 from qserver.sql.execution import Compiled
-from qserver.sql.parameters import ParameterList
+from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
@@ -59,6 +60,7 @@ class Plan:
         "system_tables",
         "takes_turns",
         "types",
+        "undecided",
         "uses",
         "watched",
         "writes",
@@ -74,6 +76,7 @@ class Plan:
         system_tables: bool,
         parameters: ParameterList | None,
         pinned: frozenset[int],
+        undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
         watched: bool = False,
@@ -85,6 +88,8 @@ class Plan:
         self.system_tables = system_tables
         self.parameters = parameters
         self.pinned = pinned
+        self.undecided = undecided
+        """Parameters whose values told their types."""
         self.sizes = sizes
         self.writes = writes
         self.watched = watched
@@ -124,23 +129,32 @@ class Plan:
 class KeptShape:
     """The plans of one shape, by the values of the literals that they depend on."""
 
-    __slots__ = ("pinned", "plans", "values_of")
+    __slots__ = ("pinned", "plans", "undecided", "values_of")
 
     def __init__(self) -> None:
+        self.undecided: tuple[int | str, ...] = ()
         self.pinned: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
         """Those of the pinned among a statement's literals."""
         self.plans: dict[Any, Plan] = {}
 
-    def add(self, plan: Plan, literals: Sequence[Any]) -> None:
-        pinned = plan.pinned | self.pinned
+    def key(self, literals: Sequence[Any], given: Given) -> Any:
+        """What tells the plans of the shape apart."""
+        values = self.values_of(literals)
+        return (values, types_of(given, self.undecided)) if self.undecided else values
+
+    def add(self, plan: Plan, literals: Sequence[Any], given: Given) -> None:
+        pinned, undecided = plan.pinned | self.pinned, plan.undecided.union(self.undecided)
         if pinned != self.pinned:
             self.pinned = pinned
             self.values_of = itemgetter(*sorted(pinned))
             self.plans.clear()
+        if len(undecided) != len(self.undecided):
+            self.undecided = tuple(sorted(undecided, key=str))
+            self.plans.clear()
         while len(self.plans) >= PLANS_OF_SHAPE_MAX:
             del self.plans[next(iter(self.plans))]
-        self.plans[self.values_of(literals)] = plan
+        self.plans[self.key(literals, given)] = plan
 
 
 def _no_values(_: Sequence[Any]) -> None:
@@ -154,14 +168,21 @@ class PlanCache:
         self._hits = self._misses = self._invalidated = 0
 
     def find(
-        self, shape: Any, literals: Sequence[Any], catalog: Catalog, view: View
+        self,
+        shape: Any,
+        literals: Sequence[Any],
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
     ) -> Plan | None:
-        """A plan for a statement of this shape with these literals that still holds."""
+        """A plan for a statement of this shape with these values that still holds."""
         kept = self._shapes.get(shape)
         if kept is None:
             self._misses += 1
             return None
         values = kept.values_of(literals)
+        if kept.undecided:
+            values = kept.key(literals, given)
         plan = kept.plans.get(values)
         if plan is None:
             self._misses += 1
@@ -177,12 +198,17 @@ class PlanCache:
         del kept.plans[values]
         return None
 
-    def look(self, shape: Any, literals: Sequence[Any], catalog: Catalog) -> Plan | None:
+    def look(
+        self, shape: Any, literals: Sequence[Any], catalog: Catalog, given: Given = None
+    ) -> Plan | None:
         """A plan that `find` would give without another look at anything. Nothing is counted."""
         kept = self._shapes.get(shape)
         if kept is None:
             return None
-        plan = kept.plans.get(kept.values_of(literals))
+        values = kept.values_of(literals)
+        if kept.undecided:
+            values = kept.key(literals, given)
+        plan = kept.plans.get(values)
         if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:
             return None
         return plan
@@ -194,14 +220,14 @@ class PlanCache:
         if plan.shape in self._shapes:  # what it ran may have pushed it out
             self._shapes.move_to_end(plan.shape)
 
-    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
+    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan, given: Given = None) -> None:
         plan.shape = shape
         kept = self._shapes.get(shape)
         if kept is None:
             kept = self._shapes[shape] = KeptShape()
             if len(self._shapes) > self._shapes_most:
                 self._shapes.popitem(last=False)
-        kept.add(plan, literals)
+        kept.add(plan, literals, given)
 
     def statistics(self) -> PlanCacheStatistics:
         return PlanCacheStatistics(len(self._shapes), self._hits, self._misses, self._invalidated)

@@ -9,6 +9,7 @@ that compiled code is given values of those types, however they came.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from qserver.engine.catalog_names import CatalogNames
@@ -22,10 +23,10 @@ from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
 from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted, lift
-from qserver.sql.parameters import Given, parameter_list
+from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change
-from qserver.sql.rules import improve
+from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.walk import everything, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
@@ -45,9 +46,13 @@ NEXT_ROW_ID = Function(
 
 
 class Planner:
-    """Makes plans, and keeps those that may be wanted again."""
+    """Makes plans, and keeps those that may be wanted again.
 
-    def __init__(self) -> None:
+    With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...] = RULES) -> None:
+        self.rules = rules
         self.cache = PlanCache()
         self._parsed: tuple[str, Parsed] | None = None
         self._lifted: dict[str, Lifted] = {}
@@ -72,13 +77,15 @@ class Planner:
             self._lifted[sql] = lifted
         return lifted
 
-    def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
+    def find(
+        self, lifted: Lifted, catalog: Catalog, view: View, given: Given = None
+    ) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
-        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view)
+        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view, given)
 
-    def look(self, lifted: Lifted, catalog: Catalog) -> Plan | None:
+    def look(self, lifted: Lifted, catalog: Catalog, given: Given = None) -> Plan | None:
         """The same if it can be run where one stands, as far as is known; nothing is counted."""
-        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog)
+        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog, given)
         return None if plan is None or plan.takes_turns or plan.system_tables else plan
 
     def parse(self, sql: str) -> Parsed:
@@ -87,10 +94,18 @@ class Planner:
             self._parsed = sql, parse(sql)
         return self._parsed[1]
 
-    def make(self, lifted: Lifted, parsed: Parsed, catalog: Catalog, view: View) -> Plan:
+    def make(
+        self,
+        lifted: Lifted,
+        parsed: Parsed,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+    ) -> Plan:
         """A plan for a statement that came as text."""
-        plan = make_plan(parsed.statement, Literals(lifted.literals), catalog, view)
-        self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, plan)
+        literals = Literals(lifted.literals)
+        plan = make_plan(parsed.statement, literals, catalog, view, given=given, rules=self.rules)
+        self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, plan, given)
         return plan
 
     def plan_of(
@@ -105,18 +120,18 @@ class Planner:
         plan = self.cache.find(name, (), catalog, view)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
-            plan = make_plan(statement, Literals(()), catalog, view, declared)
+            plan = make_plan(statement, Literals(()), catalog, view, declared, self.rules)
             self.cache.keep(name, (), plan)
         return plan
 
 
-def slots_of(plan: Plan, lifted: Lifted, given: Given) -> Any:
+def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
     """What compiled code gets of one execution: literals by index, parameters by name."""
     if plan.parameters is not None:
-        return plan.parameters.slots(lifted.literals, given)
+        return plan.parameters.slots(literals, given)
     if given:
         raise ProtocolViolation("the statement has no parameters, but some were given")
-    return lifted.literals
+    return literals
 
 
 def only_reads(statement: syntax.Statement) -> bool:
@@ -132,12 +147,15 @@ def make_plan(
     catalog: Catalog,
     view: View,
     declared: Mapping[int | str, SqlType] | None = None,
+    given: Given = None,
+    rules: tuple[Rule, ...] = RULES,
 ) -> Plan:
-    """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
+    """`declared`: the types of parameters, where they are known; otherwise they are inferred from
+    where they stand, or from what is `given`."""
     names = CatalogNames(catalog, view)
     try:
-        bound = _bound(statement, literals, names, declared)
-        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
+        bound = _bound(statement, literals, names, declared, given)
+        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count, rules)
         compiled = compile_statement(improved, bound.tables)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
@@ -155,6 +173,7 @@ def make_plan(
         system_tables=names.system_tables,
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
         pinned=bound.pinned,
+        undecided=bound.undecided,
         sizes={table.id: view.count(table.id) for table in bound.tables},
         writes=changes,
         watched=changes
@@ -182,8 +201,11 @@ def _bound(
     literals: Literals,
     names: CatalogNames,
     declared: Mapping[int | str, SqlType] | None,
+    given: Given,
 ) -> Bound:
-    bound = bind(statement, literals, names, declared)
-    if declared is None and bound.parameters:
-        return bind(statement, literals, names, bound.parameters)
-    return bound
+    if declared is not None:
+        return bind(statement, literals, names, declared)
+    found = bind(statement, literals, names, None, types_of_values(given))
+    if not found.parameters:
+        return found
+    return replace(bind(statement, literals, names, found.parameters), undecided=found.undecided)

@@ -7,7 +7,7 @@ A statement that only reads sends no message and waits for nobody, except that i
 pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once.
 
 Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
-of setval) is done here between two runs, see `request`.
+of setval) is done here between two runs, see `drawing`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import trio
 
 from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
+from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, only_reads, slots_of
-from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
+from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
-from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.statements import StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import GaveWay
@@ -87,13 +87,7 @@ class SqlDatabase:
     def __init__(self, database: Database, world: World) -> None:
         self.database = database
         self.planner = Planner()
-        self._supplies = Supplies(
-            world.now,
-            trio.current_time,
-            world.chance,
-            database.sequences,
-            SequenceValues(database.transact),
-        )
+        self._supplies = Supplies(world.now, trio.current_time, world.chance, database.sequences)
 
     # --- one statement ---
 
@@ -117,11 +111,16 @@ class SqlDatabase:
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
+        plan = plan or self._new_plan(sql, lifted, view, parameters)
         if plan is not None and not plan.writes:
             allowed.check_read()
-            slots = slots_of(plan, lifted, parameters)
-            return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            slots = slots_of(plan, lifted.literals, parameters)
+            try:
+                return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            finally:
+                if request.drawn:
+                    request.give_back_unused()
         statement = Statement(sql, parameters, lifted, plan)
         body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
@@ -144,7 +143,7 @@ class SqlDatabase:
         if view is None:
             return None
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.look(lifted, view.catalog)
+        plan = self.planner.look(lifted, view.catalog, parameters)
         return None if plan is None else Statement(sql, parameters, lifted, plan)
 
     def read_found(self, found: Statement, allowed: Allowed = EVERYTHING) -> Result | None:
@@ -154,7 +153,7 @@ class SqlDatabase:
         if plan.writes:
             return None
         allowed.check_read()
-        slots = slots_of(plan, lifted, found.parameters)
+        slots = slots_of(plan, lifted.literals, found.parameters)
         context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), view)
         rows: Rows = []
         try:
@@ -168,12 +167,12 @@ class SqlDatabase:
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
-    def _new_plan(self, sql: str, lifted: Lifted, view: View) -> Plan | None:
+    def _new_plan(self, sql: str, lifted: Lifted, view: View, given: Given) -> Plan | None:
         """A plan for a statement that can be run on a view; for any other, None."""
         parsed = self.planner.parse(sql)
         if not only_reads(parsed.statement):
             return None
-        return self.planner.make(lifted, parsed, view.catalog, view)
+        return self.planner.make(lifted, parsed, view.catalog, view, given)
 
     async def _read(
         self,
@@ -205,7 +204,7 @@ class SqlDatabase:
                     if cut_rows is not None and len(rows) > cut_rows:
                         break
             except NeedsNumbers as needs:
-                await needs.supply()
+                await request.supply(needs)
                 continue
             except Overflow:
                 raise overflow_error() from None
@@ -255,17 +254,21 @@ class SqlDatabase:
         return self.database.transact_nowait(body, done, TransactionResult)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
-        while True:
-            try:
-                outcome = await self.database.transact(
-                    body, max_retries=max_retries, deadline=request.deadline
-                )
-            except NeedsNumbers as needs:
-                await needs.supply()
-                continue
-            version, retries = outcome.version, outcome.retries
-            results = [_committed(result, version, retries) for result in outcome.result]
-            return Outcome(results, version, retries)
+        outcome: Outcome | None = None
+        try:
+            while outcome is None:
+                try:
+                    outcome = await self.database.transact(
+                        body, max_retries=max_retries, deadline=request.deadline
+                    )
+                except NeedsNumbers as needs:
+                    await request.supply(needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
+        version, retries = outcome.version, outcome.retries
+        results = [_committed(result, version, retries) for result in outcome.result]
+        return Outcome(results, version, retries)
 
     # --- page by page ---
 
@@ -287,7 +290,8 @@ class SqlDatabase:
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
         lifted = self.planner.lift(sql, parameters)
-        plan = self.planner.find(lifted, view.catalog, view) or self._new_plan(sql, lifted, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
+        plan = plan or self._new_plan(sql, lifted, view, parameters)
         if plan is None or plan.writes:
             result = await self.execute(
                 sql, parameters, timeout_ms=timeout_ms, max_retries=max_retries, allowed=allowed
@@ -300,7 +304,7 @@ class SqlDatabase:
                 affected_rows=result.affected_rows,
             )
         allowed.check_read()
-        slots = slots_of(plan, lifted, parameters)
+        slots = slots_of(plan, lifted.literals, parameters)
         return RowStream.reading(plan, slots, request, view)
 
     def statistics(self) -> PlanCacheStatistics:
@@ -337,7 +341,7 @@ class _Body:
                 overflow = overflow_error()
                 overflow.statement = index
                 raise overflow from None
-            except QserverError as error:
+            except (QserverError, NeedsNumbers) as error:
                 error.statement = index
                 raise
             results.append(result)
@@ -392,8 +396,7 @@ class _ShortBody:
         except Exception as error:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
-            if self._request.drawn:
-                self._request.supplies.values.give_back(self._request.drawn)
+            self._request.give_back_all()
             raise
         return results
 

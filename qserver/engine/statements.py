@@ -77,15 +77,17 @@ class StatementRun:
         lifted = lifted or self.planner.lift(text, given)
         catalog, view = self.transaction.catalog, self.transaction.view
         if plan is None or plan.catalog is not catalog:
-            plan = self.planner.find(lifted, catalog, view)
+            plan = self.planner.find(lifted, catalog, view, given)
         if plan is None:
             parsed = self.planner.parse(text)
             kind = type(parsed.statement)
-            if kind in DEFINITIONS or kind in _SPECIAL:
+            if kind in DEFINITIONS or kind in _SPECIAL or kind is syntax.Explain:
                 return self._start_other(parsed, given)
-            plan = self.planner.make(lifted, parsed, catalog, view)
+            plan = self.planner.make(lifted, parsed, catalog, view, given)
         self._check_allowed(plan)
-        return Started(plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted, given)))
+        return Started(
+            plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted.literals, given))
+        )
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
@@ -95,6 +97,8 @@ class StatementRun:
 
     def _start_other(self, parsed: Parsed, given: Given) -> Started:
         """What needs no plan."""
+        if isinstance(parsed.statement, syntax.Explain):
+            return self.explain(parsed.statement, parsed.literals, given)
         if given:
             raise ProtocolViolation("a statement of this kind has no parameters")
         special = _SPECIAL.get(type(parsed.statement))
@@ -146,6 +150,13 @@ class StatementRun:
     def names(self) -> CatalogNames:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
+    @property
+    def may_read(self) -> bool:
+        return self.allowed.read
+
+    def check_read(self) -> None:
+        self.allowed.check_read()
+
     def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
         fixed = Literals(literals, fixed=True)
         return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
@@ -178,32 +189,40 @@ class StatementRun:
     def next_row_id(self) -> int:
         return self.context.next_row_id()
 
-    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
-        self.context.sequences.set_to(sequence, value, called=False)
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        return self.context.sequences.state_of(sequence)
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        self.context.sequences.put_state(sequence, (value, called))
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.drop_state(sequence)
 
     # --- the rest ---
 
-    def explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Started:
-        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals))
+    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Started:
+        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals, given))
 
-    def _explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Steps:
+    def _explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Steps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
-        plan = self._plan_now(node.statement, literals)
+        transaction, fixed = self.transaction, Literals(literals, fixed=True)
+        plan = make_plan(node.statement, fixed, transaction.catalog, transaction.view, given=given)
         self._check_allowed(plan)
+        slots = slots_of(plan, literals, given)
         lines = explain(plan.statement)
         if "analyze" in node.options:
-            lines += yield from self._analyzed(plan, literals)
+            lines += yield from self._analyzed(plan, slots)
         if "code" in node.options:
             lines += ["", *plan.compiled.source.splitlines()]
         yield [(line,) for line in lines]
         return 0
 
-    def _analyzed(self, plan: Plan, literals: Sequence[Any]) -> Generator[None, None, list[str]]:
+    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
         """Run it, and say what became of it."""
         rows = affected = 0
-        steps = self.run_plan(plan, literals)
+        steps = self.run_plan(plan, slots)
         while True:
             try:
                 page = next(steps)
@@ -234,7 +253,6 @@ class StatementRun:
 
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Started]]] = {
-    syntax.Explain: StatementRun.explain,
     syntax.Show: StatementRun.show,
     syntax.SetVariable: StatementRun.set_variable,
     syntax.TransactionControl: StatementRun.refuse_control,

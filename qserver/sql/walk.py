@@ -179,6 +179,22 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
     return change(node)
 
 
+def tree_rebuilt(node: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """The plan with `change` made to every node of its own tree, from the leaves up.
+
+    The tree is what hands rows upward: inputs and both sides of joins. Plans of subqueries and of
+    common tables are trees of their own.
+    """
+    changes: dict[str, Plan] = {}
+    for name in ("input", "left", "right"):
+        below = getattr(node, name, None)
+        if below is not None:
+            new = tree_rebuilt(below, change)
+            if new is not below:
+                changes[name] = new
+    return change(replace(node, **changes) if changes else node)  # type: ignore[arg-type]
+
+
 def _rebuilt_value(value: Any, change: Callable[[Any], Any]) -> Any:
     if type(value) in _PARTS:
         return rebuilt(value, change)

@@ -27,6 +27,7 @@ from simulations.workloads.sql_moves import SqlMoves
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
+from simulations.workloads.sql_sequences import SqlSequences
 from simulations.workloads.sql_upserts import SqlUpserts
 from simulations.workloads.turns import Turns
 from simulations.workloads.unique_keys import UniqueKeys
@@ -53,6 +54,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlQueue,
         SqlDefinitions,
         SqlConstraints,
+        SqlSequences,
         SqlBounds,
         SqlUpserts,
         SqlMoves,

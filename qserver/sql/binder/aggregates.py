@@ -14,13 +14,12 @@ from qserver.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidColumnReference,
-    QserverError,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
 )
 from qserver.sql import syntax
-from qserver.sql.binder.calling import operator
+from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
 from qserver.sql.binder.coercion import condition, implicit, settled
 from qserver.sql.binder.copies import again
@@ -34,7 +33,7 @@ from qserver.sql.functions.resolve import (
     resolve_aggregate,
 )
 from qserver.sql.walk import everything
-from qserver.values.types import INTEGER
+from qserver.values.types import INTEGER, SqlType
 
 
 def bind_aggregate(scope: Scope, node: syntax.Call, name: str) -> Expression:
@@ -65,7 +64,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     keys = [scope.bind(item.expression) for item in ordered]
     if node.within_group:
         operands = [*operands, *keys]
-    resolved = resolve(name, operands, node)
+    resolved = resolve(scope, name, operands, node)
     arguments = cast_arguments(scope, resolved, operands, node.position)
     if node.within_group:
         keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
@@ -115,11 +114,13 @@ def aggregate_arguments(scope: Scope, node: syntax.Call, name: str) -> list[Oper
     ]
 
 
-def resolve(name: str, operands: Sequence[Operand], node: syntax.Call) -> ResolvedAggregate:
-    try:
-        return resolve_aggregate(name, [each.type for each in operands])
-    except QserverError as error:
-        raise located(error, node.position) from None
+def resolve(
+    scope: Scope, name: str, operands: Sequence[Operand], node: syntax.Call
+) -> ResolvedAggregate:
+    def by_types(types: Sequence[SqlType]) -> ResolvedAggregate:
+        return resolve_aggregate(name, types)
+
+    return resolved_by(scope.binding, by_types, operands, node.position)
 
 
 def cast_arguments(

@@ -15,7 +15,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
-from qserver.sql.binder.same import position_in
+from qserver.sql.binder.same import CONSTANTS, constant_in, position_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Expression
 from qserver.sql.walk import everything
@@ -48,7 +48,7 @@ class GroupBy:
                     position=item.position + 1,
                 )
         has_sets = any(isinstance(item, syntax.GroupingSets) for item in items)
-        if has_sets and self.keys:
+        if has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)
 
     def _sets(self, item: syntax.Expression | syntax.GroupingSets) -> list[GroupingSet]:
@@ -94,7 +94,10 @@ class GroupBy:
             self._refuse_later_things(expression)
         else:
             expression = found
-        at = position_in(expression, self.keys)
+        if isinstance(expression, CONSTANTS):
+            at = constant_in(expression, self.keys)
+        else:
+            at = position_in(expression, self.keys, self.scope.literals)
         if at is None:
             at = len(self.keys)
             self.keys.append(expression)

@@ -14,7 +14,7 @@ from typing import Any
 
 from qserver.errors import QserverError, WrongObjectType
 from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.coercion import implicit
+from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
@@ -53,7 +53,9 @@ def _look_up(
 ) -> Expression | None:
     """One node for all items, if all have a type in common that can be compared."""
     try:
-        shared = common_type([operand.type, *[item.type for item in items]], "IN").bare
+        every = (operand, *items)
+        types = suggested_types(binding, every) or [each.type for each in every]
+        shared = common_type(types, "IN").bare
         resolved = resolve_operator("=", shared, shared)
     except QserverError:
         return None

@@ -14,7 +14,9 @@ from typing import Any
 
 from qserver.sql import bound, plan
 from qserver.sql.binder.literals import Literals
-from qserver.sql.bound import Column, Expression, Slot
+from qserver.sql.bound import Column, Constant, Expression, Slot
+
+CONSTANTS = (Constant, Slot)
 
 
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
@@ -58,6 +60,14 @@ def position_in(
     """Where the first that says the same is."""
     for at, candidate in enumerate(candidates):
         if same(expression, candidate, literals):
+            return at
+    return None
+
+
+def constant_in(expression: Expression, candidates: Sequence[Expression]) -> int | None:
+    """Where this very constant is: another that is worth the same is another item."""
+    for at, candidate in enumerate(candidates):
+        if candidate is expression or (isinstance(expression, Slot) and candidate == expression):
             return at
     return None
 

@@ -237,7 +237,7 @@ def subscripts(node: syntax.Subscript) -> tuple[syntax.Expression, list[syntax.S
     """What the subscripts belong to, and all of them, the first one first."""
     chain = [node]
     first: syntax.Expression = node.operand
-    while isinstance(first, syntax.Subscript):
+    while isinstance(first, syntax.Subscript) and not chain[-1].grouped:
         chain.append(first)
         first = first.operand
     chain.reverse()

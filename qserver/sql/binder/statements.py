@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
@@ -29,6 +30,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 Parameters = Mapping[int | str, SqlType | None]
+NOTHING_SUGGESTED: Final[Parameters] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class Bound:
 
     `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
     of them is redefined, the plan is void. `parameters`: the types that they have or turned out
-    to have. `views`: those that were replaced by their queries, for the same reason as `tables`.
+    to have; `undecided` are those whose type only their value decided. `views`: those that were
+    replaced by their queries, for the same reason as `tables`.
     """
 
     statement: Select | Change
@@ -45,6 +48,7 @@ class Bound:
     tables: tuple[Table, ...]
     parameters: Mapping[int | str, SqlType]
     views: tuple[NamedQuery, ...] = ()
+    undecided: frozenset[int | str] = frozenset()
 
 
 def bind(
@@ -52,10 +56,12 @@ def bind(
     literals: Literals,
     catalog: CatalogPort,
     parameters: Parameters | None = None,
+    suggested: Parameters = NOTHING_SUGGESTED,
 ) -> Bound:
     """The statement, bound. Without `parameters` their types are inferred; with them, a type of
-    None is inferred, and one that is missing is an error."""
-    binding = _binding(catalog, parameters)
+    None is inferred, and one that is missing is an error. `suggested` are the types of the values
+    that are given, for parameters of which nothing else tells the type."""
+    binding = _binding(catalog, parameters, suggested)
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
@@ -67,6 +73,7 @@ def bind(
         tuple(binding.tables.values()),
         dict(binding.inferred),
         tuple(binding.views.values()),
+        frozenset(binding.undecided),
     )
 
 
@@ -103,8 +110,12 @@ def bind_expression(
     return settled(binding, operand)
 
 
-def _binding(catalog: CatalogPort, parameters: Parameters | None) -> Binding:
-    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change)
+def _binding(
+    catalog: CatalogPort,
+    parameters: Parameters | None,
+    suggested: Parameters = NOTHING_SUGGESTED,
+) -> Binding:
+    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested)
 
 
 def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:

@@ -321,8 +321,13 @@ class Printer:
     def is_distinct(self, expression: IsDistinct, rows: Rows) -> str:
         left, first = self._kept(expression.left, rows)
         right, second = self._kept(expression.right, rows)
-        same = f"({first} is {second} if {first} is None or {second} is None else {{}})"
-        same = same.format(f"bool({self.call(expression.equal, [first, second])})")
+        same = f"bool({self.call(expression.equal, [first, second])})"
+        pairs = ((first, expression.left), (second, expression.right))
+        nullable = [name for name, operand in pairs if operand.nullable]
+        if len(nullable) == 2:
+            same = f"({first} is {second} if {first} is None or {second} is None else {same})"
+        elif nullable:
+            same = f"({nullable[0]} is not None and {same})"
         before = [code for code in (left, right) if code]
         code = same if expression.negated else f"(not {same})"
         return f"({', '.join(before)}, {code})[{len(before)}]" if before else code
@@ -344,14 +349,18 @@ class Printer:
 
     def coalesce(self, expression: Coalesce, rows: Rows) -> str:
         codes = []
-        for operand in expression.operands[:-1]:
+        *first, last = expression.operands
+        for operand in first:
+            if not operand.nullable:
+                last = operand  # what follows is never looked at
+                break
             code = self.value(operand, rows)
             if _SIMPLE.fullmatch(code):
                 codes.append(f"{code} if {code} is not None else ")
             else:
                 name = self.source.fresh("v")
                 codes.append(f"{name} if ({name} := {code}) is not None else ")
-        return f"({''.join(codes)}{self.value(expression.operands[-1], rows)})"
+        return f"({''.join(codes)}{self.value(last, rows)})"
 
     # --- IN (list) ---
 

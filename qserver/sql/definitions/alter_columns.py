@@ -53,6 +53,8 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     for constraint in node.constraints:
         if constraint.kind == "generated":
             check_generated((*table.columns, column), column.name, names_in(constraint.expression))
+    if column.generated is not None:
+        work.require_read(table)
     visible = [each for each in table.columns if not each.hidden]
     hidden = [each for each in table.columns if each.hidden]
     kept = [each.name for each in visible if each.generated is None]
@@ -173,6 +175,7 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     sql_type = work.type(action.type)
     if sql_type == table.columns[at].type and action.expression is None:
         return 0
+    work.require_read(table)
     new = with_new_trees(work, replace_column(table, at, type=sql_type))
     _check_foreign_keys(work, new)
     moved: list[Moved] = [

@@ -21,7 +21,13 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.sql import syntax
-from qserver.sql.definitions.columns import DefinedColumn, check_generated, define_column, names_in
+from qserver.sql.definitions.columns import (
+    DefinedColumn,
+    check_generated,
+    define_column,
+    names_in,
+    type_of_output,
+)
 from qserver.sql.definitions.constraints import (
     key_columns,
     with_check,
@@ -39,7 +45,6 @@ from qserver.sql.definitions.rewrite import row_id_column
 from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
 from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key
-from qserver.values.types import TEXT, Kind
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
@@ -186,6 +191,8 @@ def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: st
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
+    if node.with_data:
+        work.statements.check_read()
     rows = work.statements.run(node.query, work.literals) if node.with_data else iter(())
     made = 0
     pages = []
@@ -204,6 +211,5 @@ def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: st
 
 
 def _column_as(name: str, column: OutputColumn) -> Column:
-    """A column for the values of a query's; what has no type is text."""
-    unknown = column.type.kind is Kind.UNKNOWN
-    return Column(name, TEXT if unknown else column.type)
+    """A column for the values of a query's."""
+    return Column(name, type_of_output(name, column))

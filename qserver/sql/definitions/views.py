@@ -14,12 +14,13 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import syntax
+from qserver.sql.definitions.columns import type_of_output
 from qserver.sql.definitions.names import known_key, new_place, require_free, shown_name
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import catalog_key
-from qserver.values.types import TEXT, Kind, SqlType
+from qserver.values.types import SqlType
 
 
 def create_view(work: Work, node: syntax.CreateView) -> Steps:
@@ -75,8 +76,7 @@ def _columns(
         if name in names[:at]:
             raise DuplicateColumn(f'column "{name}" specified more than once', column=name)
     return tuple(
-        (name, TEXT if column.type.kind is Kind.UNKNOWN else column.type)
-        for name, column in zip(names, found, strict=True)
+        (name, type_of_output(name, column)) for name, column in zip(names, found, strict=True)
     )
 
 

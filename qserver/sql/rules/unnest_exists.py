@@ -20,18 +20,17 @@ from qserver.sql.walk import (
     has_subquery,
     is_volatile,
     output_sources,
-    rebuilt,
     sources_made,
     sources_named,
+    tree_rebuilt,
 )
 
 
 def unnest_exists(node: Plan, row_count: RowCount) -> Plan:
-    def unnested(each: Any) -> Any:
+    def unnested(each: Plan) -> Plan:
         return _unnest(each) if isinstance(each, plan.Filter) else each
 
-    result: Plan = rebuilt(node, unnested)
-    return result
+    return tree_rebuilt(node, unnested)
 
 
 def _unnest(node: plan.Filter) -> Plan:
