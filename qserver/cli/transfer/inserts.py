@@ -52,7 +52,8 @@ def insert(table: TableShape, columns: Sequence[str], tuples: Iterable[str]) -> 
     names = ", ".join(map(quote_identifier, columns))
     overriding = " OVERRIDING SYSTEM VALUE" if table.is_numbered else ""
     rows = ",\n".join(tuples)
-    return f"INSERT INTO {table.name} ({names}){overriding} VALUES\n{rows}"
+    # The first row stands on the first line: a row a line, so an error's line is that of its row.
+    return f"INSERT INTO {table.name} ({names}){overriding} VALUES {rows}"
 
 
 def tuple_of(values: Texts, types: Sequence[str]) -> str:
