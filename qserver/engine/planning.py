@@ -9,12 +9,17 @@ that compiled code is given values of those types, however they came.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.plan_cache import Plan, PlanCache
-from qserver.errors import NotInPrerequisiteState, ProtocolViolation, StatementTooComplex
+from qserver.errors import (
+    NotInPrerequisiteState,
+    ProtocolViolation,
+    QserverError,
+    StatementTooComplex,
+)
 from qserver.limits import PLANS_KEPT_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
@@ -132,6 +137,22 @@ def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
     if given:
         raise ProtocolViolation("the statement has no parameters, but some were given")
     return literals
+
+
+def locate(error: QserverError, sql: str) -> None:
+    """Say where the literal stands that could not be read: a kept plan knows only its number."""
+    if error.literal is None or error.position is not None:
+        return
+    waiting: list[Any] = [parse(sql).statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, syntax.Literal) and node.index == error.literal:
+            error.position = node.position + 1
+            return
+        if isinstance(node, tuple):
+            waiting.extend(node)
+        elif is_dataclass(node):
+            waiting.extend(getattr(node, each.name) for each in fields(node))
 
 
 def only_reads(statement: syntax.Statement) -> bool:

@@ -25,7 +25,7 @@ from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
-from qserver.engine.planning import Planner, only_reads, slots_of
+from qserver.engine.planning import Planner, locate, only_reads, slots_of
 from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
 from qserver.engine.statements import StatementRun
@@ -118,6 +118,9 @@ class SqlDatabase:
             slots = slots_of(plan, lifted.literals, parameters)
             try:
                 return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            except QserverError as error:
+                locate(error, sql)
+                raise
             finally:
                 if request.drawn:
                     request.give_back_unused()
@@ -164,6 +167,9 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
+        except QserverError as error:
+            locate(error, found.sql)
+            raise
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
@@ -343,6 +349,8 @@ class _Body:
                 raise overflow from None
             except (QserverError, NeedsNumbers) as error:
                 error.statement = index
+                if isinstance(error, QserverError):
+                    locate(error, statement.sql)
                 raise
             results.append(result)
         return results
@@ -388,8 +396,10 @@ class _ShortBody:
         run = StatementRun(self._planner, transaction, self._request)
         results: list[Result] = []
         rows_seen: list[int] = []
+        running = self._statements[0]
         try:
             for statement in self._statements:
+                running = statement
                 before = run.context.work
                 results.append(self._one(run, statement))
                 rows_seen.append(run.context.work - before)
@@ -397,6 +407,8 @@ class _ShortBody:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
             self._request.give_back_all()
+            if isinstance(error, QserverError):
+                locate(error, running.sql)
             raise
         return results
 

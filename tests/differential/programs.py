@@ -53,7 +53,9 @@ class Program:
             query = self.queries.select()
             yield Drawn(Step(query.sql, query.ordered_by), "query")
         elif lot < QUERIES_SHARE + CHANGES_SHARE:
-            sql, table = self.changes.change(tuple(self.model.tables.values()))
+            sql, table = self.changes.change(
+                tuple(self.model.tables.values()), tuple(self.model.writable.values())
+            )
             yield Drawn(Step(sql), "change")
             if self.random.random() < 0.6:
                 yield Drawn(Step(f"TABLE {table.name}"), "look")

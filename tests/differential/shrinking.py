@@ -18,8 +18,8 @@ TOKEN: Final = re.compile(
 )
 READS: Final = re.compile(r"\(*\s*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 CHANGES: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|INTO)\b", re.IGNORECASE)
-QUERIES_MAX: Final = 1200
-PROGRAMS_MAX: Final = 250
+QUERIES_MAX: Final = 900
+PROGRAMS_MAX: Final = 120
 """How many smaller texts are tried: of a query on a schema that stands, and of whole programs."""
 
 Attempt = Callable[[Step], Awaitable[Difference | None]]

@@ -84,8 +84,11 @@ def over_items(
     position: int,
 ) -> Expression | None:
     """`operand symbol ANY|ALL (ARRAY[items])`; None if it is for the general way."""
-    if not items:
-        return None
+    if not items or any(item.type.kind is Kind.ARRAY for item in items):
+        return None  # arrays within an array are its dimensions, not its elements
+    if all(isinstance(item, Unknown) and not isinstance(item.name, str) for item in items):
+        # An array of nothing but plain literals is one of texts, whatever it is compared with.
+        items = [implicit(binding, item, TEXT) for item in items]
     if symbol == "=" and not every:
         return in_list(binding, operand, items, False, position)
     if symbol in ("<>", "!=") and every:

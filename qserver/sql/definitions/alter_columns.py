@@ -26,7 +26,7 @@ from qserver.sql.definitions.constraints import check_referenced
 from qserver.sql.definitions.create_table import check_definition
 from qserver.sql.definitions.dependencies import drop_definition, owned_sequences
 from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.removal import drop_column_of
+from qserver.sql.definitions.removal import drop_column_of, needs_column
 from qserver.sql.definitions.rewrite import (
     Moved,
     name_of,
@@ -224,7 +224,9 @@ def _no_automatic_cast(
 
 def _require_unused(work: Work, table: Table, column: str) -> None:
     for other in work.transaction.catalog.definitions():
-        if isinstance(other, NamedQuery) and table.key in other.uses:
+        if not isinstance(other, NamedQuery) or table.key not in other.uses:
+            continue
+        if needs_column(work, other, table, column):
             raise FeatureNotSupported(
                 "cannot alter type of a column used by a view or rule",
                 detail=f'view {other.name} depends on column "{column}"',

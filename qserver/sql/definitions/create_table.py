@@ -18,6 +18,7 @@ from qserver.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidTableDefinition,
+    QserverError,
     SqlSyntaxError,
 )
 from qserver.sql import syntax
@@ -48,7 +49,7 @@ from qserver.values.schema import Column, Table, catalog_key
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
-    schema, name = new_place(work, node.name, node.temporary)
+    schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
@@ -67,8 +68,10 @@ def check_definition(work: Work, table: Table) -> None:
     target = syntax.TableRef(table.path)
     try:
         work.statements.check(syntax.Insert(target, (), None))
-    except DatatypeMismatch as error:
-        error.message = error.message.replace("but expression", "but default expression")
+    except QserverError as error:
+        error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
+        if isinstance(error, DatatypeMismatch):
+            error.message = error.message.replace("but expression", "but default expression")
         raise
 
 
