@@ -65,7 +65,7 @@ def _order_of_evaluation(difference: Difference) -> bool:
     if not difference.sort.startswith("error"):
         return False
     outcomes = (difference.expected, difference.found)
-    return difference.step.sql.count("(") > 1 and all(
+    return not difference.step.strict and all(
         outcome.error is None or _is_of_data(outcome) for outcome in outcomes
     )
 

@@ -67,7 +67,7 @@ class Postgres:
         if result.status == ExecStatus.FATAL_ERROR:
             code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
             message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-            return Outcome(code.decode(), message.decode())
+            return Outcome(code.decode(), message.decode(errors="replace"))
         status = result.command_status or b""
         affected = int(result.command_tuples or 0) if status.startswith(WRITES) else None
         if result.status != ExecStatus.TUPLES_OK:
