@@ -17,6 +17,7 @@ from typing import Final
 import trio
 
 from qserver.engine.incarnation import ActorDied
+from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog
 from simulations.channels import DelayedMailbox
@@ -38,6 +39,7 @@ class SimulatedWorld:
         self.faults = faults
         self.trace = trace
         self.chance = Random(f"engine {seed}")
+        self.compute = compute_here
         self.delays = Random(f"delays {seed}")
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []

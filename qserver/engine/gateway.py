@@ -107,7 +107,7 @@ class Gateway:
         attempt = _Attempt(work, max_retries, deadline)
         while True:
             try:
-                incarnation = self._alive_nowait() or await _before(deadline, self._alive())
+                incarnation = self._alive_nowait() or await before(deadline, self._alive())
                 if attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = await self._take_turn(incarnation, attempt)
                 else:
@@ -160,7 +160,7 @@ class Gateway:
         view = incarnation.published.newest
         transaction, result, short = await self._run(incarnation, view, attempt)
         if not transaction.changes_anything:
-            await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
             return Outcome(result, view.version, attempt.retries)
         again = attempt.work if short and attempt.max_retries else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
@@ -172,11 +172,11 @@ class Gateway:
         self._turns += 1
         turn = Turn(next(self._numbers), Reply(), Reply())
         try:
-            view = await _before(attempt.deadline, incarnation.turn(turn))
+            view = await before(attempt.deadline, incarnation.turn(turn))
             transaction, result, _ = await self._run(incarnation, view, attempt)
             if not transaction.changes_anything:
                 turn.returned.put(None)
-                await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+                await before(attempt.deadline, incarnation.published.wait_durable(view.version))
                 return Outcome(result, view.version, attempt.retries)
             commit = Commit(next(self._numbers), transaction, None, Reply())
             incarnation.send(turn.returned.put, commit)
@@ -192,9 +192,9 @@ class Gateway:
         try:
             result, rest = begin(attempt.work, transaction)
             if rest is not None:
-                result = await _before(attempt.deadline, finish(rest))
+                result = await before(attempt.deadline, finish(rest))
         except Exception:
-            await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
@@ -280,7 +280,8 @@ async def read_view(view: View, work: Work) -> Any:
     return result
 
 
-async def _before(deadline: float, waited_for: Awaitable[Any]) -> Any:
+async def before(deadline: float, waited_for: Awaitable[Any]) -> Any:
+    """What is waited for; an error when the deadline comes first."""
     if deadline == FOREVER:
         return await waited_for
     with trio.CancelScope(deadline=deadline):

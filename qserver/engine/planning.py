@@ -4,6 +4,10 @@
 
 The types of parameters are inferred in a first binding; a second one takes them as declared, so
 that compiled code is given values of those types, however they came.
+
+All of this is a pure function of text and catalog. A statement that takes few steps is prepared
+where one stands (`prepare_nowait`); for one that takes more, `NotShort` says so, and `prepare` has
+it done where nobody is held up (`World.compute`) for as long as somebody waits for it.
 """
 
 from __future__ import annotations
@@ -11,15 +15,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.plan_cache import Plan, PlanCache
-from qserver.errors import NotInPrerequisiteState, ProtocolViolation, StatementTooComplex
-from qserver.limits import PLANS_KEPT_MAX
+from qserver.engine.world import Check, Compute, compute_here
+from qserver.errors import (
+    NotInPrerequisiteState,
+    ProtocolViolation,
+    QserverError,
+    StatementTooComplex,
+)
+from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
+from qserver.sql.effort import Effort, NotShort
 from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list
@@ -34,6 +47,12 @@ from qserver.values.types import BIGINT, SqlType
 TEXT_REMEMBERED_LENGTH_MAX = 1024
 """Longer texts are not worth their memory."""
 
+TEXT_SHORT_LENGTH_MAX = 64 * 1024
+"""Literals of longer texts are not looked for while others wait."""
+
+STEPS_BETWEEN_LOOKS = 256
+"""How often it is looked whether anybody still waits for a plan."""
+
 NEXT_ROW_ID = Function(
     "next_row_id",
     (),
@@ -44,11 +63,24 @@ NEXT_ROW_ID = Function(
 )
 
 
+class Prepared(msgspec.Struct, frozen=True):
+    """A statement, parsed, and its plan if it is of a kind that has one.
+
+    `inner` is the plan of the query that a definition or EXPLAIN is about, or what is wrong with
+    it: whoever performs the definition looks at other things first.
+    """
+
+    parsed: Parsed
+    plan: Plan | None = None
+    inner: Plan | QserverError | None = None
+
+
 class Planner:
     """Makes plans, and keeps those that may be wanted again."""
 
-    def __init__(self) -> None:
+    def __init__(self, compute: Compute = compute_here) -> None:
         self.cache = PlanCache()
+        self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
         self._lifted: dict[str, Lifted] = {}
         self._last: tuple[str, Lifted] | None = None
@@ -56,7 +88,7 @@ class Planner:
     def lift(self, sql: str, given: Given) -> Lifted:
         """Shape and literals of a text. One whose values come beside it is probably sent again and
         again just as it is, so it is remembered. So is the last of all: who has tried a statement
-        without waiting, and could not, tries it again.
+        without waiting, and could not, tries it again. NotShort: a long text is for `lift_long`.
         """
         if given:
             remembered = self._lifted.get(sql)
@@ -64,12 +96,20 @@ class Planner:
                 return remembered
         if self._last is not None and self._last[0] == sql:
             return self._last[1]
+        if len(sql) > TEXT_SHORT_LENGTH_MAX:
+            raise NotShort
         lifted = lift(sql)
         self._last = sql, lifted
         if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
             if len(self._lifted) >= PLANS_KEPT_MAX:
                 self._lifted.clear()
             self._lifted[sql] = lifted
+        return lifted
+
+    async def lift_long(self, sql: str) -> Lifted:
+        """The same for a long text: others go on meanwhile."""
+        lifted: Lifted = await self._compute(lambda check: lift(sql))
+        self._last = sql, lifted
         return lifted
 
     def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
@@ -81,17 +121,41 @@ class Planner:
         plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog)
         return None if plan is None or plan.takes_turns or plan.system_tables else plan
 
-    def parse(self, sql: str) -> Parsed:
-        """The statement of a text. The last one is remembered: a transaction may run again."""
-        if self._parsed is None or self._parsed[0] != sql:
-            self._parsed = sql, parse(sql)
-        return self._parsed[1]
+    def prepare_nowait(
+        self, sql: str, lifted: Lifted, catalog: Catalog, view: View, *, to_read: bool = False
+    ) -> Prepared:
+        """Prepare a statement that came as text; NotShort if others would wait for it too long.
 
-    def make(self, lifted: Lifted, parsed: Parsed, catalog: Catalog, view: View) -> Plan:
-        """A plan for a statement that came as text."""
-        plan = make_plan(parsed.statement, Literals(lifted.literals), catalog, view)
-        self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, plan)
-        return plan
+        `to_read`: only one that can be run on a view is planned, any other just parsed.
+        """
+        parsed = self._remembered(sql)
+        if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
+            raise NotShort  # why begin: a character takes two steps and more
+        effort = Effort.short(PLANNING_STEPS_MAX)
+        made = prepared(sql, parsed, lifted, catalog, view, effort, to_read)
+        return self._keep(sql, lifted, made)
+
+    async def prepare(
+        self, sql: str, lifted: Lifted, catalog: Catalog, view: View, *, to_read: bool = False
+    ) -> Prepared:
+        """The same for one that takes longer: others go on meanwhile."""
+        parsed = self._remembered(sql)
+
+        def work(check: Check) -> Prepared:
+            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            return prepared(sql, parsed, lifted, catalog, view, effort, to_read)
+
+        return self._keep(sql, lifted, await self._compute(work))
+
+    def _remembered(self, sql: str) -> Parsed | None:
+        """The last text that was parsed is remembered: a transaction may run again."""
+        return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
+
+    def _keep(self, sql: str, lifted: Lifted, made: Prepared) -> Prepared:
+        self._parsed = sql, made.parsed
+        if made.plan is not None:
+            self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan)
+        return made
 
     def plan_of(
         self,
@@ -126,19 +190,58 @@ def only_reads(statement: syntax.Statement) -> bool:
     )
 
 
+def prepared(
+    sql: str,
+    parsed: Parsed | None,
+    lifted: Lifted,
+    catalog: Catalog,
+    view: View,
+    effort: Effort,
+    to_read: bool,
+) -> Prepared:
+    """A statement that came as text, parsed if it is not yet, and planned."""
+    if parsed is None:
+        parsed = parse(sql, effort=effort)
+    statement = parsed.statement
+    if to_read and not only_reads(statement):
+        return Prepared(parsed)
+    if isinstance(statement, _PLANNED):
+        literals = Literals(lifted.literals)
+        return Prepared(parsed, make_plan(statement, literals, catalog, view, effort=effort))
+    about = statement_inside(statement)
+    if about is None:
+        return Prepared(parsed)
+    fixed = Literals(parsed.literals, fixed=True)
+    try:
+        return Prepared(parsed, None, make_plan(about, fixed, catalog, view, {}, effort))
+    except QserverError as error:
+        return Prepared(parsed, None, error)
+
+
+_PLANNED = (syntax.Query, syntax.Insert, syntax.Update, syntax.Delete, syntax.Merge)
+
+
+def statement_inside(statement: syntax.Statement) -> syntax.Statement | None:
+    """What EXPLAIN, CREATE VIEW or CREATE TABLE AS is about, if it is something with a plan."""
+    inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
+    return inside if isinstance(inside, _PLANNED) else None
+
+
 def make_plan(
     statement: syntax.Statement,
     literals: Literals,
     catalog: Catalog,
     view: View,
     declared: Mapping[int | str, SqlType] | None = None,
+    effort: Effort | None = None,
 ) -> Plan:
     """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
     names = CatalogNames(catalog, view)
     try:
-        bound = _bound(statement, literals, names, declared)
-        improved = improve(rebuilt(bound.statement, _with_row_id), names.row_count)
-        compiled = compile_statement(improved, bound.tables)
+        bound = _bound(statement, literals, names, declared, effort)
+        with_row_ids = rebuilt(bound.statement, _with_row_id)
+        improved = improve(with_row_ids, names.row_count, effort=effort)
+        compiled = compile_statement(improved, bound.tables, effort)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
@@ -182,8 +285,9 @@ def _bound(
     literals: Literals,
     names: CatalogNames,
     declared: Mapping[int | str, SqlType] | None,
+    effort: Effort | None,
 ) -> Bound:
-    bound = bind(statement, literals, names, declared)
+    bound = bind(statement, literals, names, declared, effort)
     if declared is None and bound.parameters:
-        return bind(statement, literals, names, bound.parameters)
+        return bind(statement, literals, names, bound.parameters, effort)
     return bound

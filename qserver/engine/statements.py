@@ -19,11 +19,11 @@ import msgspec
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
 from qserver.engine.plan_cache import Plan
-from qserver.engine.planning import Planner, make_plan, slots_of
+from qserver.engine.planning import Planner, Prepared, make_plan, slots_of, statement_inside
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.variables import set_variable, show_variable
-from qserver.errors import ActiveTransaction, ProtocolViolation
+from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
 from qserver.sql import syntax
 from qserver.sql.binder import Literals
 from qserver.sql.definitions import DEFINITIONS, perform
@@ -54,13 +54,14 @@ class Started(msgspec.Struct, frozen=True):
 class StatementRun:
     """Runs statements in a transaction. It is also what definitions compute with."""
 
-    __slots__ = ("allowed", "context", "planner", "transaction")
+    __slots__ = ("_prepared", "allowed", "context", "planner", "transaction")
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
+        self._prepared: Prepared | None = None
 
     def start(
         self,
@@ -68,22 +69,24 @@ class StatementRun:
         given: Given,
         lifted: Lifted | None = None,
         plan: Plan | None = None,
+        prepared: Prepared | None = None,
     ) -> Started:
         """Begin a statement: whatever is wrong with it as a whole is raised here.
 
         `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
-        found one: it will do if the catalog is still the same.
+        found one: it will do if the catalog is still the same. NotShort: it takes long to prepare,
+        so it has to be prepared elsewhere and `prepared` given.
         """
         lifted = lifted or self.planner.lift(text, given)
         catalog, view = self.transaction.catalog, self.transaction.view
         if plan is None or plan.catalog is not catalog:
-            plan = self.planner.find(lifted, catalog, view)
+            plan = None if prepared else self.planner.find(lifted, catalog, view)
         if plan is None:
-            parsed = self.planner.parse(text)
-            kind = type(parsed.statement)
-            if kind in DEFINITIONS or kind in _SPECIAL:
-                return self._start_other(parsed, given)
-            plan = self.planner.make(lifted, parsed, catalog, view)
+            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view)
+            plan = prepared.plan
+            if plan is None:
+                self._prepared = prepared
+                return self._start_other(prepared.parsed, given)
         self._check_allowed(plan)
         return Started(plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted, given)))
 
@@ -147,6 +150,13 @@ class StatementRun:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
     def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
+        made = self._prepared
+        if made is not None and statement is statement_inside(made.parsed.statement):
+            if isinstance(made.inner, QserverError):
+                raise made.inner
+            assert made.inner is not None
+            if made.inner.holds_in(self.transaction.catalog):
+                return made.inner
         fixed = Literals(literals, fixed=True)
         return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
 

@@ -97,12 +97,15 @@ def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
         return tuple(columns)
     taken = set(columns)
     seen: set[str] = set()
+    numbers: dict[str, int] = {}
     names = []
     for column in columns:
-        name, number = column, 1
+        number = numbers.get(column, 0) + 1  # the numbers before it are taken
+        name = column if number == 1 else f"{column}_{number}"
         while name in seen or (number > 1 and name in taken):
             number += 1
             name = f"{column}_{number}"
+        numbers[column] = number
         seen.add(name)
         names.append(name)
     return tuple(names)

@@ -22,6 +22,7 @@ from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
 from qserver.sql.bound import Expression
+from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, Select
 from qserver.sql.ports import CatalogPort
 from qserver.values.relations import NamedQuery
@@ -52,10 +53,11 @@ def bind(
     literals: Literals,
     catalog: CatalogPort,
     parameters: Parameters | None = None,
+    effort: Effort | None = None,
 ) -> Bound:
     """The statement, bound. Without `parameters` their types are inferred; with them, a type of
     None is inferred, and one that is missing is an error."""
-    binding = _binding(catalog, parameters)
+    binding = _binding(catalog, parameters, effort)
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
@@ -103,8 +105,10 @@ def bind_expression(
     return settled(binding, operand)
 
 
-def _binding(catalog: CatalogPort, parameters: Parameters | None) -> Binding:
-    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change)
+def _binding(
+    catalog: CatalogPort, parameters: Parameters | None, effort: Effort | None = None
+) -> Binding:
+    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, effort)
 
 
 def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:

@@ -20,11 +20,14 @@ from itertools import count
 from operator import itemgetter
 from types import CodeType
 
+from qserver.errors import StatementTooComplex
+from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.bound import Slot
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
 from qserver.sql.codegen.expressions import Printer, Rows
 from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.runtime import made_slots
 from qserver.sql.codegen.scans import (
     can_be_first_rows,
     is_read_by_pages,
@@ -33,6 +36,7 @@ from qserver.sql.codegen.scans import (
 )
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.subqueries import Subqueries, can_give_way
+from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
 from qserver.sql.plan import Change, Select
 from qserver.sql.walk import has_subquery
@@ -50,13 +54,26 @@ READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
 _NUMBERS = count(1)
 
 
-def compile_statement(statement: Select | Change, tables: tuple[Table, ...] = ()) -> Compiled:
+def compile_statement(
+    statement: Select | Change, tables: tuple[Table, ...] = (), effort: Effort | None = None
+) -> Compiled:
     """The function of a bound statement whose plan the rules have seen."""
-    compiler = _printed(statement, subqueries_give_way=True)
+    effort = effort or Effort.boundless()
+    compiler = _printed(statement, effort, subqueries_give_way=True)
     if compiler.subqueries.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, subqueries_give_way=False)
+        compiler = _printed(statement, effort, subqueries_give_way=False)
     text = compiler.source.text()
+    if len(text) > SOURCE_LENGTH_MAX:
+        raise StatementTooComplex(
+            "the statement is too complex",
+            detail=f"It would become a program of {len(text)} characters;"
+            f" the limit is {SOURCE_LENGTH_MAX}.",
+            hint="Split it into several, or use fewer expressions.",
+        )
     namespace = compiler.source.namespace
+    for apart in compiler.printer.apart.texts:
+        effort.spend(len(apart) // 64)
+        exec(compile(apart, "<apart>", "exec"), namespace)
     exec(_code(text), namespace)
     if isinstance(statement, Select):
         columns = statement.columns
@@ -65,8 +82,8 @@ def compile_statement(statement: Select | Change, tables: tuple[Table, ...] = ()
     return Compiled(columns, namespace["run"], not isinstance(statement, Select), text, tables)
 
 
-def _printed(statement: Select | Change, *, subqueries_give_way: bool) -> _Compiler:
-    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way)
+def _printed(statement: Select | Change, effort: Effort, *, subqueries_give_way: bool) -> _Compiler:
+    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -84,10 +101,10 @@ def _code(text: str) -> CodeType:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, subqueries_give_way: bool) -> None:
+    def __init__(self, reads_before: bool, subqueries_give_way: bool, effort: Effort) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
-        self.printer = Printer(self.source)
+        self.printer = Printer(self.source, effort)
         self.subqueries = Subqueries(
             self.printer,
             lambda: Operators(self.source, self.printer, gives_way=subqueries_give_way),
@@ -219,8 +236,11 @@ class _Compiler:
                     self.source.line(f"{name} = {reader}.{name}")
             for name, slot in self.printer.slots.items():
                 self._slot(name, slot)
-            for name, codes in self.printer.sets.items():
-                self.source.line(f"{name}_all = {{{', '.join(codes)}}}")
+            if self.printer.made:
+                maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")
+                self.source.line(f"made = {maker}(slots, context)")
+            for name, items in self.printer.sets.items():
+                self.source.line(f"{name}_all = {{{items}}}")
                 self.source.line(f"{name} = {name}_all - {{None}}")
         return lines + functions
 
