@@ -109,6 +109,9 @@ TARGETS_MAX = 1664
 PLANS_KEPT_MAX = 2048
 """Shapes of statements whose plans a database keeps; the one unused for longest goes first."""
 
+PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
+"""Memory of all plans that a database keeps, about; the one unused for longest goes first."""
+
 PLANS_OF_SHAPE_MAX = 32
 """Plans of one shape that differ by literals on which a plan depends."""
 

@@ -53,6 +53,10 @@ TEXT_SHORT_LENGTH_MAX = 64 * 1024
 STEPS_BETWEEN_LOOKS = 256
 """How often it is looked whether anybody still waits for a plan."""
 
+NODE_BYTES = 256
+CHARACTER_BYTES = 4
+"""What a plan takes for each node of its tree, and for each character of its source: about."""
+
 NEXT_ROW_ID = Function(
     "next_row_id",
     (),
@@ -154,8 +158,21 @@ class Planner:
     def _keep(self, sql: str, lifted: Lifted, made: Prepared) -> Prepared:
         self._parsed = sql, made.parsed
         if made.plan is not None:
+            self._parsed = None  # the plan will be found
             self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan)
         return made
+
+    async def make_long(
+        self, statement: syntax.Statement, literals: Literals, catalog: Catalog, view: View
+    ) -> Plan:
+        """A plan for part of a definition that takes long to make; it is not kept."""
+
+        def work(check: Check) -> Plan:
+            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            return make_plan(statement, literals, catalog, view, {}, effort)
+
+        plan: Plan = await self._compute(work)
+        return plan
 
     def plan_of(
         self,
@@ -248,6 +265,7 @@ def make_plan(
             hint="Split it into several, or use fewer terms, joins or set operations.",
         ) from None
     changes = not only_reads(statement)
+    nodes = sum(1 for _ in everything(improved))
     if changes and names.system_tables:
         _refuse_system_tables(improved)
     return Plan(
@@ -259,6 +277,7 @@ def make_plan(
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
         pinned=bound.pinned,
         sizes={table.id: view.count(table.id) for table in bound.tables},
+        size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
         writes=changes,
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),

@@ -45,6 +45,9 @@ from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.types import SqlType
 
+COST_BETWEEN_PAUSES = 128
+"""What statements of a transaction may cost (see `StatementRun.cost`) before others may run."""
+
 
 class Result(msgspec.Struct, frozen=True):
     """What a statement came to."""
@@ -361,6 +364,9 @@ class _Body:
                 error.statement = index
                 raise
             results.append(result)
+            if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(self.statements):
+                run.cost = 0
+                yield None
         return results
 
     def _started(self, run: StatementRun, statement: Statement) -> Generator[Step, Any, Started]:
@@ -383,9 +389,10 @@ class _Body:
         started = yield from self._started(run, statement)
         rows: Rows = []
         steps = started.steps
+        sent = None
         while True:
             try:
-                page = next(steps)
+                page = steps.send(sent)
             except StopIteration as end:
                 return Result(
                     started.columns,
@@ -397,6 +404,10 @@ class _Body:
                     self.cut_rows is not None and _cut(rows, self.cut_rows),
                     _microseconds(now() - began),
                 )
+            sent = None
+            if callable(page):
+                sent = yield page
+                continue
             if page is None or rows:  # one page is short; what has more lets others run
                 yield None
             if page is not None:
@@ -443,7 +454,10 @@ class _ShortBody:
         assert lifted is not None and plan is not None
         now = self._request.supplies.now
         began = now()
-        started = run.start(statement.sql, statement.parameters, lifted, plan)
+        try:
+            started = run.start(statement.sql, statement.parameters, lifted, plan)
+        except NotShort:
+            raise GaveWay from None
         rows: Rows = []
         affected = 0
         steps = started.steps

@@ -12,6 +12,7 @@ generator that gives pages of rows, or None to give way, and returns how many ro
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -23,11 +24,14 @@ from qserver.engine.planning import Planner, Prepared, make_plan, slots_of, stat
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.variables import set_variable, show_variable
+from qserver.engine.work import Step
 from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
+from qserver.limits import PLANNING_STEPS_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Literals
 from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
+from qserver.sql.effort import Effort, NotShort
 from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
 from qserver.sql.lift import Lifted
@@ -40,7 +44,11 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
 
-Steps = Generator[Rows | None, None, int]
+Steps = Generator[Any, Any, int]
+"""Pages of rows, None to give way, or what the statement waits for; see `work`."""
+
+COST_OF_PREPARING = 16
+"""What a statement costs that was not kept, and a definition, beside one whose plan is."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -54,7 +62,7 @@ class Started(msgspec.Struct, frozen=True):
 class StatementRun:
     """Runs statements in a transaction. It is also what definitions compute with."""
 
-    __slots__ = ("_prepared", "allowed", "context", "planner", "transaction")
+    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
@@ -62,6 +70,8 @@ class StatementRun:
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.cost = 0
+        """What its statements have cost since others last had a chance to run."""
 
     def start(
         self,
@@ -81,7 +91,9 @@ class StatementRun:
         catalog, view = self.transaction.catalog, self.transaction.view
         if plan is None or plan.catalog is not catalog:
             plan = None if prepared else self.planner.find(lifted, catalog, view)
+        self.cost += 1
         if plan is None:
+            self.cost += COST_OF_PREPARING
             prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view)
             plan = prepared.plan
             if plan is None:
@@ -149,28 +161,45 @@ class StatementRun:
     def names(self) -> CatalogNames:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
-    def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
+    def _plan(
+        self, statement: syntax.Statement, literals: Sequence[Any]
+    ) -> Generator[Step, Any, Plan]:
+        """A plan for what a definition computes, made elsewhere if it takes long."""
+        catalog, view = self.transaction.catalog, self.transaction.view
         made = self._prepared
         if made is not None and statement is statement_inside(made.parsed.statement):
             if isinstance(made.inner, QserverError):
                 raise made.inner
             assert made.inner is not None
-            if made.inner.holds_in(self.transaction.catalog):
+            if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
+        try:
+            return make_plan(statement, fixed, catalog, view, {}, Effort.short(PLANNING_STEPS_MAX))
+        except NotShort:
+            plan: Plan = yield partial(
+                self.planner.make_long, statement, Literals(literals, fixed=True), catalog, view
+            )
+        return plan
 
     def describe(
         self, query: syntax.Query, literals: Sequence[Any]
-    ) -> tuple[tuple[OutputColumn, ...], tuple[str, ...]]:
-        plan = self._plan_now(query, literals)
+    ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
+        plan = yield from self._plan(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
-    def check(self, statement: syntax.Statement) -> None:
-        self._plan_now(statement, ())
+    def columns_of(self, query: syntax.Query, literals: Sequence[Any]) -> tuple[OutputColumn, ...]:
+        catalog, view = self.transaction.catalog, self.transaction.view
+        plan = make_plan(query, Literals(literals, fixed=True), catalog, view, {})
+        return plan.compiled.columns
 
-    def run(self, statement: syntax.Statement, literals: Sequence[Any]) -> Steps:
-        plan = self._plan_now(statement, literals)
+    def check(self, statement: syntax.Statement) -> Generator[Step, Any, None]:
+        yield from self._plan(statement, ())
+
+    def run(
+        self, statement: syntax.Statement, literals: Sequence[Any]
+    ) -> Generator[Step, Any, Steps]:
+        plan = yield from self._plan(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
     def parse_query(self, text: str) -> syntax.Query:
@@ -200,7 +229,7 @@ class StatementRun:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
-        plan = self._plan_now(node.statement, literals)
+        plan = yield from self._plan(node.statement, literals)
         self._check_allowed(plan)
         lines = explain(plan.statement)
         if "analyze" in node.options:

@@ -71,6 +71,10 @@ class RowEncoder:
         return columns
 
 
+COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX
+"""Columns of all results whose encoders are kept: an encoder has a class with a field for each."""
+
+
 class RowEncoders:
     """Those that were made, for as many kinds of results as there are plans.
 
@@ -80,13 +84,16 @@ class RowEncoders:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], RowEncoder] = {}
+        self._columns = 0
 
     def find(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> RowEncoder:
         key = (id(columns), id(types))
         encoder = self._kept.get(key)
         if encoder is None:
-            if len(self._kept) >= PLANS_KEPT_MAX:
+            self._columns += len(columns)
+            if len(self._kept) >= PLANS_KEPT_MAX or self._columns > COLUMNS_KEPT_MAX:
                 self._kept.clear()
+                self._columns = len(columns)
             encoder = self._kept[key] = RowEncoder(columns, types)
         return encoder
 

@@ -18,7 +18,8 @@ import linecache
 import re
 from itertools import count
 from operator import itemgetter
-from types import CodeType
+from typing import Any
+from weakref import finalize
 
 from qserver.errors import StatementTooComplex
 from qserver.limits import SOURCE_LENGTH_MAX
@@ -74,12 +75,12 @@ def compile_statement(
     for apart in compiler.printer.apart.texts:
         effort.spend(len(apart) // 64)
         exec(compile(apart, "<apart>", "exec"), namespace)
-    exec(_code(text), namespace)
+    run = _function(text, namespace)
     if isinstance(statement, Select):
         columns = statement.columns
     else:
         columns = () if statement.returning is None else statement.returning.columns
-    return Compiled(columns, namespace["run"], not isinstance(statement, Select), text, tables)
+    return Compiled(columns, run, not isinstance(statement, Select), text, tables)
 
 
 def _printed(statement: Select | Change, effort: Effort, *, subqueries_give_way: bool) -> _Compiler:
@@ -94,10 +95,14 @@ def _printed(statement: Select | Change, effort: Effort, *, subqueries_give_way:
     return compiler
 
 
-def _code(text: str) -> CodeType:
+def _function(text: str, namespace: dict[str, Any]) -> Any:
+    """The function of a text. `linecache` forgets the text when the function is gone."""
     name = f"<statement {next(_NUMBERS)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return compile(text, name, "exec")
+    exec(compile(text, name, "exec"), namespace)
+    run = namespace.pop("run")  # else the two would hold each other
+    finalize(run, linecache.cache.pop, name, None)
+    return run
 
 
 class _Compiler:

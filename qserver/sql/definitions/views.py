@@ -30,7 +30,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
         require_free(work, key)
     elif not isinstance(old, NamedQuery):
         raise WrongObjectType(f'"{name}" is not a view')
-    found, names = work.statements.describe(node.query, work.literals)
+    found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
@@ -48,7 +48,6 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
     )
     work.transaction.define(key, view)
     return 0
-    yield
 
 
 def _names_in(node: object) -> set[str]:
@@ -85,7 +84,7 @@ def is_unharmed(work: Work, view: NamedQuery) -> bool:
     target = syntax.Target(syntax.Star())
     query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
     try:
-        found, _ = work.statements.describe(query, ())
+        found = work.statements.columns_of(query, ())
     except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns
