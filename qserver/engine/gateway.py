@@ -27,9 +27,8 @@ import trio
 from qserver.engine.incarnation import Fallen, Incarnation
 from qserver.engine.mailbox import Reply, Told
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import begin, finish
+from qserver.engine.work import before, begin, finish, timed_out
 from qserver.errors import (
-    QueryCanceled,
     ReadOnlyTransaction,
     SerializationFailure,
     TooManyRequests,
@@ -89,7 +88,7 @@ class Gateway:
             view = incarnation.published.durable
             return Outcome(await read_view(view, work), view.version)
         assert scope.cancelled_caught
-        raise _timed_out()
+        raise timed_out()
 
     async def transact(
         self,
@@ -199,7 +198,7 @@ class Gateway:
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
                 await self._give_up(incarnation, attempt.conflict)
-            raise _timed_out()
+            raise timed_out()
         return transaction, result, rest is None
 
     async def _judge(
@@ -278,19 +277,6 @@ async def read_view(view: View, work: Work) -> Any:
     if transaction.changes_anything:
         raise ReadOnlyTransaction("cannot write in a read-only transaction")
     return result
-
-
-async def before(deadline: float, waited_for: Awaitable[Any]) -> Any:
-    """What is waited for; an error when the deadline comes first."""
-    if deadline == FOREVER:
-        return await waited_for
-    with trio.CancelScope(deadline=deadline):
-        return await waited_for
-    raise _timed_out()
-
-
-def _timed_out() -> QueryCanceled:
-    return QueryCanceled("canceling statement due to statement timeout")
 
 
 def _table_of(view: View, conflict: Conflict) -> str | None:

@@ -22,7 +22,7 @@ import trio
 
 from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
-from qserver.engine.gateway import Done, Outcome, before
+from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, Prepared, slots_of
@@ -31,7 +31,7 @@ from qserver.engine.row_stream import RowStream
 from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.statements import Started, StatementRun
 from qserver.engine.system_tables import SystemReader
-from qserver.engine.work import GaveWay, Step
+from qserver.engine.work import GaveWay, Step, before
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import trio
 
 from qserver.engine.messages import Work
+from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 
 Step: TypeAlias = Callable[[], Awaitable[Any]] | None
@@ -87,3 +88,16 @@ async def _waited_for(rest: Rest, step: Callable[[], Awaitable[Any]]) -> tuple[A
     except BaseException:
         rest.close()
         raise
+
+
+async def before(deadline: float, waited_for: Awaitable[Any]) -> Any:
+    """What is waited for; an error when the deadline comes first."""
+    if deadline == float("inf"):
+        return await waited_for
+    with trio.CancelScope(deadline=deadline):
+        return await waited_for
+    raise timed_out()
+
+
+def timed_out() -> QueryCanceled:
+    return QueryCanceled("canceling statement due to statement timeout")

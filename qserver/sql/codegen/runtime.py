@@ -130,15 +130,18 @@ def made_slots(
     slots: tuple[Slot, ...],
 ) -> Callable[[Mapping[int | str, Any] | Sequence[Any], Any], list[Any]]:
     """What makes the values of many slots of an execution at once."""
-    known = [(slot.name, slot.convert, isinstance(slot.convert, MomentReader)) for slot in slots]
+    known = [(slot.name, slot.convert) for slot in slots]
 
     def make(given: Any, context: Any) -> list[Any]:
         values = []
-        for name, convert, is_moment in known:
+        for name, convert in known:
             value = given[name]
-            if value is not None and convert is not None:
-                value = convert.at(value, context) if is_moment else convert(value)  # type: ignore[attr-defined]
-            values.append(value)
+            if value is None or convert is None:
+                values.append(value)
+            elif isinstance(convert, MomentReader):
+                values.append(convert.at(value, context))
+            else:
+                values.append(convert(value))
         return values
 
     return make
