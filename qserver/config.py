@@ -52,6 +52,9 @@ class Settings:
     control_url: str | None
     cors_origins: tuple[str, ...]
     open_signup: bool
+    signups_per_address: int
+    signups_per_hour: int
+    trust_forwarded: bool
     default_tier: str
     tls_certificate: str | None
     tls_key: str | None
@@ -62,6 +65,7 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    stall_s: float | None
 
     def __repr__(self) -> str:
         """Says nothing secret: settings end up in logs."""
@@ -205,6 +209,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _seconds_or_never(text: str) -> float | None:
+    return None if text == "0" else _seconds(text)
+
+
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting(
         "QSERVER_HOST",
@@ -278,6 +286,27 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         _switch,
     ),
     Setting(
+        "QSERVER_SIGNUPS_PER_ADDRESS",
+        "signups_per_address",
+        str(limits.SIGNUPS_OF_ADDRESS_MAX),
+        "Signups an hour from one address (of IPv6, from one /64); more are answered with 429.",
+        _whole(1, 1_000_000),
+    ),
+    Setting(
+        "QSERVER_SIGNUPS_PER_HOUR",
+        "signups_per_hour",
+        str(limits.SIGNUPS_MAX),
+        "Signups an hour from all addresses together; more are answered with 429.",
+        _whole(1, 1_000_000),
+    ),
+    Setting(
+        "QSERVER_TRUST_FORWARDED",
+        "trust_forwarded",
+        "0",
+        "1 takes the address of a caller from the end of X-Forwarded-For: only behind a proxy.",
+        _switch,
+    ),
+    Setting(
         "QSERVER_DEFAULT_TIER",
         "default_tier",
         "unlimited",
@@ -342,6 +371,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_STALL_S",
+        "stall_s",
+        str(limits.STALL_SECONDS_MAX),
+        "Seconds that the event loop may stand still before the process ends; 0: never.",
+        _seconds_or_never,
     ),
     Setting(
         "QSERVER_URL",

@@ -65,6 +65,15 @@ CHECKPOINT_SECONDS = 300.0
 CHECKPOINT_PAGES_AT_ONCE = 64
 """Pages that a checkpoint saves, or forgets, with one call: commits wait for no more than that."""
 
+CHECKPOINT_STEP_BYTES = 64 * 1024
+"""Bytes of pages after which a checkpoint saves what it has, however few pages that is."""
+
+CHECKPOINT_TIME_SHARE = 0.2
+"""What a checkpoint takes of the time beside clients, at most; more as the log behind it grows."""
+
+CHECKPOINT_PAUSE_SECONDS_MAX = 0.05
+"""The longest pause of a checkpoint between two of its steps."""
+
 CHECKPOINT_RETRY_SECONDS = 10.0
 """How long a checkpoint that failed is not tried again; commits go on meanwhile."""
 
@@ -162,6 +171,10 @@ SECOND_DIGITS_MAX = 6
 TEXT_RESULT_LENGTH_MAX = 1 << 26
 """Characters of a text that a function makes longer than its arguments, such as `repeat`."""
 
+REGEX_MATCHES_MAX = 30_000
+"""Matches of a regular expression that one call counts, replaces or splits at. As rows of
+`regexp_matches` or `regexp_split_to_table` there may be more."""
+
 YEAR_MIN, YEAR_MAX = 1, 9999
 """Years of a DATE or TIMESTAMP: those of Python's `datetime`. PostgreSQL goes further."""
 
@@ -205,6 +218,9 @@ DATABASE_IDLE_SECONDS = 600.0
 
 DATABASES_OPEN_MAX = 1000
 """Databases that are open at once."""
+
+STALL_SECONDS_MAX = 30.0
+"""A process whose event loop stands still for so long ends itself, to be started anew."""
 
 # --- the HTTP server -----------------------------------------------------------------------------
 
@@ -271,6 +287,21 @@ REQUESTS_PER_WINDOW_FREE = 200
 
 REQUESTS_PER_WINDOW_PRO = 6000
 """Requests of an organization of the tier `pro` in such a stretch."""
+
+BENCH_COST_REQUESTS = 100
+"""A benchmark counts as so many requests: for seconds it takes what it can get."""
+
+SELF_TEST_COST_REQUESTS = 10
+"""A probe of a capability, or a test of the storage, counts as so many requests."""
+
+SIGNUP_WINDOW_SECONDS = 3600
+"""Signups are counted over any stretch of this length."""
+
+SIGNUPS_OF_ADDRESS_MAX = 30
+"""Attempts to sign up from one address in such a stretch; of IPv6, from one network of 64 bits."""
+
+SIGNUPS_MAX = 300
+"""Attempts to sign up from anywhere in such a stretch."""
 
 SESSION_SECONDS = 86_400
 """How long a session lives, and by how much a refresh prolongs it."""
@@ -350,6 +381,7 @@ assert RETRIES_DEFAULT >= 1
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert HISTORY_VIEWS_MAX >= 1 and HISTORY_AGE_SECONDS_MAX > 0
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
+assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK
 assert PLANS_KEPT_MAX >= PLANS_OF_SHAPE_MAX >= 1
 assert INDEX_COLUMNS_MAX <= COLUMNS_MAX
@@ -359,6 +391,8 @@ assert STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
+assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
+assert SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"
 assert LIST_LENGTH_DEFAULT <= LIST_LENGTH_MAX
 assert DATABASE_CLOSE_SECONDS_MAX < SHUTDOWN_SECONDS_MAX, "databases close before the server ends"

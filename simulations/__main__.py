@@ -4,6 +4,7 @@
     python -m simulations --seed 7 --timeline 7.html    … and a picture of it
     python -m simulations --seeds 1..1000               a campaign
     python -m simulations --mutants                     would planted bugs be found?
+    python -m simulations --mutants forget_ranges       … would this one?
 
 The exit code tells the kind of failure: 0 passed, 1 a planted bug survived, 2 wrong use, 3 an
 anomaly, 4 stuck, 5 the engine broke, 6 a campaign missed a point that it must reach.
@@ -32,8 +33,8 @@ MUTANT_SEEDS = range(1, 25)
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.mutants:
-        return _hunt_mutants()
+    if options.mutants is not None:
+        return _hunt_mutants(options.mutants)
     if options.seeds is not None:
         for name in ("only", "transactions", "timeline"):
             if getattr(options, name) is not None:
@@ -52,7 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--seed", type=_seed, metavar="N", help="one run")
     what.add_argument("--seeds", type=_seeds, metavar="A..B", help="all runs from A to B")
-    what.add_argument("--mutants", action="store_true", help="hunt the planted bugs")
+    what.add_argument(
+        "--mutants",
+        nargs="*",
+        choices=[mutant.name for mutant in MUTANTS],
+        metavar="NAME",
+        help="hunt the planted bugs, or only those that are named",
+    )
     parser.add_argument("--workload", choices=sorted(WORKLOADS), help="instead of the seed's own")
     parser.add_argument("--profile", choices=PROFILES, help="instead of the seed's own")
     parser.add_argument("--only", type=_names, metavar="FAULTS", help="let only these strike")
@@ -134,16 +141,17 @@ def _draw(result: Result, path: Path) -> None:
     print(f"picture: {path}")
 
 
-def _hunt_mutants() -> int:
+def _hunt_mutants(names: Sequence[str]) -> int:
+    mutants = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     survivors = 0
-    for mutant in MUTANTS:
+    for mutant in mutants:
         result, runs = hunt(mutant, MUTANT_SEEDS)
         if result is None:
             survivors += 1
             print(f"SURVIVED  {mutant.name} after {runs} runs: {mutant.explanation}")
         else:
             print(f"caught    {mutant.name} in run {runs}: {result.problems[0][:90]}")
-    print(f"{len(MUTANTS) - survivors} of {len(MUTANTS)} planted bugs were caught")
+    print(f"{len(mutants) - survivors} of {len(mutants)} planted bugs were caught")
     return 1 if survivors else 0
 
 

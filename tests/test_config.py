@@ -28,6 +28,9 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
         ("a.test",),
     ),
     "open_signup": ("yes", True, ("2", "maybe")),
+    "signups_per_address": ("5", 5, ("0", "-1", "many")),
+    "signups_per_hour": ("50", 50, ("0", "1000001")),
+    "trust_forwarded": ("1", True, ("proxy",)),
     "default_tier": ("pro", "pro", ("gold", "Free")),
     "tls_certificate": ("cert.pem", "cert.pem", ()),
     "tls_key": ("key.pem", "key.pem", ()),
@@ -38,6 +41,7 @@ EXAMPLES: dict[str, tuple[str, object, tuple[str, ...]]] = {
     "drain_timeout_s": ("3", 3.0, ("soon",)),
     "database_idle_s": ("60", 60.0, ("0",)),
     "databases_open_max": ("10", 10, ("0", "100001")),
+    "stall_s": ("0", None, ("-1", "soon", "86401")),
 }
 NEEDS = {
     "alias_url": {"QSERVER_DATA_URL": "http://d.test"},

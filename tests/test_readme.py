@@ -55,7 +55,11 @@ def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
         assert len(commands) >= 10
         for command, shown in commands:
             done = subprocess.run(
-                ["bash", "-c", command], env=environment, capture_output=True, text=True, timeout=30
+                ["bash", "-c", command],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=240,
             )
             assert masked(done.stdout) == masked(shown), command
     finally:
@@ -68,7 +72,7 @@ def test_the_line_that_the_first_start_prints_works_when_pasted(tmp_path: Path) 
         line = re.search(r"^ *(curl .*\\\n.*)$", server.output, re.MULTILINE)
         assert line is not None, server.output
         done = subprocess.run(
-            ["bash", "-c", line[1]], capture_output=True, text=True, timeout=30, check=True
+            ["bash", "-c", line[1]], capture_output=True, text=True, timeout=240, check=True
         )
         assert '"rows":[{"one":1}]' in done.stdout
     finally:

@@ -33,7 +33,8 @@ class ConnectionFailed(QserverError):
 class ConnectionLost(QserverError):
     """The network's fault, or the server's: the request went out and no whole answer came back.
 
-    Whether a write was applied only the server knows: look, or use an idempotency key.
+    Whether a write was applied only the server knows: read first, or let a unique key refuse what
+    comes twice.
     """
 
     code = "08006"

@@ -30,7 +30,7 @@ from qserver.control.databases import Databases, OpenDatabase
 from qserver.control.errands import Errands
 from qserver.control.keys import Keys
 from qserver.control.organizations import Organizations
-from qserver.control.rates import Allowance, Rates
+from qserver.control.rates import Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Grant
 from qserver.control.sessions import Sessions
 from qserver.control.store import Store
@@ -38,7 +38,7 @@ from qserver.control.tokens import Mint, check_key
 from qserver.control.wiping import Wiping
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest, QserverError, first_of
-from qserver.limits import SWEEP_SECONDS
+from qserver.limits import SIGNUPS_MAX, SIGNUPS_OF_ADDRESS_MAX, SWEEP_SECONDS
 
 CONTROL: Final = "control"
 """The name of the control database's log."""
@@ -55,6 +55,8 @@ class ControlPlane:
         *,
         default_tier: str | None = None,
         first_key: str | None = None,
+        signups_per_address: int = SIGNUPS_OF_ADDRESS_MAX,
+        signups_per_hour: int = SIGNUPS_MAX,
     ) -> None:
         self._tier = default_tier or "unlimited"
         if self._tier not in TIERS:
@@ -68,6 +70,8 @@ class ControlPlane:
         self.databases = databases
         self._store = Store(world.now)
         self._rates = Rates(trio.current_time)
+        self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
+        self.take_signup = self._signup_rates.take
         self._errands = Errands()
         mint = Mint(secrets)
 
@@ -106,9 +110,9 @@ class ControlPlane:
         self.signup = organizations.signup
         self.reset = Wiping(self._store, access).reset
 
-    def take_request(self, grant: Grant) -> Allowance:
+    def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; RateLimited if it is one too many."""
-        return self._rates.take(grant.organization_id, TIERS[grant.tier])
+        return self._rates.take(grant.organization_id, TIERS[grant.tier], cost)
 
     async def run(
         self, *, task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED
@@ -148,6 +152,7 @@ class ControlPlane:
     async def sweep(self) -> None:
         """Remove what is long dead, and go on with what was cut short."""
         self._rates.forget_old()
+        self._signup_rates.forget_old()
         await self._sessions.sweep()
         await self._keys.sweep()
         await self._records.finish_cut_short()

@@ -11,7 +11,10 @@ the steady flow. A request that is refused does not count, so a caller who waits
 
 The log of an organization has at most as many times as its limit, and is dropped when all of them
 are old. Who has no limit has no log. Times are whole microseconds: with those, "60 seconds later"
-is exact.
+is exact. A request that does much more work than others counts as several.
+
+Signups are counted the same way over an hour, by the address that they come from and all together:
+whoever signs up has no organization yet that could be limited.
 """
 
 from __future__ import annotations
@@ -24,10 +27,9 @@ import msgspec
 
 from qserver.control.records import Tier
 from qserver.errors import RateLimited
-from qserver.limits import RATE_WINDOW_SECONDS
+from qserver.limits import RATE_WINDOW_SECONDS, SIGNUP_WINDOW_SECONDS
 
 _SECOND: Final = 1_000_000
-_WINDOW: Final = RATE_WINDOW_SECONDS * _SECOND
 
 
 class Allowance(msgspec.Struct, frozen=True):
@@ -45,67 +47,124 @@ class Allowance(msgspec.Struct, frozen=True):
 UNLIMITED: Final = Allowance("unlimited", None, None, 0)
 
 
-class Rates:
-    """`clock` never goes back; that of people may."""
+class SlidingLogs:
+    """The moments of the last window, by name. `clock` never goes back; that of people may."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], window_seconds: int) -> None:
         self._clock = clock
+        self._window = window_seconds * _SECOND
         self._logs: dict[str, deque[int]] = {}
 
-    def take(self, organization_id: str, tier: Tier) -> Allowance:
+    def seconds_until_room(self, name: str, limit: int, count: int = 1) -> int:
+        """How long until `count` more fit under the limit: 0 if they do now."""
+        log = self._recent(name)
+        over = len(log) + count - limit
+        if over <= 0:
+            return 0
+        # Should the limit have become a lower one, more than one has to leave.
+        return self._seconds_until_end(log[min(over, len(log)) - 1]) if log else 0
+
+    def add(self, name: str, count: int = 1) -> None:
+        self._logs.setdefault(name, deque()).extend([self._moment()] * count)
+
+    def count(self, name: str) -> int:
+        return len(self._recent(name))
+
+    def seconds_until_first_ends(self, name: str) -> int:
+        """When the oldest no longer counts."""
+        return self._seconds_until_end(self._logs[name][0])
+
+    def forget_old(self) -> None:
+        """Drop the logs of names that had nothing for a window."""
+        oldest = self._moment() - self._window
+        self._logs = {name: log for name, log in self._logs.items() if log and log[-1] > oldest}
+
+    def _recent(self, name: str) -> deque[int]:
+        log = self._logs.get(name)
+        if log is None:
+            return deque()
+        oldest = self._moment() - self._window
+        while log and log[0] <= oldest:
+            log.popleft()
+        return log
+
+    def _moment(self) -> int:
+        return round(self._clock() * _SECOND)
+
+    def _seconds_until_end(self, moment: int) -> int:
+        """Whole seconds until a moment leaves the window, rounded up."""
+        return -((self._moment() - moment - self._window) // _SECOND)
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+
+class Rates:
+    """Requests of organizations, over a minute."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._logs = SlidingLogs(clock, RATE_WINDOW_SECONDS)
+
+    def take(self, organization_id: str, tier: Tier, cost: int = 1) -> Allowance:
         """Count a request, or raise RateLimited."""
         limit = tier.requests_per_minute
         if limit is None:
             return UNLIMITED
-        moment = self._moment()
-        log = self._logs.get(organization_id)
-        if log is None:
-            log = self._logs[organization_id] = deque()
-        _drop_old(log, moment)
-        if len(log) >= limit:
-            # Should the tier have become a lower one, more than one request has to leave.
-            wait = _seconds_until(log[len(log) - limit] + _WINDOW, moment)
+        assert 1 <= cost <= limit, "a request that no organization could ever send"
+        wait = self._logs.seconds_until_room(organization_id, limit, cost)
+        if wait:
             raise RateLimited(
                 f"more than {limit} requests in {RATE_WINDOW_SECONDS} seconds,"
                 f" which is the limit of the tier {tier.name}",
+                detail=f"This one counts as {cost}." if cost > 1 else None,
                 hint=f"Wait {wait} seconds.",
                 retry_after_seconds=wait,
             )
-        log.append(moment)
-        return Allowance(
-            tier.name, limit, limit - len(log), _seconds_until(log[0] + _WINDOW, moment)
-        )
+        self._logs.add(organization_id, cost)
+        left = limit - self._logs.count(organization_id)
+        reset = self._logs.seconds_until_first_ends(organization_id)
+        return Allowance(tier.name, limit, left, reset)
 
     def count(self, organization_id: str) -> int:
         """Requests of the last window."""
-        log = self._logs.get(organization_id)
-        if log is None:
-            return 0
-        _drop_old(log, self._moment())
-        return len(log)
+        return self._logs.count(organization_id)
 
     def forget_old(self) -> None:
-        """Drop the logs of organizations that have sent nothing for a window."""
-        oldest = self._moment() - _WINDOW
-        self._logs = {
-            organization_id: log
-            for organization_id, log in self._logs.items()
-            if log and log[-1] > oldest
-        }
-
-    def _moment(self) -> int:
-        return round(self._clock() * _SECOND)
+        self._logs.forget_old()
 
     def __repr__(self) -> str:
         return f"the recent requests of {len(self._logs)} organizations"
 
 
-def _drop_old(log: deque[int], moment: int) -> None:
-    oldest = moment - _WINDOW
-    while log and log[0] <= oldest:
-        log.popleft()
+class SignupRates:
+    """Signups over an hour: of one address, and of all."""
 
+    def __init__(self, clock: Callable[[], float], address_max: int, all_max: int) -> None:
+        self._addresses = SlidingLogs(clock, SIGNUP_WINDOW_SECONDS)
+        self._all = SlidingLogs(clock, SIGNUP_WINDOW_SECONDS)
+        self._address_max = address_max
+        self._all_max = all_max
 
-def _seconds_until(then: int, moment: int) -> int:
-    """Whole seconds, rounded up."""
-    return -((moment - then) // _SECOND)
+    def take(self, address: str) -> None:
+        """Count an attempt, or raise RateLimited. One that fails later counts too: to ask which
+        names are taken is an attempt."""
+        for logs, name, limit, whose in (
+            (self._addresses, address, self._address_max, "from this address"),
+            (self._all, "", self._all_max, "on this server"),
+        ):
+            wait = logs.seconds_until_room(name, limit)
+            if wait:
+                raise RateLimited(
+                    f"more than {limit} signups an hour {whose}",
+                    hint=f"Wait {wait} seconds.",
+                    retry_after_seconds=wait,
+                )
+        self._addresses.add(address)
+        self._all.add("")
+
+    def forget_old(self) -> None:
+        self._addresses.forget_old()
+        self._all.forget_old()
+
+    def __repr__(self) -> str:
+        return f"the recent signups of {len(self._addresses)} addresses"

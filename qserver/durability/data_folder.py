@@ -7,13 +7,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from qserver.durability.files import beside, remove_files
+from qserver.durability.high_water_mark import ENDING
 from qserver.durability.port import Log
 from qserver.durability.sqlite import open_log
 from qserver.errors import LogFailed
 
 SUFFIX: Final = ".qserver"
-COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
-"""What SQLite keeps beside a file, by the end of its name."""
+COMPANIONS: Final = ("", "-wal", "-shm", "-journal", ENDING)
+"""A file and what is kept beside it, by the end of its name."""
 
 
 class DataFolder:
@@ -35,23 +37,25 @@ class DataFolder:
             await log.aclose()
 
     async def remove(self, name: str) -> None:
-        """The companions first: a file without them is whole, they without it are nothing."""
+        """The companions first: a file without them is whole, they without it are nothing.
+
+        When this returns they do not come back, whatever happens to the power.
+        """
         path = self.file_of(name)
-        for companion in reversed(COMPANIONS):
-            try:
-                path.with_name(path.name + companion).unlink(missing_ok=True)
-            except OSError as error:
-                raise LogFailed(
-                    f"{path} cannot be removed: {error.strerror}",
-                    hint="Let qserver write to its data folder.",
-                ) from error
+        try:
+            remove_files(beside(path, companion) for companion in reversed(COMPANIONS))
+        except OSError as error:
+            raise LogFailed(
+                f"{path} cannot be removed: {error.strerror}",
+                hint="Let qserver write to its data folder.",
+            ) from error
 
     def size_bytes(self, name: str) -> int:
         path = self.file_of(name)
         total = 0
         for companion in COMPANIONS:
             try:
-                total += path.with_name(path.name + companion).stat().st_size
+                total += beside(path, companion).stat().st_size
             except FileNotFoundError:
                 pass
         return total

@@ -3,6 +3,10 @@
 The lock is the kernel's (`flock` on a file in the folder), so it ends with the process, however
 that ends. The file holds who has it, for the message that a second process gets; what a dead
 process left in it means nothing.
+
+It belongs to one user, too: nobody else may look into it. A folder that is there already and holds
+nothing but our files is closed to others. One that holds other things is left as it is, and the
+lock tells, so that the operator can be warned.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from qserver.durability.data_folder import COMPANIONS, SUFFIX
+from qserver.durability.files import FILE_MODE, is_private, keep_private, make_folder
 from qserver.errors import DataInUse, LogFailed
 
 LOCK_FILE: Final = "qserver.lock"
@@ -23,6 +29,10 @@ class FolderLock:
     def __init__(self, folder: Path, descriptor: int) -> None:
         self.folder = folder
         self._descriptor: int | None = descriptor
+
+    def is_private(self) -> bool:
+        """May only its owner look into the folder?"""
+        return is_private(self.folder)
 
     def release(self) -> None:
         descriptor, self._descriptor = self._descriptor, None
@@ -48,8 +58,11 @@ def lock_folder(folder: Path, started: str) -> FolderLock:
     """
     path = folder / LOCK_FILE
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        make_folder(folder)
+        if all(map(_is_ours, folder.iterdir())):
+            keep_private(folder)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        keep_private(path)
     except OSError as error:
         raise LogFailed(
             f"the data folder {folder} cannot be used: {error.strerror}",
@@ -80,3 +93,8 @@ def lock_folder(folder: Path, started: str) -> FolderLock:
             hint="Make room on the disk, or let qserver write there.",
         ) from error
     return FolderLock(folder, descriptor)
+
+
+def _is_ours(path: Path) -> bool:
+    endings = tuple(SUFFIX + companion for companion in (*COMPANIONS, ".new"))
+    return path.name == LOCK_FILE or path.name.endswith(endings)

@@ -11,14 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from qserver.durability.check import Report, check
+from qserver.durability.files import beside, publish_file, remove_files
+from qserver.durability.high_water_mark import ENDING
 from qserver.durability.sqlite import open_log
-from qserver.durability.sqlite_file import (
-    beside,
-    copy_data,
-    explained,
-    publish_file,
-    remove_file,
-)
+from qserver.durability.sqlite_file import copy_data, explained, remove_file
 from qserver.durability.writer_thread import WriterThread
 from qserver.errors import DataCorrupted
 
@@ -37,6 +33,8 @@ async def restore(source: Path, target: Path) -> Report:
             report = await check(log)
         if not report.is_sound:
             raise _unsound(source, report)
+        # The mark of what was there before would refuse the backup, which is older.
+        await thread.run(lambda: remove_files([beside(target, ENDING)]))
         await thread.run(lambda: publish_file(unfinished, target))
     except OSError as error:
         raise explained(error, target) from error

@@ -23,7 +23,8 @@ async def open_log(path: Path) -> SqliteLog:
     Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse
     (a second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
-    log = SqliteLog(SqliteFile(path), WriterThread(f"log of {path.name}"))
+    file = SqliteFile(path)
+    log = SqliteLog(file, WriterThread(f"log of {path.name}", file.move_mark))
     try:
         await log.open()
     except BaseException:
@@ -65,7 +66,9 @@ class SqliteLog:
         return await self._thread.run(lambda: self._file.load_pages(after, most))
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        await self._thread.run(lambda: self._file.forget(version, pages))
+        done = await self._thread.run(lambda: self._file.forget(version, pages))
+        while not done:  # what waits to be appended comes in between
+            done = await self._thread.run(lambda: self._file.forget(version, ()))
 
     async def troubles(self) -> list[str]:
         """What SQLite finds wrong with the file's own structure."""

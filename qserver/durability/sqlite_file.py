@@ -16,6 +16,8 @@ none of that is ours to write. What is ours, because SQLite would be too kind:
   and syncs that, before anything is read. The same holds after a sync that has failed. On a full
   disk there is no room for that, and it is synced where it is.
 - The file is locked for as long as it is open, against a second process.
+- A log that lost whole transactions at its end is refused, see `high_water_mark`.
+- Nobody but the owner may read the files.
 
 After any failure the connection is given up. The next call opens the file anew, so the database
 recovers by reading when the cause is gone.
@@ -26,10 +28,26 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from shutil import copyfile
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
+from qserver.durability.files import (
+    beside,
+    keep_private,
+    make_folder,
+    new_file,
+    publish_file,
+    sync,
+)
+from qserver.durability.high_water_mark import (
+    ENDING,
+    HighWaterMark,
+    Mark,
+    check_mark,
+    checksum_of,
+)
 from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
@@ -41,8 +59,15 @@ FORMAT: Final = 1
 
 READ_BYTES: Final = 4 << 20
 """A reading ends after so many bytes, however few rows that is."""
+ROWS_OF_STATEMENT: Final = 256
+FORGET_BYTES: Final = 1 << 20
+"""Records that are dropped with one transaction have so many bytes at most, or are one."""
 WAL_BYTES_KEPT: Final = 16 << 20
+WAL_PAGES_MOVED: Final = 256
+"""Pages after which a commit moves what is in the write-ahead log into the main file; that commit
+and those behind it wait for it, so it is a megabyte and not SQLite's four."""
 
+_COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
 Result = TypeVar("Result")
 
 _TABLES: Final = (
@@ -63,6 +88,8 @@ class SqliteFile:
         self.path = path
         self._open: sqlite3.Connection | None = None
         self._last = 0
+        self._last_checksum = 0
+        self._mark = HighWaterMark(path)
 
     # --- opening and closing ---
 
@@ -74,13 +101,35 @@ class SqliteFile:
                 check_head(self.path)
                 check_writable(self.path)
                 check_write_ahead_log(self.path)
+                _keep_all_private(self.path)
                 self._open = connection = _connect(self.path)
                 self._last = _last_version(connection)
+                self._compare_mark(connection)
             except (sqlite3.Error, OSError) as error:
                 self.close()
                 raise explained(error, self.path) from error
+            except QserverError:
+                self.close()
+                raise
+
+    def _compare_mark(self, connection: sqlite3.Connection) -> None:
+        """Refuse a log that has lost its end; from here on the mark is what was found."""
+        mark = self._mark.read()
+        if mark is not None:
+            found = _record(connection, mark.version)
+            check_mark(mark, self._last, found, self.path, self._mark.path)
+        last = _record(connection, self._last)
+        self._last_checksum = 0 if last is None else checksum_of(last)
+        self._mark.begin(Mark(self._last, self._last_checksum))
+
+    def move_mark(self) -> None:
+        """Note beside the log how far it is durable. It may be called at any time, or never."""
+        if self._open is not None:
+            self._mark.move(Mark(self._last, self._last_checksum))
 
     def close(self) -> None:
+        self.move_mark()
+        self._mark.close()
         connection, self._open = self._open, None
         if connection is not None:
             try:
@@ -98,15 +147,29 @@ class SqliteFile:
             self.close()
             raise explained(error, self.path) from error
 
-    def _change(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+    def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do it as one transaction, which is durable when this returns."""
 
-        def change(connection: sqlite3.Connection) -> None:
+        def change(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
-            work(connection)
+            result = work(connection)
             connection.execute("COMMIT")
+            return result
 
-        self._run(change)
+        return self._run(change)
+
+    def _insert(self, statement: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """All rows as one transaction, which one statement is by itself.
+
+        This thread lets go of Python's lock in each statement. Were there one for each row, it
+        would have to get it back as often, from a loop that is busy.
+        """
+        if len(rows) > ROWS_OF_STATEMENT:
+            self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
+            return
+        places = ", ".join(["(?, ?)"] * len(rows))
+        values = tuple(chain.from_iterable(rows))
+        self._run(lambda connection: connection.execute(f"{statement} {places}", values))
 
     # --- records ---
 
@@ -120,11 +183,9 @@ class SqliteFile:
                 " follow",
                 hint="Something else has changed the file. The database reads it again.",
             )
-        if len(records) == 1:  # a statement by itself is a transaction, without more words
-            self._run(lambda connection: connection.execute(_APPEND, records[0]))
-        else:
-            self._change(lambda connection: connection.executemany(_APPEND, records))
-        self._last = records[-1][0]
+        self._insert(_APPEND, records)
+        self._last, data = records[-1]
+        self._last_checksum = checksum_of(data)
 
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
@@ -132,10 +193,12 @@ class SqliteFile:
     # --- checkpoints ---
 
     def save_pages(self, pages: Sequence[StoredPage]) -> None:
-        self._change(lambda connection: connection.executemany(_SAVE_PAGE, pages))
+        self._insert(_SAVE_PAGE, pages)
 
     def save_checkpoint(self, version: int, data: bytes) -> None:
-        self._change(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+        self._run(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+        self.move_mark()
+        self._mark.sync()
 
     def load_checkpoint(self) -> StoredRecord | None:
         rows = self._run(lambda connection: connection.execute(_LOAD_CHECKPOINT).fetchall())
@@ -144,13 +207,22 @@ class SqliteFile:
     def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
 
-    def forget(self, version: int, pages: Sequence[int]) -> None:
-        def remove(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM records WHERE version <= ?", (version,))
-            numbers = [(number,) for number in pages]
-            connection.executemany("DELETE FROM pages WHERE number = ?", numbers)
+    def forget(self, version: int, pages: Sequence[int]) -> bool:
+        """Drop pages, and records up to a version as far as that is a short step.
 
-        self._change(remove)
+        True if that was all; otherwise ask again.
+        """
+
+        def remove(connection: sqlite3.Connection) -> bool:
+            until = _short_step(connection.execute(_SIZES, (version,)))
+            if until is not None:
+                connection.execute("DELETE FROM records WHERE version <= ?", (until,))
+            if pages:
+                marks = ",".join("?" * len(pages))
+                connection.execute(f"DELETE FROM pages WHERE number IN ({marks})", pages)
+            return until is None or until == version
+
+        return self._change(remove)
 
     # --- looking after it ---
 
@@ -164,12 +236,25 @@ class SqliteFile:
         return f"the file {self.path}, {state}, up to version {self._last}"
 
 
-_APPEND: Final = "INSERT INTO records VALUES (?, ?)"
+_APPEND: Final = "INSERT INTO records VALUES"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
-_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
+_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
 _SAVE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)"
 _LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
+_SIZES: Final = (
+    "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
+)
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
+
+
+def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
+    """The last version of those that together are not too large; None if there is none at all."""
+    last, total = None, 0
+    for version, size in sizes:
+        if last is not None and total + size > FORGET_BYTES:
+            break
+        last, total = version, total + size
+    return last
 
 
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -192,6 +277,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
+        # Otherwise to forget a page or a record means to write all of it again, as zeros.
+        connection.execute("PRAGMA secure_delete = FAST")
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does nobody else?
         connection.execute("COMMIT")
         _make_durable(connection, path)
@@ -209,8 +297,21 @@ def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
             raise
-        # There is no room to put it into the main file. It can be read where it is.
-        _sync(beside(path, "-wal"))
+        # There is no room to put it into the main file. It can be read where it is. A sync that
+        # has failed leaves pages that no later sync writes, so all are written again.
+        log = beside(path, "-wal")
+        _write_again(log)
+        sync(log)
+
+
+def _write_again(path: Path) -> None:
+    """The same bytes in the same place, so that the next sync has to write them."""
+    with path.open("r+b", buffering=0) as file:
+        at = 0
+        while some := file.read(READ_BYTES):
+            file.seek(at)
+            file.write(some)
+            at += len(some)
 
 
 def _check_structure(connection: sqlite3.Connection) -> None:
@@ -235,6 +336,12 @@ def _last_version(connection: sqlite3.Connection) -> int:
     return int(last)
 
 
+def _record(connection: sqlite3.Connection, version: int) -> bytes | None:
+    """The record of a version, if it is not forgotten."""
+    rows = connection.execute("SELECT data FROM records WHERE version = ?", (version,)).fetchall()
+    return rows[0][0] if rows else None
+
+
 # --- files ---------------------------------------------------------------------------------------
 
 
@@ -242,14 +349,17 @@ def make_if_absent(path: Path) -> None:
     """A new and empty file, unless there is one; it appears whole or not at all."""
     if path.exists():
         return
-    if beside(path, "-wal").exists():
-        raise DataCorrupted(
-            f"{path} is missing, but the write-ahead log of such a file is there",
-            hint="Put the file back, or restore a backup. To begin anew, remove the -wal file.",
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for ending, what in (("-wal", "write-ahead log"), (ENDING, "high-water mark")):
+        if beside(path, ending).exists():
+            raise DataCorrupted(
+                f"{path} is missing, but the {what} of such a file is there",
+                hint="Put the file back, or restore a backup. To begin anew, remove"
+                f" {beside(path, ending)}.",
+            )
+    make_folder(path.parent)
     unfinished = beside(path, ".new")
     remove_file(unfinished)
+    new_file(unfinished)
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -303,13 +413,15 @@ def check_write_ahead_log(path: Path) -> None:
         )
 
 
-def beside(path: Path, ending: str) -> Path:
-    return path.with_name(path.name + ending)
+def _keep_all_private(path: Path) -> None:
+    for each in (beside(path, ending) for ending in _COMPANIONS):
+        if each.exists():
+            keep_private(each)
 
 
 def remove_file(path: Path) -> None:
-    """Remove what an interrupted attempt has left, with what SQLite puts beside a file."""
-    for ending in ("", "-journal", "-wal", "-shm"):
+    """Remove what an interrupted attempt has left, with what is put beside a file."""
+    for ending in _COMPANIONS:
         try:
             beside(path, ending).unlink(missing_ok=True)
         except OSError:
@@ -325,31 +437,18 @@ def copy_data(source: Path, target: Path, unfinished: Path) -> None:
         )
     try:
         check_head(source)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         remove_file(unfinished)
+        new_file(unfinished)
         copyfile(source, unfinished)
         if beside(source, "-wal").exists():
+            new_file(beside(unfinished, "-wal"))
             copyfile(beside(source, "-wal"), beside(unfinished, "-wal"))
     except OSError as error:
         raise LogFailed(
             f"{source} cannot be copied to {target}: {error.strerror or error}",
             hint="See to it that the one can be read and that there is room for the other.",
         ) from error
-
-
-def publish_file(unfinished: Path, path: Path) -> None:
-    """Give a file that is complete its name, durably."""
-    _sync(unfinished)
-    unfinished.rename(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- what went wrong -----------------------------------------------------------------------------

@@ -9,11 +9,13 @@ is also the way to go on after any failure. What recovery refuses (a damaged log
 release) is not tried again: the database stays closed and says why.
 
 What was recovered is answered from at once, also during the pause; so while a full disk lets every
-commit fail, those who only read hardly notice. Before it is read again nobody can tell what
-the log says of the commits that were under way, so then even they must wait.
+commit fail, those who only read hardly notice.
 
 There is one short cut. When it was the log that failed, no actor is to blame, and the last durable
-view is what the log says up to its version; so only what is behind it is read again.
+view is what the log says up to its version; so only what is behind it is read again. Those who
+only read wait for that, because a commit that was under way may be behind it. If the log cannot be
+read either, the disk is away for longer, and they are answered from the last durable view: all that
+was ever acknowledged is in it. What became of the commits that were under way is then told later.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from qserver.limits import (
     SHARDS_DEFAULT,
     SHARDS_MAX,
 )
+from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 
 
@@ -107,7 +110,7 @@ class Database:
         self._changed = trio.Event()
         self._falls = 0
         self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
-        self.sequences = Sequences(self._gateway.transact)
+        self.sequences = Sequences(self._gateway.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until closed or cancelled, through as many incarnations as it takes."""
@@ -149,6 +152,9 @@ class Database:
         except (LogFailed, DataInUse) as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
+            if self._known is not None and isinstance(error, LogFailed):
+                self._readable = self._known.view
+                self._tell()
             return None
         self._after_recovery()
         self._readable = recovered.view
@@ -235,6 +241,12 @@ class Database:
         incarnation = self._incarnation
         return self._readable if incarnation is None else incarnation.published.durable
 
+    def newest_catalog(self) -> Catalog | None:
+        """What is defined, also where that is not durable yet; None where nobody can tell."""
+        if self._incarnation is not None:
+            return self._incarnation.published.newest.catalog
+        return None if self._readable is None else self._readable.catalog
+
     async def wait_durable_view(self, deadline: float = float("inf")) -> View:
         """The newest durable view, waited for while the database recovers."""
         with trio.CancelScope(deadline=deadline):
@@ -267,7 +279,7 @@ class Database:
         """
         if self._incarnation is not None:
             try:
-                await self._incarnation.checkpointer.save_now()
+                await self._incarnation.checkpointer.save_now(hurry=True)
             except (LogFailed, Fallen) as error:
                 self._world.report(f"database {self.name} closes without a checkpoint", error)
         self._life.cancel()

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from qserver.engine.sequence_states import state_of
 from qserver.engine.system_rows import SystemTable, sequences_of, system_table, tables_of, views_of
 from qserver.sql.functions.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import SEQUENCES_TREE
 from qserver.storage.view import View
 from qserver.values.constraints import ForeignKey
 from qserver.values.enumeration import Enumeration
@@ -58,11 +58,11 @@ def _before(catalog: Catalog) -> Statements:
 
 def _after(catalog: Catalog, view: View) -> Statements:
     for sequence in sequences_of(catalog):
-        state = view.get_entry(SEQUENCES_TREE, (sequence.id,))
-        if state is not None:
-            called = "true" if state[1] else "false"
+        value, called = state_of(view, sequence)
+        if (value, called) != (sequence.start, False):
             name = quote_literal(_name(sequence))
-            yield "sequence value", f"SELECT setval({name}, {state[0]}, {called})"
+            word = "true" if called else "false"
+            yield "sequence value", f"SELECT setval({name}, {value}, {word})"
     for table in tables_of(catalog):
         for index in table.indexes:
             yield _index(table, index)
@@ -71,7 +71,8 @@ def _after(catalog: Catalog, view: View) -> Statements:
             yield "foreign key", f"ALTER TABLE {_name(table)} ADD {_foreign_key(catalog, key)}"
     for query in _in_order_of_use(catalog):
         columns = _columns(name for name, _ in query.columns)
-        yield "view", f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}"
+        option = f" WITH {query.check_option.upper()} CHECK OPTION" if query.check_option else ""
+        yield "view", f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}{option}"
     yield from _comments(catalog)
 
 

@@ -101,7 +101,8 @@ class Incarnation:
                 OutcomeUnknown(
                     "the database restarted while the transaction was being committed",
                     detail="It was applied as a whole or not at all.",
-                    hint="Read to see which, or send the request with an idempotency key.",
+                    hint="Read to see which, once the database is open again. A request is safe to"
+                    " send twice where a unique key refuses the second.",
                 )
             )
 

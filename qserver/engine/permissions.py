@@ -2,7 +2,8 @@
 
 reading, EXPLAIN                       `read`
 INSERT, UPDATE, DELETE, nextval …      `write`; what such a statement reads comes with it
-CREATE, ALTER, DROP, TRUNCATE …        `define`
+CREATE, ALTER, DROP, TRUNCATE …        `define`, and `read` where the statement tells of rows:
+                                       CREATE TABLE AS, a constraint or a type for rows there are
 """
 
 from __future__ import annotations

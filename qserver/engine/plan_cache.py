@@ -1,7 +1,8 @@
 """Plans that were made, by the shape of their statement.
 
     shape ──► KeptShape ─┬─ which literals are pinned: the plan depends on their values
-                         └─ their values ──► Plan
+                         ├─ which parameters are undecided: it depends on the types of their values
+                         └─ those values and types ──► Plan
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
 while the catalog has the same objects under those names. One `is` tells that the catalog is
@@ -25,7 +26,7 @@ import msgspec
 
 from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
 from qserver.sql.execution import Compiled
-from qserver.sql.parameters import ParameterList
+from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
@@ -65,6 +66,7 @@ class Plan:
         "system_tables",
         "takes_turns",
         "types",
+        "undecided",
         "uses",
         "watched",
         "writes",
@@ -80,6 +82,7 @@ class Plan:
         system_tables: bool,
         parameters: ParameterList | None,
         pinned: frozenset[int],
+        undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
         watched: bool = False,
@@ -92,6 +95,8 @@ class Plan:
         self.system_tables = system_tables
         self.parameters = parameters
         self.pinned = pinned
+        self.undecided = undecided
+        """Parameters whose values told their types."""
         self.sizes = sizes
         self.size = size
         """What it takes in memory, about."""
@@ -133,26 +138,34 @@ class Plan:
 class KeptShape:
     """The plans of one shape, by the values of the literals that they depend on."""
 
-    __slots__ = ("pinned", "plans", "size", "values_of")
+    __slots__ = ("pinned", "plans", "size", "undecided", "values_of")
 
     def __init__(self, shape: Any) -> None:
         self.size = sum(sys.getsizeof(each) for each in shape)
+        self.undecided: tuple[int | str, ...] = ()
         self.pinned: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
         """Those of the pinned among a statement's literals."""
         self.plans: dict[Any, Plan] = {}
 
-    def add(self, plan: Plan, literals: Sequence[Any]) -> None:
-        pinned = plan.pinned | self.pinned
+    def key(self, literals: Sequence[Any], given: Given) -> Any:
+        """What tells the plans of the shape apart."""
+        values = self.values_of(literals)
+        return (values, types_of(given, self.undecided)) if self.undecided else values
+
+    def add(self, plan: Plan, literals: Sequence[Any], given: Given) -> None:
+        pinned, undecided = plan.pinned | self.pinned, plan.undecided.union(self.undecided)
         if pinned != self.pinned:
             self.pinned = pinned
             self.values_of = itemgetter(*sorted(pinned))
-            for values in [*self.plans]:
-                self.remove(values)
+            self.clear()
+        if len(undecided) != len(self.undecided):
+            self.undecided = tuple(sorted(undecided, key=str))
+            self.clear()
         while len(self.plans) >= PLANS_OF_SHAPE_MAX:
             self.remove(next(iter(self.plans)))
-        values = self.values_of(literals)
-        plan.size += _size_of(values)
+        plan.size += _size_of(self.values_of(literals))
+        values = self.key(literals, given)
         if values in self.plans:
             self.remove(values)
         self.plans[values] = plan
@@ -160,6 +173,10 @@ class KeptShape:
 
     def remove(self, values: Any) -> None:
         self.size -= self.plans.pop(values).size
+
+    def clear(self) -> None:
+        for values in [*self.plans]:
+            self.remove(values)
 
 
 def _size_of(values: Any) -> int:
@@ -182,14 +199,21 @@ class PlanCache:
         self._hits = self._misses = self._invalidated = 0
 
     def find(
-        self, shape: Any, literals: Sequence[Any], catalog: Catalog, view: View
+        self,
+        shape: Any,
+        literals: Sequence[Any],
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
     ) -> Plan | None:
-        """A plan for a statement of this shape with these literals that still holds."""
+        """A plan for a statement of this shape with these values that still holds."""
         kept = self._shapes.get(shape)
         if kept is None:
             self._misses += 1
             return None
         values = kept.values_of(literals)
+        if kept.undecided:
+            values = kept.key(literals, given)
         plan = kept.plans.get(values)
         if plan is None:
             self._misses += 1
@@ -206,12 +230,17 @@ class PlanCache:
         kept.remove(values)
         return None
 
-    def look(self, shape: Any, literals: Sequence[Any], catalog: Catalog) -> Plan | None:
+    def look(
+        self, shape: Any, literals: Sequence[Any], catalog: Catalog, given: Given = None
+    ) -> Plan | None:
         """A plan that `find` would give without another look at anything. Nothing is counted."""
         kept = self._shapes.get(shape)
         if kept is None:
             return None
-        plan = kept.plans.get(kept.values_of(literals))
+        values = kept.values_of(literals)
+        if kept.undecided:
+            values = kept.key(literals, given)
+        plan = kept.plans.get(values)
         if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:
             return None
         return plan
@@ -223,7 +252,7 @@ class PlanCache:
         if plan.shape in self._shapes:  # what it ran may have pushed it out
             self._shapes.move_to_end(plan.shape)
 
-    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan) -> None:
+    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan, given: Given = None) -> None:
         """Keep a plan; one that would take a quarter of all there is for plans is made anew."""
         if plan.size > self._bytes_most // 4:
             return
@@ -233,7 +262,7 @@ class PlanCache:
             kept = self._shapes[shape] = KeptShape(shape)
         else:
             self._bytes -= kept.size
-        kept.add(plan, literals)
+        kept.add(plan, literals, given)
         self._bytes += kept.size
         self._shapes.move_to_end(shape)
         while len(self._shapes) > self._shapes_most or (

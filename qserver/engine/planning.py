@@ -13,6 +13,7 @@ it done where nobody is held up (`World.compute`) for as long as somebody waits 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import msgspec
@@ -35,10 +36,10 @@ from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted, lift
-from qserver.sql.parameters import Given, parameter_list
+from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change
-from qserver.sql.rules import improve
+from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.walk import everything, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
@@ -80,9 +81,13 @@ class Prepared(msgspec.Struct, frozen=True):
 
 
 class Planner:
-    """Makes plans, and keeps those that may be wanted again."""
+    """Makes plans, and keeps those that may be wanted again.
 
-    def __init__(self, compute: Compute = compute_here) -> None:
+    With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...] = RULES, compute: Compute = compute_here) -> None:
+        self.rules = rules
         self.cache = PlanCache()
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
@@ -116,17 +121,26 @@ class Planner:
         self._last = sql, lifted
         return lifted
 
-    def find(self, lifted: Lifted, catalog: Catalog, view: View) -> Plan | None:
+    def find(
+        self, lifted: Lifted, catalog: Catalog, view: View, given: Given = None
+    ) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
-        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view)
+        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view, given)
 
-    def look(self, lifted: Lifted, catalog: Catalog) -> Plan | None:
+    def look(self, lifted: Lifted, catalog: Catalog, given: Given = None) -> Plan | None:
         """The same if it can be run where one stands, as far as is known; nothing is counted."""
-        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog)
+        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog, given)
         return None if plan is None or plan.takes_turns or plan.system_tables else plan
 
     def prepare_nowait(
-        self, sql: str, lifted: Lifted, catalog: Catalog, view: View, *, to_read: bool = False
+        self,
+        sql: str,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+        *,
+        to_read: bool = False,
     ) -> Prepared:
         """Prepare a statement that came as text; NotShort if others would wait for it too long.
 
@@ -136,40 +150,88 @@ class Planner:
         if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
             raise NotShort  # why begin: a character takes two steps and more
         effort = Effort.short(PLANNING_STEPS_MAX)
-        made = prepared(sql, parsed, lifted, catalog, view, effort, to_read)
-        return self._keep(sql, lifted, made)
+        made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+        return self._keep(sql, lifted, given, made)
 
     async def prepare(
-        self, sql: str, lifted: Lifted, catalog: Catalog, view: View, *, to_read: bool = False
+        self,
+        sql: str,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+        *,
+        to_read: bool = False,
     ) -> Prepared:
         """The same for one that takes longer: others go on meanwhile."""
         parsed = self._remembered(sql)
 
         def work(check: Check) -> Prepared:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
-            return prepared(sql, parsed, lifted, catalog, view, effort, to_read)
+            return self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
 
-        return self._keep(sql, lifted, await self._compute(work))
+        return self._keep(sql, lifted, given, await self._compute(work))
 
     def _remembered(self, sql: str) -> Parsed | None:
         """The last text that was parsed is remembered: a transaction may run again."""
         return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
 
-    def _keep(self, sql: str, lifted: Lifted, made: Prepared) -> Prepared:
+    def _prepared(
+        self,
+        sql: str,
+        parsed: Parsed | None,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given,
+        effort: Effort,
+        to_read: bool,
+    ) -> Prepared:
+        """A statement that came as text, parsed if it is not yet, and planned. It changes nothing
+        here: it may run in a thread."""
+        if parsed is None:
+            parsed = parse(sql, effort=effort)
+        statement, rules = parsed.statement, self.rules
+        if to_read and not only_reads(statement):
+            return Prepared(parsed)
+        if isinstance(statement, _PLANNED):
+            literals = Literals(lifted.literals)
+            plan = make_plan(statement, literals, catalog, view, None, given, rules, effort)
+            return Prepared(parsed, plan)
+        about = statement_inside(statement)
+        if about is None:
+            return Prepared(parsed)
+        fixed = Literals(parsed.literals, fixed=True)
+        is_explained = isinstance(statement, syntax.Explain)
+        declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
+        try:
+            plan = make_plan(about, fixed, catalog, view, declared, given, rules, effort)
+        except QserverError as error:
+            return Prepared(parsed, None, error)
+        return Prepared(parsed, None, plan)
+
+    def _keep(self, sql: str, lifted: Lifted, given: Given, made: Prepared) -> Prepared:
         self._parsed = sql, made.parsed
         if made.plan is not None:
             self._parsed = None  # the plan will be found
-            self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan)
+            self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan, given)
         return made
 
     async def make_long(
-        self, statement: syntax.Statement, literals: Literals, catalog: Catalog, view: View
+        self,
+        statement: syntax.Statement,
+        literals: Literals,
+        catalog: Catalog,
+        view: View,
+        declared: Mapping[int | str, SqlType] | None,
+        given: Given,
     ) -> Plan:
         """A plan for part of a definition that takes long to make; it is not kept."""
 
         def work(check: Check) -> Plan:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
-            return make_plan(statement, literals, catalog, view, {}, effort)
+            rules = self.rules
+            return make_plan(statement, literals, catalog, view, declared, given, rules, effort)
 
         plan: Plan = await self._compute(work)
         return plan
@@ -186,18 +248,34 @@ class Planner:
         plan = self.cache.find(name, (), catalog, view)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
-            plan = make_plan(statement, Literals(()), catalog, view, declared)
+            plan = make_plan(statement, Literals(()), catalog, view, declared, self.rules)
             self.cache.keep(name, (), plan)
         return plan
 
 
-def slots_of(plan: Plan, lifted: Lifted, given: Given) -> Any:
+def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
     """What compiled code gets of one execution: literals by index, parameters by name."""
     if plan.parameters is not None:
-        return plan.parameters.slots(lifted.literals, given)
+        return plan.parameters.slots(literals, given)
     if given:
         raise ProtocolViolation("the statement has no parameters, but some were given")
-    return lifted.literals
+    return literals
+
+
+def locate(error: QserverError, sql: str) -> None:
+    """Say where the literal stands that could not be read: a kept plan knows only its number."""
+    if error.literal is None or error.position is not None:
+        return
+    waiting: list[Any] = [parse(sql).statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, syntax.Literal) and node.index == error.literal:
+            error.position = node.position + 1
+            return
+        if isinstance(node, tuple):
+            waiting.extend(node)
+        elif is_dataclass(node):
+            waiting.extend(getattr(node, each.name) for each in fields(node))
 
 
 def only_reads(statement: syntax.Statement) -> bool:
@@ -205,34 +283,6 @@ def only_reads(statement: syntax.Statement) -> bool:
     return isinstance(statement, syntax.Query) and all(
         only_reads(table.statement) for table in statement.common_tables
     )
-
-
-def prepared(
-    sql: str,
-    parsed: Parsed | None,
-    lifted: Lifted,
-    catalog: Catalog,
-    view: View,
-    effort: Effort,
-    to_read: bool,
-) -> Prepared:
-    """A statement that came as text, parsed if it is not yet, and planned."""
-    if parsed is None:
-        parsed = parse(sql, effort=effort)
-    statement = parsed.statement
-    if to_read and not only_reads(statement):
-        return Prepared(parsed)
-    if isinstance(statement, _PLANNED):
-        literals = Literals(lifted.literals)
-        return Prepared(parsed, make_plan(statement, literals, catalog, view, effort=effort))
-    about = statement_inside(statement)
-    if about is None:
-        return Prepared(parsed)
-    fixed = Literals(parsed.literals, fixed=True)
-    try:
-        return Prepared(parsed, None, make_plan(about, fixed, catalog, view, {}, effort))
-    except QserverError as error:
-        return Prepared(parsed, None, error)
 
 
 _PLANNED = (syntax.Query, syntax.Insert, syntax.Update, syntax.Delete, syntax.Merge)
@@ -250,14 +300,17 @@ def make_plan(
     catalog: Catalog,
     view: View,
     declared: Mapping[int | str, SqlType] | None = None,
+    given: Given = None,
+    rules: tuple[Rule, ...] = RULES,
     effort: Effort | None = None,
 ) -> Plan:
-    """`declared`: the types of parameters, where they are known; otherwise they are inferred."""
+    """`declared`: the types of parameters, where they are known; otherwise they are inferred from
+    where they stand, or from what is `given`."""
     names = CatalogNames(catalog, view)
     try:
-        bound = _bound(statement, literals, names, declared, effort)
+        bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        improved = improve(with_row_ids, names.row_count, effort=effort)
+        improved = improve(with_row_ids, names.row_count, rules, effort)
         compiled = compile_statement(improved, bound.tables, effort)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
@@ -276,6 +329,7 @@ def make_plan(
         system_tables=names.system_tables,
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
         pinned=bound.pinned,
+        undecided=bound.undecided,
         sizes={table.id: view.count(table.id) for table in bound.tables},
         size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
         writes=changes,
@@ -304,9 +358,13 @@ def _bound(
     literals: Literals,
     names: CatalogNames,
     declared: Mapping[int | str, SqlType] | None,
+    given: Given,
     effort: Effort | None,
 ) -> Bound:
-    bound = bind(statement, literals, names, declared, effort)
-    if declared is None and bound.parameters:
-        return bind(statement, literals, names, bound.parameters, effort)
-    return bound
+    if declared is not None:
+        return bind(statement, literals, names, declared, effort=effort)
+    found = bind(statement, literals, names, None, types_of_values(given), effort)
+    if not found.parameters:
+        return found
+    again = bind(statement, literals, names, found.parameters, effort=effort)
+    return replace(again, undecided=found.undecided)

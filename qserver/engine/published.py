@@ -75,7 +75,8 @@ class Published:
             try:
                 await waiting[1].wait()
             except trio.Cancelled:  # or a log that hangs would gather those who gave up
-                self._waiting.remove(waiting)
+                if not waiting[1].is_set():  # it became durable before this task could run
+                    self._waiting.remove(waiting)
                 raise
             if version > self.durable.version:
                 self.check_alive()

@@ -13,8 +13,9 @@ from typing import Any
 
 import trio
 
+from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.plan_cache import Plan
-from qserver.engine.request import NeedsNumbers, Request, RequestContext
+from qserver.engine.request import Request, RequestContext
 from qserver.engine.system_tables import SystemReader
 from qserver.sql.execution import Rows
 from qserver.sql.functions.numeric_math import overflow_error
@@ -76,10 +77,11 @@ class RowStream:
         try:
             page = next(self._pages)
         except StopIteration:
-            self.ended = True
+            self._end()
             return None
         except NeedsNumbers as needs:
-            await needs.supply()
+            assert self._restart is not None
+            await self._restart[2].supply(needs)
             self._begin()  # the same rows come again, and are passed over
             return None
         except Overflow:
@@ -91,6 +93,12 @@ class RowStream:
         self._given += len(page)
         return page
 
+    def _end(self) -> None:
+        self.ended = True
+        if self._restart is not None:
+            self._restart[2].give_back_unused()
+        self._restart = None
+
     def reader_was_away(self, seconds: float) -> None:
         """Time that the reader took for what it was given is not the statement's."""
         if self._restart is not None:
@@ -99,6 +107,5 @@ class RowStream:
     async def aclose(self) -> None:
         """End the statement early."""
         self._pages = iter(())
-        self._restart = None
-        self.ended = True
+        self._end()
         await trio.lowlevel.checkpoint()

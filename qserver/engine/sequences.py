@@ -1,72 +1,242 @@
-"""Sequences hand out numbers outside of transactions: gaps are fine, duplicates never.
+"""Sequences give numbers to transactions, and never take one back.
 
-Numbers are reserved in blocks, each by an ordinary transaction on a tree of the engine's own, so
-a reservation is as durable as any commit before the first number of its block is given away.
-What a crash finds in hand is lost, which makes a gap and nothing worse.
+The promise, in one sentence: *no number of a sequence is given twice, and each is beyond those that
+were answered before its request began, through transactions that are run again or fail, crashes and
+new definitions, until a setval, or a RESTART that has committed, or CYCLE lets it count anew.*
+There may be gaps.
+
+Row ids of tables without a primary key come from here too; their sequence is one of the engine's
+own. This is how the promise is kept:
+
+    the state      how far numbers are reserved, as a row in the log, see `sequence_states`
+    the hand       numbers that are reserved, durably, and given to nobody: one block in memory
+    a request      numbers that it has drawn; all of its runs draw the same, see `drawing`
+
+    take_nowait    hand ─► request
+    take           state ─► hand ─► request; what is short of the count is reserved by an ordinary
+                   transaction, and given to nobody before that is durable
+    give_back      request ─► hand, for numbers that no run has used, if none was drawn since
+    write_back     hand ─► state, so that the state tells which number was given last
+    set            setval: a state that is told, and an empty hand
+
+A crash loses the hand, which makes a gap and nothing worse. The hand knows which state its numbers
+are of; after a commit that gave the sequence another state, nobody is given them any more.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
+from collections.abc import Sequence as Many
 
 import trio
 
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
-from qserver.errors import OutcomeUnknown
-from qserver.limits import SEQUENCE_BLOCK
-from qserver.storage.partition import SEQUENCES_TREE
-from qserver.storage.transaction import Transaction
+from qserver.engine.sequence_states import (
+    Reserved,
+    State,
+    definition_now,
+    reserve,
+    set_state,
+    write_back,
+)
+from qserver.errors import OutcomeUnknown, SequenceLimitExceeded
+from qserver.limits import ROW_ID_BLOCK, SEQUENCE_BLOCK
+from qserver.storage.catalog import Catalog
+from qserver.values.relations import Sequence
 
 
 class Sequences:
-    """Numbers in hand, by the number of the sequence."""
+    """All sequences of a database. `newest_catalog` tells how they are defined, if it is known."""
 
-    def __init__(self, transact: Callable[[Work], Awaitable[Outcome]]) -> None:
+    def __init__(
+        self,
+        transact: Callable[[Work], Awaitable[Outcome]],
+        newest_catalog: Callable[[], Catalog | None],
+    ) -> None:
         self._transact = transact
-        self._in_hand: dict[int, range] = {}
-        self._refilling: dict[int, trio.Lock] = {}
+        self.newest_catalog = newest_catalog
+        self._hands: dict[int, Hand] = {}
+        self.last: dict[int, int] = {}
+        """The number that each sequence has given last, to anyone; by the sequence's own number."""
+        self.last_of_all: int | None = None
 
-    def take_nowait(self, sequence: int) -> int | None:
-        """The next number, or None if none is in hand."""
-        in_hand = self._in_hand.get(sequence)
-        if not in_hand:
+    def take_nowait(self, sequence: Sequence) -> int | None:
+        """The next number, or None if none is in hand. The definition must be the newest."""
+        hand = self._hands.get(sequence.id)
+        if hand is None or hand.state != sequence.state:
             return None
-        self._in_hand[sequence] = in_hand[1:]
-        return in_hand[0]
+        return hand.take()
 
-    async def take(self, sequence: int, count: int = 1) -> range:
-        """The next `count` numbers, in a row; the first of all is 1."""
+    async def take(self, sequence: Sequence, count: int = 1) -> list[int]:
+        """The next numbers by the newest definition: `count`, or as many as there are."""
+        return (await self.take_of_state(sequence, count))[1]
+
+    async def take_of_state(self, sequence: Sequence, count: int) -> tuple[int, list[int]]:
+        """The same, and of which state they are."""
         assert count >= 1
-        while True:
-            in_hand = self._in_hand.get(sequence, range(0))
-            if len(in_hand) >= count:
-                self._in_hand[sequence] = in_hand[count:]
-                return in_hand[:count]
-            await self.refill(sequence, count)
+        wanted = max(count, min(max(sequence.cache, SEQUENCE_BLOCK), ROW_ID_BLOCK))
+        hand = self._hand(sequence)
+        async with hand.changing:
+            while hand.state != self._state_now(sequence) or hand.length < count:
+                try:
+                    outcome = await self._transact(
+                        lambda transaction: reserve(transaction, sequence, wanted)
+                    )
+                except OutcomeUnknown:
+                    continue  # whichever way it went, it left a gap at most
+                except SequenceLimitExceeded:
+                    if hand.state == self._state_now(sequence) and hand.length:
+                        break
+                    raise
+                hand.add(outcome.result)
+                if hand.length < count:  # the sequence ends here
+                    break
+            return hand.state, hand.take_many(count)
 
-    async def refill(self, sequence: int, count: int, block: int = SEQUENCE_BLOCK) -> None:
-        """Have at least `count` numbers in hand; what has to be reserved is so many at once."""
-        async with self._refilling.setdefault(sequence, trio.Lock()):
-            in_hand = self._in_hand.get(sequence, range(0))
-            if len(in_hand) >= count:
-                return  # somebody else has done it while this one waited
-            size = max(block, count)
+    def give_back(self, sequence: int, state: int, numbers: Many[int], before: int | None) -> None:
+        """Numbers that were taken and not used; `before` is one that came right before them."""
+        hand = self._hands.get(sequence)
+        if hand is not None and hand.state == state:
+            hand.give_back(numbers, before)
+
+    def has_in_hand(self, sequence: Sequence) -> bool:
+        hand = self._hands.get(sequence.id)
+        return hand is not None and hand.state == sequence.state and hand.length > 0
+
+    async def write_back(self, sequence: Sequence) -> None:
+        """Let the state say which number was given last; the hand is empty then."""
+        hand = self._hand(sequence)
+        async with hand.changing:
+            if hand.state != sequence.state or not hand.length:
+                return
+            state, last = hand.state_before(sequence), hand.end
+            hand.drop()  # nobody is given any of them from here on, whatever becomes of it
             try:
-                outcome = await self._transact(
-                    lambda transaction: reserve(transaction, sequence, size)
+                await self._transact(
+                    lambda transaction: write_back(transaction, sequence, last, state)
                 )
             except OutcomeUnknown:
-                return  # whichever way it went, it left a gap at most: `take` tries again
-            reserved: range = outcome.result
-            left = self._in_hand.get(sequence, range(0))
-            joined = range(left.start, reserved.stop) if left.stop == reserved.start else reserved
-            self._in_hand[sequence] = joined
+                pass  # it left a gap at most
+
+    async def set(self, sequence: Sequence, value: int, called: bool) -> None:
+        """Let the sequence go on after `value`, or with it if it does not count as `called`."""
+        hand = self._hand(sequence)
+        async with hand.changing:
+            hand.drop()
+            await self._transact(
+                lambda transaction: set_state(transaction, sequence, (value, called))
+            )
+            if called:
+                self.last[sequence.id] = value
+
+    def _hand(self, sequence: Sequence) -> Hand:
+        hand = self._hands.get(sequence.id)
+        if hand is None:
+            hand = self._hands[sequence.id] = Hand()
+        return hand
+
+    def _state_now(self, sequence: Sequence) -> int | None:
+        """The number of the sequence's state; None if nobody can tell it now."""
+        catalog = self.newest_catalog()
+        return None if catalog is None else definition_now(catalog, sequence).state
+
+    def __repr__(self) -> str:
+        in_hand = sum(hand.length for hand in self._hands.values())
+        return f"{in_hand} numbers in hand of {len(self._hands)} sequences"
 
 
-def reserve(transaction: Transaction, sequence: int, count: int) -> range:
-    """The work that reserves the next `count` numbers."""
-    row = transaction.get_entry(SEQUENCES_TREE, (sequence,))
-    first = 1 if row is None else row[0] + 1
-    transaction.put_entry(SEQUENCES_TREE, (sequence,), (first + count - 1,))
-    return range(first, first + count)
+class Hand:
+    """Numbers of one sequence that are reserved, and given to nobody."""
+
+    __slots__ = ("_fresh", "_left", "_more", "_next", "_step", "changing", "end", "state", "taken")
+
+    def __init__(self) -> None:
+        self.changing = trio.Lock()
+        self.state = -1
+        """Which state of the sequence they are of."""
+        self.end = 0
+        """The last of them."""
+        self.taken: int | None = None
+        """The number that has left the hand last, if one could come back."""
+        self._next = self._left = 0
+        self._step = 1
+        self._more: deque[range] = deque()
+        self._fresh: int | None = None
+        """The number with which the state began, as long as that was in hand."""
+
+    @property
+    def length(self) -> int:
+        return self._left + sum(map(len, self._more))
+
+    def take(self) -> int | None:
+        """The next number, if there is one."""
+        if not self._left:
+            if not self._more:
+                return None
+            self._begin(self._more.popleft())
+        number = self.taken = self._next
+        self._next = number + self._step
+        self._left -= 1
+        return number
+
+    def take_many(self, count: int) -> list[int]:
+        """The next numbers, at most so many."""
+        numbers: list[int] = []
+        while len(numbers) < count:
+            if not self._left:
+                if not self._more:
+                    break
+                self._begin(self._more.popleft())
+            length = min(self._left, count - len(numbers))
+            following = self._next + length * self._step
+            numbers += range(self._next, following, self._step)
+            self._next = following
+            self._left -= length
+        self.taken = numbers[-1]
+        return numbers
+
+    def _begin(self, run: range) -> None:
+        self._next, self._left, self._step = run.start, len(run), run.step
+
+    def add(self, reserved: Reserved) -> None:
+        """Numbers to be given behind those that are here, or instead, if these are of old."""
+        state = reserved.sequence.state
+        if state != self.state:
+            self.drop()
+            self.state = state
+        if not self.length:
+            value, called = reserved.before
+            self._fresh = None if called else value
+        self._more.extend(reserved.runs)
+        self.end = reserved.runs[-1][-1]
+
+    def give_back(self, numbers: Many[int], before: int | None) -> None:
+        """Numbers are the next ones again, unless others were taken since: no number comes late."""
+        step = self._step
+        in_a_row = numbers[-1] - numbers[0] == (len(numbers) - 1) * step
+        if numbers[-1] != self.taken or not in_a_row:
+            return
+        if self._left and self._next == numbers[-1] + step:
+            self._left += len(numbers)
+        else:
+            if self._left:  # they begin anew: the sequence goes in circles
+                self._more.appendleft(range(self._next, self._next + self._left * step, step))
+            self._left = len(numbers)
+        self._next = numbers[0]
+        self.taken = before
+
+    def state_before(self, sequence: Sequence) -> State:
+        """The state from which the numbers here follow."""
+        first = self._next if self._left else self._more[0].start
+        value = first - sequence.increment
+        if first != self._fresh and sequence.minimum <= value <= sequence.maximum:
+            return value, True
+        return first, False
+
+    def drop(self) -> None:
+        """Forget the numbers; they are not given to anyone, and none comes back."""
+        self._left = 0
+        self._more.clear()
+        self.taken = None

@@ -7,7 +7,7 @@ A statement that only reads sends no message and waits for nobody, except that i
 pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once.
 
 Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
-of setval) is done here between two runs, see `request`.
+of setval) is done here between two runs, see `drawing`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import trio
 
 from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
+from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
-from qserver.engine.planning import Planner, Prepared, slots_of
-from qserver.engine.request import FOREVER, NeedsNumbers, Request, RequestContext, Supplies
+from qserver.engine.planning import Planner, Prepared, locate, slots_of
+from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
-from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.statements import Started, StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import GaveWay, Step, before
@@ -91,14 +91,8 @@ class SqlDatabase:
 
     def __init__(self, database: Database, world: World) -> None:
         self.database = database
-        self.planner = Planner(world.compute)
-        self._supplies = Supplies(
-            world.now,
-            trio.current_time,
-            world.chance,
-            database.sequences,
-            SequenceValues(database.transact),
-        )
+        self.planner = Planner(compute=world.compute)
+        self._supplies = Supplies(world.now, trio.current_time, world.chance, database.sequences)
 
     # --- one statement ---
 
@@ -125,13 +119,20 @@ class SqlDatabase:
             lifted = self.planner.lift(sql, parameters)
         except NotShort:
             lifted = await before(request.deadline, self.planner.lift_long(sql))
-        plan = self.planner.find(lifted, view.catalog, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
         if plan is None:
-            plan = await self._new_plan(sql, lifted, view, request)
+            plan = await self._new_plan(sql, lifted, view, request, parameters)
         if plan is not None and not plan.writes:
             allowed.check_read()
-            slots = slots_of(plan, lifted, parameters)
-            return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            slots = slots_of(plan, lifted.literals, parameters)
+            try:
+                return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            except QserverError as error:
+                locate(error, sql)
+                raise
+            finally:
+                if request.drawn:
+                    request.give_back_unused()
         statement = Statement(sql, parameters, lifted, plan)
         body = _Body(self.planner, request, (statement,), max_rows, cut_rows)
         outcome = await self._transact(body, request, max_retries)
@@ -157,7 +158,7 @@ class SqlDatabase:
             lifted = self.planner.lift(sql, parameters)
         except NotShort:
             return None
-        plan = self.planner.look(lifted, view.catalog)
+        plan = self.planner.look(lifted, view.catalog, parameters)
         return None if plan is None else Statement(sql, parameters, lifted, plan)
 
     def read_found(self, found: Statement, allowed: Allowed = EVERYTHING) -> Result | None:
@@ -167,7 +168,7 @@ class SqlDatabase:
         if plan.writes:
             return None
         allowed.check_read()
-        slots = slots_of(plan, lifted, found.parameters)
+        slots = slots_of(plan, lifted.literals, found.parameters)
         context = AtOnceContext.of(Request(self._supplies, FOREVER, allowed), view)
         rows: Rows = []
         try:
@@ -178,18 +179,21 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
+        except QserverError as error:
+            locate(error, found.sql)
+            raise
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
     async def _new_plan(
-        self, sql: str, lifted: Lifted, view: View, request: Request
+        self, sql: str, lifted: Lifted, view: View, request: Request, given: Given
     ) -> Plan | None:
         """A plan for a statement that can be run on a view; for any other, None."""
         planner, catalog = self.planner, view.catalog
         try:
-            return planner.prepare_nowait(sql, lifted, catalog, view, to_read=True).plan
+            return planner.prepare_nowait(sql, lifted, catalog, view, given, to_read=True).plan
         except NotShort:
-            preparing = planner.prepare(sql, lifted, catalog, view, to_read=True)
+            preparing = planner.prepare(sql, lifted, catalog, view, given, to_read=True)
         made: Prepared = await before(request.deadline, preparing)
         return made.plan
 
@@ -223,7 +227,7 @@ class SqlDatabase:
                     if cut_rows is not None and len(rows) > cut_rows:
                         break
             except NeedsNumbers as needs:
-                await needs.supply()
+                await request.supply(needs)
                 continue
             except Overflow:
                 raise overflow_error() from None
@@ -273,17 +277,21 @@ class SqlDatabase:
         return self.database.transact_nowait(body, done, TransactionResult)
 
     async def _transact(self, body: _Body, request: Request, max_retries: int) -> Outcome:
-        while True:
-            try:
-                outcome = await self.database.transact(
-                    body, max_retries=max_retries, deadline=request.deadline
-                )
-            except NeedsNumbers as needs:
-                await needs.supply()
-                continue
-            version, retries = outcome.version, outcome.retries
-            results = [_committed(result, version, retries) for result in outcome.result]
-            return Outcome(results, version, retries)
+        outcome: Outcome | None = None
+        try:
+            while outcome is None:
+                try:
+                    outcome = await self.database.transact(
+                        body, max_retries=max_retries, deadline=request.deadline
+                    )
+                except NeedsNumbers as needs:
+                    await request.supply(needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
+        version, retries = outcome.version, outcome.retries
+        results = [_committed(result, version, retries) for result in outcome.result]
+        return Outcome(results, version, retries)
 
     # --- page by page ---
 
@@ -308,9 +316,9 @@ class SqlDatabase:
             lifted = self.planner.lift(sql, parameters)
         except NotShort:
             lifted = await before(request.deadline, self.planner.lift_long(sql))
-        plan = self.planner.find(lifted, view.catalog, view)
+        plan = self.planner.find(lifted, view.catalog, view, parameters)
         if plan is None:
-            plan = await self._new_plan(sql, lifted, view, request)
+            plan = await self._new_plan(sql, lifted, view, request, parameters)
         if plan is None or plan.writes:
             result = await self.execute(
                 sql, parameters, timeout_ms=timeout_ms, max_retries=max_retries, allowed=allowed
@@ -323,7 +331,7 @@ class SqlDatabase:
                 affected_rows=result.affected_rows,
             )
         allowed.check_read()
-        slots = slots_of(plan, lifted, parameters)
+        slots = slots_of(plan, lifted.literals, parameters)
         return RowStream.reading(plan, slots, request, view)
 
     def statistics(self) -> PlanCacheStatistics:
@@ -360,8 +368,10 @@ class _Body:
                 overflow = overflow_error()
                 overflow.statement = index
                 raise overflow from None
-            except QserverError as error:
+            except (QserverError, NeedsNumbers) as error:
                 error.statement = index
+                if isinstance(error, QserverError):
+                    locate(error, statement.sql)
                 raise
             results.append(result)
             if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(self.statements):
@@ -380,7 +390,7 @@ class _Body:
             return run.start(sql, given, lifted, statement.plan)
         except NotShort:
             catalog, view = run.transaction.catalog, run.transaction.view
-            made = yield partial(self.planner.prepare, sql, lifted, catalog, view)
+            made = yield partial(self.planner.prepare, sql, lifted, catalog, view, given)
         return run.start(sql, given, lifted, prepared=made)
 
     def _one(self, run: StatementRun, statement: Statement) -> Generator[Step, Any, Result]:
@@ -429,16 +439,19 @@ class _ShortBody:
         run = StatementRun(self._planner, transaction, self._request)
         results: list[Result] = []
         rows_seen: list[int] = []
+        running = self._statements[0]
         try:
             for statement in self._statements:
+                running = statement
                 before = run.context.work
                 results.append(self._one(run, statement))
                 rows_seen.append(run.context.work - before)
         except Exception as error:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
-            if self._request.drawn:
-                self._request.supplies.values.give_back(self._request.drawn)
+            self._request.give_back_all()
+            if isinstance(error, QserverError):
+                locate(error, running.sql)
             raise
         return results
 

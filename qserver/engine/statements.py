@@ -47,6 +47,8 @@ from qserver.values.types import TEXT, SqlType
 Steps = Generator[Any, Any, int]
 """Pages of rows, None to give way, or what the statement waits for; see `work`."""
 
+NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
+
 COST_OF_PREPARING = 16
 """What a statement costs that was not kept, and a definition, beside one whose plan is."""
 
@@ -90,17 +92,19 @@ class StatementRun:
         lifted = lifted or self.planner.lift(text, given)
         catalog, view = self.transaction.catalog, self.transaction.view
         if plan is None or plan.catalog is not catalog:
-            plan = None if prepared else self.planner.find(lifted, catalog, view)
+            plan = None if prepared else self.planner.find(lifted, catalog, view, given)
         self.cost += 1
         if plan is None:
             self.cost += COST_OF_PREPARING
-            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view)
+            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view, given)
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared
                 return self._start_other(prepared.parsed, given)
         self._check_allowed(plan)
-        return Started(plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted, given)))
+        return Started(
+            plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted.literals, given))
+        )
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
@@ -110,6 +114,8 @@ class StatementRun:
 
     def _start_other(self, parsed: Parsed, given: Given) -> Started:
         """What needs no plan."""
+        if isinstance(parsed.statement, syntax.Explain):
+            return self.explain(parsed.statement, parsed.literals, given)
         if given:
             raise ProtocolViolation("a statement of this kind has no parameters")
         special = _SPECIAL.get(type(parsed.statement))
@@ -161,8 +167,19 @@ class StatementRun:
     def names(self) -> CatalogNames:
         return CatalogNames(self.transaction.catalog, self.transaction.view)
 
+    @property
+    def may_read(self) -> bool:
+        return self.allowed.read
+
+    def check_read(self) -> None:
+        self.allowed.check_read()
+
     def _plan(
-        self, statement: syntax.Statement, literals: Sequence[Any]
+        self,
+        statement: syntax.Statement,
+        literals: Sequence[Any],
+        declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
+        given: Given = None,
     ) -> Generator[Step, Any, Plan]:
         """A plan for what a definition computes, made elsewhere if it takes long."""
         catalog, view = self.transaction.catalog, self.transaction.view
@@ -174,11 +191,13 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
+        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, view, {}, Effort.short(PLANNING_STEPS_MAX))
+            return make_plan(statement, fixed, catalog, view, declared, given, rules, effort)
         except NotShort:
+            fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(
-                self.planner.make_long, statement, Literals(literals, fixed=True), catalog, view
+                self.planner.make_long, statement, fixed, catalog, view, declared, given
             )
         return plan
 
@@ -217,32 +236,39 @@ class StatementRun:
     def next_row_id(self) -> int:
         return self.context.next_row_id()
 
-    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
-        self.context.sequences.set_to(sequence, value, called=False)
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        return self.context.sequences.state_of(sequence)
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        self.context.sequences.put_state(sequence, (value, called))
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.drop_state(sequence)
 
     # --- the rest ---
 
-    def explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Started:
-        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals))
+    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Started:
+        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals, given))
 
-    def _explain(self, node: syntax.Explain, literals: Sequence[Any]) -> Steps:
+    def _explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Steps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
-        plan = yield from self._plan(node.statement, literals)
+        plan = yield from self._plan(node.statement, literals, None, given)
         self._check_allowed(plan)
+        slots = slots_of(plan, literals, given)
         lines = explain(plan.statement)
         if "analyze" in node.options:
-            lines += yield from self._analyzed(plan, literals)
+            lines += yield from self._analyzed(plan, slots)
         if "code" in node.options:
             lines += ["", *plan.compiled.source.splitlines()]
         yield [(line,) for line in lines]
         return 0
 
-    def _analyzed(self, plan: Plan, literals: Sequence[Any]) -> Generator[None, None, list[str]]:
+    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
         """Run it, and say what became of it."""
         rows = affected = 0
-        steps = self.run_plan(plan, literals)
+        steps = self.run_plan(plan, slots)
         while True:
             try:
                 page = next(steps)
@@ -273,7 +299,6 @@ class StatementRun:
 
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Started]]] = {
-    syntax.Explain: StatementRun.explain,
     syntax.Show: StatementRun.show,
     syntax.SetVariable: StatementRun.set_variable,
     syntax.TransactionControl: StatementRun.refuse_control,

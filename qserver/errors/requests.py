@@ -34,7 +34,8 @@ class ReadOnlyTransaction(QserverError):
 class OutcomeUnknown(QserverError):
     """The server's fault: it failed while committing, so the commit may or may not have happened.
 
-    Do not retry blindly; look, or send the request with an idempotency key.
+    Do not retry blindly: read first, once the database is open again, or let a unique key refuse
+    what comes twice.
     """
 
     code = "08007"

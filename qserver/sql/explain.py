@@ -6,6 +6,7 @@ from typing import Any
 
 from qserver.sql import bound, plan
 from qserver.sql.bound import Expression, SortKey
+from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
 
@@ -125,14 +126,15 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
 
 
 def _describe_join(node: plan.Join) -> tuple[str, list[str]]:
-    method = {"hash": "Hash Join", "index": "Lookup Join", "loop": "Nested Loop"}[node.method]
+    method = {"hash": "Hash Join", "index": "Lookup Join"}.get(node.method or "", "Nested Loop")
     kind = "" if node.kind in ("inner", "cross") else f"{node.kind.capitalize()} "
     details = []
-    if node.hash_keys:
-        pairs = [f"{text_of(left)} = {text_of(right)}" for left, right in node.hash_keys]
+    if node.method == "hash":
+        pairs = [f"{text_of(left)} = {text_of(right)}" for left, right in hash_keys(node)]
         details.append(f"Hash Key: {' AND '.join(pairs)}")
-    if node.condition is not None:
-        details.append(f"Condition: {text_of(node.condition)}")
+    rest = residual(node)
+    if rest is not None:
+        details.append(f"Condition: {text_of(rest)}")
     return f"{kind}{method}", details
 
 

@@ -54,6 +54,11 @@ _NEIGHBOURS = """
     -- expressions
     not             NOT_BEFORE      before between in like ilike similar
     unknown         UNKNOWN         after is is_not
+    normalized      NORMALIZED      after is is_not nfc nfd nfkc nfkd
+    nfc             NORMAL_FORM     before normalized
+    nfd             NORMAL_FORM     before normalized
+    nfkc            NORMAL_FORM     before normalized
+    nfkd            NORMAL_FORM     before normalized
     at              AT              before time
     zone            ZONE            after time
     operator        OPERATOR_WORD   before (

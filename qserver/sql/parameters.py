@@ -4,15 +4,19 @@
     boolean, numbers     themselves; or a text, which is read as a literal would be
     text                 a text; a number or boolean becomes the text that it is written as
     numeric              a number, taken as it is written; or a text
-    dates, uuid, bytea   a text
+    dates, uuid          a text
+    bytea                a text in base64, as it is answered
     json, jsonb          an object, a list, a number, a boolean; or a text, which is JSON itself
     array                a list, nested for more dimensions; or a text such as {1,2}
+
+Where nothing else says of which type a parameter is, its value does: `type_of_value`.
 
 NULL is None for all of them. What does not fit is the same error that the text would have caused.
 """
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,10 +25,28 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.errors import ProtocolViolation
+from qserver.errors import (
+    InvalidTextRepresentation,
+    ProgramLimitExceeded,
+    ProtocolViolation,
+    StatementTooComplex,
+)
+from qserver.limits import ARRAY_DIMENSIONS_MAX, JSON_DEPTH_MAX
 from qserver.values.admission import admitter
 from qserver.values.casts import cast_function
-from qserver.values.types import INTEGER_BITS, TEXT, TEXT_KINDS, Kind, SqlType
+from qserver.values.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    INTEGER_BITS,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    TEXT_KINDS,
+    Kind,
+    SqlType,
+)
 
 Converter = Callable[[Any], Any]
 Given = Sequence[Any] | Mapping[str, Any] | None
@@ -82,6 +104,52 @@ class ParameterList:
             raise ProtocolViolation(f"the statement has no parameter :{unknown}")
 
 
+def type_of_value(value: Any) -> SqlType | None:
+    """The type that a value has by itself: of numbers, the first that holds all of its digits.
+
+    None for a text, which may be anything, and for NULL.
+    """
+    if isinstance(value, bool):
+        return BOOLEAN
+    if isinstance(value, int):
+        return next((each for each in _INTEGERS if _holds(each, value)), NUMERIC)
+    if isinstance(value, float):
+        return DOUBLE
+    if isinstance(value, Decimal):
+        return DOUBLE if Decimal(repr(float(value))) == value else NUMERIC
+    return JSONB if isinstance(value, list | tuple | Mapping) else None
+
+
+_INTEGERS: Final = (INTEGER, BIGINT)
+
+
+def _holds(sql_type: SqlType, value: int) -> bool:
+    half: int = 2 ** (INTEGER_BITS[sql_type.kind] - 1)
+    return -half <= value < half
+
+
+def types_of_values(given: Given) -> dict[int | str, SqlType | None]:
+    """The same of all that was given, by number or by name."""
+    if isinstance(given, Mapping):
+        return {name: type_of_value(value) for name, value in given.items()}
+    return {number: type_of_value(value) for number, value in enumerate(given or (), 1)}
+
+
+def types_of(given: Given, names: tuple[int | str, ...]) -> tuple[SqlType | None, ...]:
+    """Those of certain ones, for the key of a plan that depends on them."""
+    if isinstance(given, Mapping):
+        return tuple([type_of_value(given.get(str(name))) for name in names])
+    values = given or ()
+    return tuple(
+        [
+            type_of_value(values[name - 1])
+            if isinstance(name, int) and name <= len(values)
+            else None
+            for name in names
+        ]
+    )
+
+
 def _counted(count: int) -> str:
     return f"{count} parameter" if count == 1 else f"{count} parameters"
 
@@ -110,6 +178,8 @@ def converter(sql_type: SqlType) -> Converter:
         return lambda value: read(value if type(value) is str else _json(value))
     if kind in INTEGER_BITS:
         return _integer_converter(sql_type, read)
+    if kind is Kind.BYTEA:
+        return _bytes_of
     if kind in TEXT_KINDS or kind is Kind.UNKNOWN:
         return lambda value: read(value if type(value) is str else _as_text(value))
     admit = admitter(sql_type)
@@ -141,6 +211,19 @@ def _text_reader(sql_type: SqlType) -> Converter:
     return admitter(TEXT) if sql_type.kind is Kind.UNKNOWN else cast_function(TEXT, sql_type)
 
 
+def _bytes_of(value: Any) -> bytes:
+    """Bytes come as they are answered: in base64."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        return b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        raise InvalidTextRepresentation(
+            "invalid value for a parameter of type bytea",
+            hint="Give bytes as a text in base64, or write them into the statement: '\\x00ff'.",
+        ) from None
+
+
 def _integer_converter(sql_type: SqlType, read: Converter) -> Converter:
     half = 2 ** (INTEGER_BITS[sql_type.kind] - 1)
 
@@ -155,9 +238,14 @@ def _integer_converter(sql_type: SqlType, read: Converter) -> Converter:
 def _array_converter(sql_type: SqlType, element: SqlType, read: Converter) -> Converter:
     convert, admit = converter(element), admitter(sql_type)
 
-    def inside(value: Any) -> Any:
+    def inside(value: Any, depth: int = 1) -> Any:
         if isinstance(value, list | tuple):
-            return tuple([inside(each) for each in value])
+            if depth > ARRAY_DIMENSIONS_MAX:
+                raise ProgramLimitExceeded(
+                    f"number of array dimensions exceeds the maximum allowed"
+                    f" ({ARRAY_DIMENSIONS_MAX})"
+                )
+            return tuple([inside(each, depth + 1) for each in value])
         return None if value is None else convert(value)
 
     return lambda value: read(value) if isinstance(value, str) else admit(inside(_listed(value)))
@@ -181,7 +269,13 @@ def _as_text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return _encode(value).decode()
+    try:
+        return _encode(value).decode()
+    except RecursionError:  # deeper than any JSON that is taken
+        raise StatementTooComplex(
+            "stack depth limit exceeded",
+            detail=f"JSON may be nested {JSON_DEPTH_MAX} levels deep.",
+        ) from None
 
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode

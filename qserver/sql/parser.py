@@ -163,6 +163,11 @@ def _refusal(source: Source) -> QserverError:
     if words and words[0] in _UNSUPPORTED:
         place = source.terminals[0].start + 1
         return FeatureNotSupported(f"{words[0].upper()} is not supported", position=place)
+    if words[:2] == ["set", "constraints"]:
+        return FeatureNotSupported(
+            "SET CONSTRAINTS is not supported: constraints hold at the end of each statement",
+            position=source.terminals[0].start + 1,
+        )
     if words and words[0] in ("create", "alter", "drop", "comment"):
         for at, word in enumerate(words[1:], 1):
             if word in _UNSUPPORTED_THINGS:

@@ -102,8 +102,9 @@ class FunctionScan:
 class Join:
     """kind: "inner", "left", "right", "full", "semi", "anti"; `lateral`: right names left's rows.
 
-    A "null_aware_anti" is NOT IN. `method` is chosen by a rule: "loop", "hash", "index".
-    `hash_keys`: pairs of expressions over the left and the right side that must be equal.
+    A "null_aware_anti" is NOT IN. `method` is chosen by a rule: "loop", "hash", "index"; until
+    then it is None, which means a loop. `condition` is all that a pair of rows must satisfy,
+    whatever the method: `join_conditions` tells which part of it a hash table looks up.
     """
 
     kind: str
@@ -111,8 +112,7 @@ class Join:
     right: Plan
     condition: Expression | None = None
     lateral: bool = False
-    method: str = "loop"
-    hash_keys: tuple[tuple[Expression, Expression], ...] = ()
+    method: str | None = None
     rows: float = 0.0
 
 
@@ -277,10 +277,11 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CheckedExpression:
-    """A CHECK of a table over the new row (source `Change.new_source`)."""
+    """A CHECK of a table over the new row (source `Change.new_source`), or that of a view."""
 
     name: str
     expression: Expression
+    of_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ _TERMINALS: Final = {"i": "NUMBER", "l": "NUMBER", "n": "NUMBER", "s": "STRING",
 # After one of these comes an operator, not an operand.
 _ENDS_OPERAND: Final = (NAMES_TOO - {"ESCAPE"}) | {
     *("NAME", "NUMBER", "STRING", "BITS", "PARAMETER", "RPAR", "RSQB"),
-    *("NULL", "BOOLEAN", "SYSTEM_VALUE", "END", "UNKNOWN"),
+    *("NULL", "BOOLEAN", "SYSTEM_VALUE", "END", "UNKNOWN", "NORMALIZED"),
 }
 _UPPER_TO_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 

@@ -38,6 +38,7 @@ class NamedQuery:
     uses: tuple[str, ...] = ()
     comments: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    check_option: str = ""  # "local", "cascaded"
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -59,6 +60,7 @@ class NamedQuery:
             "uses": list(self.uses),
             "comments": [list(pair) for pair in self.comments],
             "schema": self.schema,
+            "check_option": self.check_option,
         }
 
     @staticmethod
@@ -71,15 +73,17 @@ class NamedQuery:
             tuple(plain["uses"]),
             tuple((what, text) for what, text in plain["comments"]),
             plain["schema"],
+            plain.get("check_option", ""),  # a log may be older than the option
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """How a sequence counts. Where it has come to is no part of this: that is not transactional.
+    """How a sequence counts. Where it has come to is no part of this: that is its state.
 
-    `id` names its state among those of all sequences. `owner` is the table and column that
-    it was made for and goes with.
+    `id` is its own for ever; `state` tells its state from all others, and is another one after each
+    change that lets it count otherwise, or from elsewhere. `owner` is the table and column that it
+    was made for and goes with.
     """
 
     id: int
@@ -94,9 +98,13 @@ class Sequence:
     owner: tuple[str, str] | None = None
     comments: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    state: int = 0
+    """That of its beginning, unless told, has its own number."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
+        if not self.state:
+            object.__setattr__(self, "state", self.id)
         assert self.increment != 0 and self.minimum <= self.start <= self.maximum
 
     @property
@@ -117,6 +125,7 @@ class Sequence:
             "owner": None if self.owner is None else list(self.owner),
             "comments": [list(pair) for pair in self.comments],
             "schema": self.schema,
+            "state": self.state,
         }
 
     @staticmethod
@@ -135,6 +144,7 @@ class Sequence:
             None if owner is None else (owner[0], owner[1]),
             tuple((what, text) for what, text in plain["comments"]),
             plain["schema"],
+            plain.get("state", 0),
         )
 
 

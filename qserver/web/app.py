@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Final
 from urllib.parse import quote
 
-from qserver.errors import MethodNotAllowed, NotFound, QserverError
+from qserver.errors import InvalidRequest, MethodNotAllowed, NotFound, QserverError
 from qserver.web.admission import Admission
 from qserver.web.catalogue import find_route, routes_of
 from qserver.web.cors import Cors
@@ -29,6 +29,7 @@ from qserver.web.routes import make_routes
 from qserver.web.service import UNLIMITED, Service, State
 
 REQUEST_ID_LENGTH_MAX: Final = 128
+_ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-key")
 _DIRECT: Final = (Place.ANY, Place.DATA)
 
 
@@ -59,7 +60,7 @@ class Application:
         """The short way for requests with this head, see `lanes`."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         place = self._hosts.place_of(headers.get(b"host", b""))
-        if scope["method"] != "POST" or place not in _DIRECT:
+        if scope["method"] != "POST" or place not in _DIRECT or _repeated(scope, headers):
             return None
         headers_out = [JSON, *UNLIMITED, *self._cors.answer(headers.get(b"origin"))]
         return find_lane(
@@ -80,7 +81,10 @@ class Application:
         arrived = perf_counter()
         name = scope["path"]
         handler = self._hot.get(name)
-        if handler is None or scope["method"] != "POST" or place is Place.CONTROL:
+        repeated = _repeated(scope, headers)
+        if repeated is not None:
+            name, handler = "repeated header", _refuse(repeated)
+        elif handler is None or scope["method"] != "POST" or place is Place.CONTROL:
             name, handler = self._cold(exchange, place)
         try:
             await handler(exchange)
@@ -142,7 +146,7 @@ class Application:
             grant = None
             if not route.anonymous:
                 grant = await self._service.authenticate(exchange.headers)
-                self._service.count_request(grant, exchange.headers_out)
+                self._service.count_request(grant, exchange.headers_out, route.cost)
             if route.method != "GET":
                 exchange.hand_back(await exchange.body())
             await self._routes(Admission(exchange, route, grant))
@@ -159,6 +163,20 @@ class Application:
         headers = [(b"allow", allowed), *exchange.headers_out]
         await exchange.send({"type": "http.response.start", "status": 204, "headers": headers})
         await exchange.send({"type": "http.response.body", "body": b""})
+
+
+def _repeated(scope: Scope, headers: dict[bytes, bytes]) -> QserverError | None:
+    """What to say if a header that means one thing is there twice: which one counts is a guess,
+    and a proxy in front may have guessed otherwise."""
+    if len(headers) == len(scope["headers"]):
+        return None
+    names = [name for name, _ in scope["headers"]]
+    for name in _ONCE:
+        if names.count(name) > 1:
+            return InvalidRequest(
+                f"the header {name.decode()} is there more than once", hint="Send it once."
+            )
+    return None
 
 
 def _says_gone(error: BaseException) -> bool:

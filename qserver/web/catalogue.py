@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from qserver.limits import BENCH_COST_REQUESTS, SELF_TEST_COST_REQUESTS
 from qserver.web import shapes
 
 
@@ -51,6 +52,8 @@ class Route:
     media: str = "application/json"
     """Of the answer, where it is not JSON."""
     body_optional: bool = False
+    cost: int = 1
+    """As how many requests it counts against the organization's limit."""
 
     @property
     def name(self) -> str:
@@ -113,7 +116,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         status=201,
         request=shapes.SignupRequest,
         anonymous=True,
-        errors=(400, 403, 409, 413, 415),
+        errors=(400, 403, 409, 413, 415, 429),
     ),
     Route(
         "POST",
@@ -282,6 +285,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.BenchAnswer,
         errors=(400, 403, 409),
+        cost=BENCH_COST_REQUESTS,
         queries=(
             Query("workload", str, "What is done."),
             Query("duration_ms", int, "How long, at most 5000."),
@@ -304,6 +308,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.ProbeAnswer,
         errors=(404,),
+        cost=SELF_TEST_COST_REQUESTS,
     ),
     Route(
         "GET",
@@ -312,6 +317,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.BOTH,
         shapes.StorageAnswer,
         errors=(403, 503),
+        cost=SELF_TEST_COST_REQUESTS,
     ),
     Route(
         "POST",

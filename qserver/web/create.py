@@ -24,6 +24,7 @@ from qserver.web.computing import compute_in_threads
 from qserver.web.http1 import Counters
 from qserver.web.lifespan import Lifespan
 from qserver.web.service import Service
+from qserver.web.watchdog import EVIDENCE, Watchdog
 from qserver.web.welcome import welcome
 
 logger = logging.getLogger("qserver")
@@ -45,13 +46,21 @@ def create_app(
     in_memory = settings.data == IN_MEMORY
     logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
     service = Service(settings, world, logs, secrets.token_bytes, counters)
+    watchdog = Watchdog(
+        logger.error,
+        exit_seconds=settings.stall_s,
+        evidence=None if in_memory else Path(settings.data) / EVIDENCE,
+        count=service.metrics.count_stall,
+    )
 
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         lock = None if in_memory else lock_folder(Path(settings.data), started)
+        if lock is not None and not lock.is_private():
+            logger.warning("others may look into %s: let only its owner, chmod 700", settings.data)
         try:
-            async with service.running() as first_key:
+            async with watchdog.running(), service.running() as first_key:
                 if announce is None:
                     sys.stderr.write(welcome(settings, first_key))
                 else:

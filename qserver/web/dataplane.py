@@ -120,7 +120,14 @@ class DataPlane:
             )
             encoder = self.encoders.find(stream.columns, stream.types)
             form = JsonLines(encoder) if ndjson else EventStream(encoder)
-            await send_stream(exchange, stream, form, self._service.internal_error)
+            service, headers, database_id = self._service, exchange.headers, opened.id
+            await send_stream(
+                exchange,
+                stream,
+                form,
+                service.internal_error,
+                lambda: service.check_still_allowed(headers, grant, database_id),
+            )
         finally:
             opened.release()
 

@@ -58,6 +58,10 @@ class Metrics:
         self._latencies: dict[str, _Latency] = {}
         self.rate_limited = 0
         self.internal_errors = 0
+        self.loop_stalls = 0
+
+    def count_stall(self) -> None:
+        self.loop_stalls += 1
 
     def count(self, route: str, status: int, seconds: float) -> None:
         key = (route, status)
@@ -87,6 +91,11 @@ class Metrics:
         yield CounterMetricFamily(
             "qserver_internal_errors", "Requests that met a bug", value=self.internal_errors
         )
+        yield CounterMetricFamily(
+            "qserver_loop_stalls",
+            "Times that the event loop stood still for a second or more",
+            value=self.loop_stalls,
+        )
 
 
 def _buckets(latency: _Latency) -> list[tuple[str, float]]:
@@ -105,13 +114,16 @@ class _Families(Collector):
         return self._families()
 
 
-def prometheus_text(
+def server_text(
     metrics: Metrics,
     databases: tuple[OpenDatabaseStatistics, ...],
     uptime_s: float,
     counters: Counters | None,
 ) -> bytes:
-    """The page that Prometheus reads. `counters` are there when our own server serves."""
+    """The page that Prometheus reads, for whoever runs the server.
+
+    `counters` are there when our own server serves.
+    """
 
     def families() -> Iterable[Metric]:
         yield GaugeMetricFamily("qserver_uptime_seconds", "Since the start", value=uptime_s)
@@ -121,6 +133,15 @@ def prometheus_text(
         if counters is not None:
             yield from server_families(counters.statistics())
 
+    return _text(families)
+
+
+def databases_text(databases: tuple[OpenDatabaseStatistics, ...]) -> bytes:
+    """The same page for whoever has only some of the databases."""
+    return _text(lambda: database_families(databases))
+
+
+def _text(families: Callable[[], Iterable[Metric]]) -> bytes:
     registry = CollectorRegistry()
     registry.register(_Families(families))
     return generate_latest(registry)

@@ -28,6 +28,7 @@ from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
+    Forbidden,
     QserverError,
     RateLimited,
     StorageTestFailed,
@@ -83,6 +84,8 @@ class Service:
             secrets,
             default_tier=settings.default_tier,
             first_key=settings.api_key,
+            signups_per_address=settings.signups_per_address,
+            signups_per_hour=settings.signups_per_hour,
         )
 
     @asynccontextmanager
@@ -111,7 +114,15 @@ class Service:
         token = value[7:].decode("latin-1")
         return self.plane.grant_nowait(token) or await self.plane.authenticate(token.strip())
 
-    def count_request(self, grant: Grant, headers: Headers) -> None:
+    async def check_still_allowed(
+        self, headers: Mapping[bytes, bytes], before: Grant, database_id: str
+    ) -> None:
+        """Raise if a caller who was let in before may no longer use, or read, a database."""
+        grant = await self.authenticate(headers)
+        if not grant.may_use(database_id) or (before.may_read and not grant.may_read):
+            raise Forbidden("the key has been narrowed and may no longer read this")
+
+    def count_request(self, grant: Grant, headers: Headers, cost: int = 1) -> None:
         """Count a request against the organization's limit; `headers` learn what is left of it."""
         if grant.tier == "unlimited":
             headers += UNLIMITED
@@ -120,7 +131,7 @@ class Service:
         quota = TIERS[grant.tier].requests_per_minute or 0
         headers.append((b"ratelimit-policy", b'"%b";q=%d;w=60' % (tier, quota)))
         try:
-            allowance = self.plane.take_request(grant)
+            allowance = self.plane.take_request(grant, cost)
         except RateLimited as error:
             self.metrics.rate_limited += 1
             headers.append((b"ratelimit", b'"%b";r=0;t=%d' % (tier, error.retry_after_seconds)))

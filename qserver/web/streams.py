@@ -106,13 +106,17 @@ async def send_stream(
     stream: RowStream,
     form: Format,
     internal: Callable[[Exception], QserverError],
+    still_allowed: Callable[[], Awaitable[None]],
 ) -> None:
-    """Send all of it, or as much as the reader waits for."""
+    """Send all of it, or as much as the reader waits for.
+
+    `still_allowed` is asked before each page; what it raises ends the stream.
+    """
     await exchange.start_stream(form.content_type)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_wait_until_gone, exchange.receive, nursery.cancel_scope)
         try:
-            await _Sender(exchange, stream, form, internal).send_all()
+            await _Sender(exchange, stream, form, internal, still_allowed).send_all()
         except OSError:
             pass  # out of `send`: the reader is gone
         nursery.cancel_scope.cancel()
@@ -136,11 +140,13 @@ class _Sender:
         stream: RowStream,
         form: Format,
         internal: Callable[[Exception], QserverError],
+        still_allowed: Callable[[], Awaitable[None]],
     ) -> None:
         self.exchange = exchange
         self.stream = stream
         self.form = form
         self.internal = internal
+        self.still_allowed = still_allowed
         self.count = 0
         self._sent_at = trio.current_time()
 
@@ -165,6 +171,7 @@ class _Sender:
             page = await stream.step()
             now = trio.current_time()
             self.exchange.exec_us += int((now - began) * 1_000_000)
+            await self.still_allowed()
             if page:
                 first, self.count = self.count + 1, self.count + len(page)
                 await self._send(self.form.rows(stream, first, page))

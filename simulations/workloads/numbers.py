@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from qserver.errors import Applied, QserverError, UniqueViolation
 from qserver.storage.transaction import Transaction
+from qserver.values.relations import Sequence
 from simulations.service import Service
 from simulations.workloads.workload import Workload, create_table
 
-SEQUENCES = 2
+SEQUENCES = (Sequence(-1, "one"), Sequence(-2, "two"))
+"""Of the engine's own: below SQL, as row ids are."""
 
 
 class Numbers(Workload):
@@ -24,10 +26,10 @@ class Numbers(Workload):
         )
 
     async def transaction(self, service: Service, number: int) -> None:
-        sequence = self.chance.randrange(SEQUENCES)
+        sequence = self.chance.randrange(len(SEQUENCES))
         count = self.chance.choice((1, 1, 3, 200))
         try:
-            taken = await service.take_numbers(sequence, count)
+            taken = await service.take_numbers(SEQUENCES[sequence], count)
         except QserverError as error:
             assert error.applied is Applied.UNKNOWN or error.retryable, error
             return
@@ -39,7 +41,7 @@ class Numbers(Workload):
 
     async def _use(self, service: Service, sequence: int, taken: int, number: int) -> None:
         def work(transaction: Transaction) -> None:
-            key = taken * SEQUENCES + sequence
+            key = taken * len(SEQUENCES) + sequence
             transaction.insert(transaction.table("taken"), (key, number))
 
         try:

@@ -114,7 +114,7 @@ def test_control_c_ends_the_bench_and_cleans_up(url: str) -> None:
             while not any(each["name"] not in before for each in client.databases()):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            printed, said = process.communicate(timeout=60)
+            printed, said = process.communicate(timeout=240)
         assert (process.returncode, printed, said) == (130, "", "\n")
         assert [each["name"] for each in client.databases()] == before
 

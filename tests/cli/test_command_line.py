@@ -29,7 +29,7 @@ def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 

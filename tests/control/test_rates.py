@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.control.rates import UNLIMITED, Allowance, Rates
+from qserver.control.rates import UNLIMITED, Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Tier
 from qserver.errors import RateLimited
-from qserver.limits import RATE_WINDOW_SECONDS
+from qserver.limits import RATE_WINDOW_SECONDS, SIGNUP_WINDOW_SECONDS
 
 
 class Clock:
@@ -115,3 +115,45 @@ def test_old_logs_are_forgotten_and_living_ones_kept() -> None:
     rates.forget_old()
     assert repr(rates) == "the recent requests of 1 organizations"
     assert rates.count("young") == 1
+
+
+@given(pauses, st.lists(st.integers(1, 5), min_size=80, max_size=80), st.integers(5, 12))
+def test_a_request_may_count_as_several_and_no_window_has_more_than_the_limit(
+    steps: list[int], costs: list[int], limit: int
+) -> None:
+    clock = Clock()
+    rates = Rates(clock)
+    window = RATE_WINDOW_SECONDS * 1_000_000
+    counted: list[tuple[int, int]] = []
+    for step, cost in zip(steps, costs, strict=False):
+        clock.microseconds += step
+        inside = sum(each for at, each in counted if at > clock.microseconds - window)
+        try:
+            rates.take("org", Tier("test", limit), cost)
+        except RateLimited as refused:
+            assert inside + cost > limit, "refused although there was room"
+            clock.microseconds += refused.retry_after_seconds * 1_000_000
+            rates.take("org", Tier("test", limit), cost)
+        counted.append((clock.microseconds, cost))
+    for begin, _ in counted:
+        assert sum(cost for at, cost in counted if begin <= at < begin + window) <= limit
+
+
+def test_signups_are_counted_by_address_and_all_together() -> None:
+    clock = Clock()
+    signups = SignupRates(clock, 2, 3)
+    signups.take("10.0.0.1")
+    clock.microseconds += 1_000_000
+    signups.take("10.0.0.1")
+    with pytest.raises(RateLimited, match="2 signups an hour from this address") as refused:
+        signups.take("10.0.0.1")
+    assert refused.value.retry_after_seconds == SIGNUP_WINDOW_SECONDS - 1
+    signups.take("10.0.0.2")
+    with pytest.raises(RateLimited, match="3 signups an hour on this server"):
+        signups.take("10.0.0.3")
+    clock.microseconds += (SIGNUP_WINDOW_SECONDS - 1) * 1_000_000
+    signups.take("10.0.0.3")
+    assert repr(signups) == "the recent signups of 3 addresses"
+    clock.microseconds += SIGNUP_WINDOW_SECONDS * 1_000_000
+    signups.forget_old()
+    assert repr(signups) == "the recent signups of 0 addresses"

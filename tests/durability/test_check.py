@@ -222,7 +222,7 @@ async def test_what_is_restored_is_a_checked_copy_and_never_replaces_anything(
         await restore(copy, back)
     async with await open_log(back) as log:
         assert same((await recover(log, 1)).view, history.view)
-    assert names_in(tmp_path) == ["back", "data"]
+    assert names_in(tmp_path) == ["back", "back-mark", "data", "data-mark"]
 
 
 async def test_an_unsound_backup_is_not_restored(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ async def test_an_unsound_backup_is_not_restored(tmp_path: Path) -> None:
     (tmp_path / "stranger").write_text("x" * 200)
     with pytest.raises(DataUnknown):
         await restore(tmp_path / "stranger", tmp_path / "back")
-    assert names_in(tmp_path) == ["data", "stranger"]
+    assert names_in(tmp_path) == ["data", "data-mark", "stranger"]
 
 
 def names_in(folder: Path) -> list[str]:

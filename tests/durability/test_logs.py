@@ -94,7 +94,7 @@ async def test_a_file_holds_everything_when_it_is_opened_again(tmp_path: Path) -
         await log.append([(1, b"one"), (2, b"two")])
         await log.save_pages([(1, b"page")])
         await log.save_checkpoint(1, b"checkpoint")
-    assert names_in(tmp_path) == ["data"], "one file, nothing beside it"
+    assert names_in(tmp_path) == ["data", "data-mark"], "one file, and its mark"
     async with opened("file", tmp_path) as log:
         assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
         assert await log.load_pages(0, 10) == [(1, b"page")]

@@ -99,7 +99,7 @@ async def test_what_an_interrupted_first_start_left_is_no_obstacle(tmp_path: Pat
     (tmp_path / "data.new").write_bytes(b"half of a file")
     async with await open_log(tmp_path / "data") as log:
         await log.append([(1, b"one")])
-    assert names_in(tmp_path) == ["data"]
+    assert names_in(tmp_path) == ["data", "data-mark"]
 
 
 async def test_the_folder_is_made(tmp_path: Path) -> None:

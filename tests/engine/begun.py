@@ -95,13 +95,22 @@ def remains(database: SqlDatabase) -> tuple[Any, ...]:
     But a use of a plan counts when it has been run, whatever becomes of the transaction.
     """
     view = database.database.durable_view()
-    values = database._supplies.values
-    in_hand = {number: list(each) for number, each in values._in_hand.items()}
+    in_hand = in_hand_of(database)
     statistics = database.database.statistics()
     assert statistics.incarnation is not None
     commits = statistics.incarnation.coordinator.commits
     plans = msgspec.structs.replace(database.statistics(), hits=0)
     return view, commits, statistics.gateway, plans, in_hand
+
+
+def in_hand_of(database: SqlDatabase) -> dict[int, tuple[int, int]]:
+    """The next number of each sequence that is in hand, and how many there are."""
+    hands = database.database.sequences._hands
+    return {
+        number: (hand._next if hand._left else hand._more[0].start, hand.length)
+        for number, hand in hands.items()
+        if hand.length
+    }
 
 
 async def refused(database: SqlDatabase, statements: Sequence[Statement]) -> None:

@@ -17,6 +17,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from qserver.engine.database import Database
 from qserver.engine.messages import Work
 from qserver.storage.transaction import Transaction
+from qserver.values.relations import Sequence
 from tests.engine import counters
 from tests.engine.fakes import HeldLog, opened
 
@@ -186,16 +187,19 @@ async def test_a_transaction_that_waits_for_the_disk_may_be_cancelled(
         assert waits >= 2
 
 
+OWN = Sequence(-1, "one of the engine's own")
+
+
 async def test_a_sequence_may_be_cancelled_at_each_wait(autojump_clock: MockClock) -> None:
     taken: list[int] = []
 
     async def call() -> None:
         for _ in range(2):
-            taken.extend(await database.sequences.take(1, 100))
+            taken.extend(await database.sequences.take(OWN, 100))
 
     async with opened(counters=10) as database:
         assert await cancel_everywhere(database, call, increments=0) >= 2
-        taken.extend(await database.sequences.take(1, 100))
+        taken.extend(await database.sequences.take(OWN, 100))
         assert len(taken) == len(set(taken))
 
 

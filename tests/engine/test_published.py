@@ -107,6 +107,17 @@ async def test_one_that_stopped_waiting_is_no_longer_counted() -> None:
     assert history.statistics().waiting == 0
 
 
+async def test_one_who_gives_up_at_the_very_moment_of_durability_is_only_cancelled() -> None:
+    history = published()
+    history.publish(view(1))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(history.wait_durable, 1)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()  # the task is about to be told so
+        history.mark_durable(1)
+    assert history.statistics().waiting == 0
+
+
 def test_history_is_asked_by_version() -> None:
     history = with_versions(5)
     assert [history.at_version(version).version for version in range(6)] == [0, 1, 2, 3, 4, 5]

@@ -41,8 +41,8 @@ def footprint(database: SqlDatabase) -> tuple[Any, ...]:
     view = database.database.durable_view()
     assert view is not None
     statistics = database.database.statistics()
-    values = database._supplies.values
-    return view, statistics, database.statistics(), dict(values.last), repr(values)
+    sequences = database.database.sequences
+    return view, statistics, database.statistics(), dict(sequences.last), repr(sequences)
 
 
 # --- what is answered -----------------------------------------------------------------------------

@@ -395,7 +395,7 @@ def drawn_by_chromium(page: Path, place: str, profile: Path) -> dict[str, str]:
         ],
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=240,
     )
     found = re.search(r"<body ([^>]*)>", answer.stdout.decode())
     assert found is not None, "the page set nothing on its body"

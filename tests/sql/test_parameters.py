@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -11,15 +12,18 @@ import pytest
 from qserver.errors import (
     InvalidTextRepresentation,
     NumericValueOutOfRange,
+    ProgramLimitExceeded,
     ProtocolViolation,
     QserverError,
     StringDataRightTruncation,
 )
-from qserver.sql.parameters import Given, converter, parameter_list
+from qserver.limits import JSON_DEPTH_MAX
+from qserver.sql.parameters import Given, converter, parameter_list, type_of_value
 from qserver.values.jsonb import Jsonb
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
+    BYTEA,
     DATE,
     DOUBLE,
     INTEGER,
@@ -33,6 +37,7 @@ from qserver.values.types import (
     numeric,
     varchar,
 )
+from tests.sql.databases import opened_sql
 
 
 @pytest.mark.parametrize(
@@ -122,3 +127,128 @@ def test_a_wrong_count_is_refused_with_a_clear_word(
 def test_numbers_and_names_do_not_mix() -> None:
     with pytest.raises(ProtocolViolation):
         parameter_list({1: TEXT, "a": TEXT})
+
+
+# --- bytes, depth, and the types of values -------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [b"", b"\x00\xff", bytes(range(256))])
+def test_bytes_are_given_as_they_are_answered(value: bytes) -> None:
+    assert converter(BYTEA)(b64encode(value).decode()) == value
+    assert converter(array_of(BYTEA))([b64encode(value).decode(), None]) == (value, None)
+    assert converter(BYTEA)(value) == value
+
+
+@pytest.mark.parametrize("given", ["\\x00ff", "AP8", "not base64", 5, ["AP8="], "\u00e9"])
+def test_what_is_not_base64_is_not_taken_for_bytes(given: Any) -> None:
+    with pytest.raises(InvalidTextRepresentation):
+        converter(BYTEA)(given)
+
+
+def nested(value: Any, depth: int) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_an_array_has_at_most_six_dimensions_however_deep_the_list_is() -> None:
+    assert converter(array_of(INTEGER))(nested(1, 6)) == ((((((1,),),),),),)
+    for depth in (7, 500, 5000):
+        with pytest.raises(ProgramLimitExceeded):
+            converter(array_of(INTEGER))(nested(1, depth))
+
+
+@pytest.mark.parametrize("sql_type", [JSONB, JSON, TEXT, INTEGER, DATE])
+def test_no_depth_of_a_parameter_is_an_internal_error(sql_type: SqlType) -> None:
+    for depth in (JSON_DEPTH_MAX + 1, 500, 5000):
+        if sql_type is TEXT and depth < 5000:
+            continue  # a text may say what it likes
+        with pytest.raises(QserverError):
+            converter(sql_type)(nested(1, depth))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, BOOLEAN),
+        (0, INTEGER),
+        (2**31 - 1, INTEGER),
+        (-(2**31), INTEGER),
+        (2**31, BIGINT),
+        (-(2**63), BIGINT),
+        (2**63, NUMERIC),
+        (1.5, DOUBLE),
+        (Decimal("1.5"), DOUBLE),
+        (Decimal("1e3"), DOUBLE),
+        (Decimal("0.12345678901234567890"), NUMERIC),
+        ([1, "a"], JSONB),
+        ({"a": 1}, JSONB),
+        ("x", None),
+        (None, None),
+    ],
+)
+def test_a_value_has_a_type_by_itself(value: Any, expected: SqlType | None) -> None:
+    assert type_of_value(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "given", "types", "rows"),
+    [
+        ("SELECT ?", [1], ["integer"], [(1,)]),
+        ("SELECT ?", [2**40], ["bigint"], [(2**40,)]),
+        ("SELECT ?", [Decimal("1.5")], ["double precision"], [(1.5,)]),
+        ("SELECT ?", [True], ["boolean"], [(True,)]),
+        ("SELECT ?", ["1"], ["text"], [("1",)]),
+        ("SELECT ?", [None], ["text"], [(None,)]),
+        ("SELECT :a, :b", {"a": 1, "b": "x"}, ["integer", "text"], [(1, "x")]),
+        ("SELECT ? + ?", [1, 2], ["integer"], [(3,)]),
+        ("SELECT ? < ?", [10, 9], ["boolean"], [(False,)]),
+        ("SELECT ? < ?", ["10", "9"], ["boolean"], [(True,)]),
+        ("SELECT ? || ?", [1, 2], ["text"], [("12",)]),
+        ("SELECT upper(?)", [5], ["text"], [("5",)]),
+        ("SELECT coalesce(?, ?)", [None, 5], ["integer"], [(5,)]),
+        ("SELECT CASE WHEN true THEN ? END", [5], ["integer"], [(5,)]),
+        ("SELECT greatest(?, ?)", [10, 9], ["integer"], [(10,)]),
+        ("SELECT ? IN (?, ?)", [10, 9, 10], ["boolean"], [(True,)]),
+        ("SELECT ARRAY[?]", [5], ["integer[]"], [((5,),)]),
+        ("SELECT max(?)", [5], ["integer"], [(5,)]),
+        ("SELECT pg_typeof(?)", [5], ["text"], [("integer",)]),
+        ("VALUES (?), (?)", [1, Decimal("2.5")], ["double precision"], [(1.0,), (2.5,)]),
+        ("SELECT ? UNION ALL SELECT ?", [1, 2], ["integer"], [(1,), (2,)]),
+        ("SELECT x + 1 FROM (SELECT ? AS x) AS s", [4], ["integer"], [(5,)]),
+        ("SELECT 1 WHERE 5 = ?", ["5"], ["integer"], [(1,)]),
+    ],
+)
+async def test_a_parameter_has_the_type_of_its_value_where_nothing_else_tells(
+    sql: str, given: Given, types: list[str], rows: list[tuple[Any, ...]]
+) -> None:
+    async with opened_sql() as database:
+        for _ in range(2):  # the second time by the kept plan
+            result = await database.execute(sql, given)
+            assert [str(each) for each in result.types] == types
+            assert result.rows == rows
+
+
+async def test_a_plan_is_kept_for_each_type_of_value() -> None:
+    async with opened_sql() as database:
+        for _ in range(3):
+            for value, name in ((1, "integer"), ("a", "text"), (True, "boolean"), (2, "integer")):
+                result = await database.execute("SELECT ?", [value])
+                assert (result.rows, str(result.types[0])) == ([(value,)], name)
+        assert database.statistics().misses == 3
+        await database.execute("CREATE TABLE t (a INT, b TEXT)")
+        for each in (1, "1", None):
+            await database.execute("INSERT INTO t VALUES (?, ?)", [each, each])
+        assert (await database.execute("SELECT count(*), min(a) FROM t")).rows == [(3, 1)]
+
+
+async def test_explain_takes_parameters() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+        await database.execute("INSERT INTO t VALUES (1), (2)")
+        found = await database.execute("EXPLAIN SELECT * FROM t WHERE id = ?", [1])
+        assert found.rows[1:] == [("->  Key Lookup on t  (rows=1)",), ("      Key: id = $1",)]
+        analyzed = await database.execute("EXPLAIN ANALYZE DELETE FROM t WHERE id = :id", {"id": 1})
+        assert analyzed.rows[-1] == ("Actual rows: 0, changed: 1",)
+        with pytest.raises(ProtocolViolation):
+            await database.execute("EXPLAIN SELECT ?", [])

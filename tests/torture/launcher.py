@@ -34,7 +34,7 @@ from qserver.durability.port import StoredRecord  # noqa: E402
 from qserver.durability.sqlite import SqliteLog  # noqa: E402
 from qserver.durability.sqlite_file import SqliteFile  # noqa: E402
 from qserver.durability.writer_thread import _Job  # noqa: E402
-from qserver.engine import sequence_values  # noqa: E402
+from qserver.engine import sequence_states  # noqa: E402
 from tests.torture.deaths import BUGS, STEPS  # noqa: E402
 
 LATE_SECONDS: Final = 0.03
@@ -80,15 +80,15 @@ def forget_too_much() -> None:
     """A checkpoint cuts the log one version too far."""
     forget = SqliteFile.forget
 
-    def greedy(file: SqliteFile, version: int, pages: Sequence[int]) -> None:
-        forget(file, version + 1, pages)
+    def greedy(file: SqliteFile, version: int, pages: Sequence[int]) -> bool:
+        return forget(file, version + 1, pages)
 
     SqliteFile.forget = greedy  # type: ignore[method-assign, assignment]
 
 
 def forget_numbers() -> None:
     """Where a sequence has come to is not in the log."""
-    sequence_values.put_state = lambda *_: None
+    sequence_states.put_state = lambda *_: None
 
 
 PLANTED: Final = dict(zip(BUGS, (acknowledge_early, forget_too_much, forget_numbers), strict=True))

@@ -74,7 +74,7 @@ class FakeServer:
         stream = FakeStream(steps)
         encoder = RowEncoder(COLUMNS, TYPES)
         form = JsonLines(encoder) if lines else EventStream(encoder)
-        await send_stream(exchange, stream, form, _internal)
+        await send_stream(exchange, stream, form, _internal, trio.lowlevel.checkpoint)
         return stream
 
 

@@ -29,6 +29,7 @@ from qserver.config import IN_MEMORY, load
 from qserver.control.plane import CONTROL
 from qserver.durability.check import Report, check_file
 from qserver.durability.data_folder import SUFFIX, DataFolder
+from qserver.durability.files import make_folder, remove_files, sync
 from qserver.durability.folder import LOCK_FILE, FolderLock, lock_folder
 from qserver.durability.restoring import restore
 from qserver.errors import DataCorrupted, DataInUse, InvalidRequest, LogFailed, QserverError
@@ -48,7 +49,7 @@ def run_backup(options: argparse.Namespace) -> int:
         with _errors_named(unfinished):
             reports = _copy_all(source, names, unfinished)
             unfinished.rename(target)
-            _sync_folder(target.parent)
+            sync(target.parent)
     except BaseException:
         rmtree(unfinished, ignore_errors=True)
         raise
@@ -70,8 +71,7 @@ def run_restore(options: argparse.Namespace) -> int:
                 trio.run(restore, DataFolder(source).file_of(name), target)
                 put.append(target)
         except BaseException:
-            for path in put:
-                path.unlink(missing_ok=True)
+            remove_files(put)
             raise
     sys.stdout.write(f"Restored and checked {_counted(len(names))} in {folder}.\n")
     return 0
@@ -102,7 +102,7 @@ COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_ch
 def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Report]:
     """Copies of all databases, checked and synced; the names do not change while they are made."""
     for _ in range(ROUNDS):
-        unfinished.mkdir(parents=True)
+        make_folder(unfinished)
         reports: dict[str, Report] = {}
         try:
             for name in _with_progress(_sizes(source, sorted(names, key=_control_first))):
@@ -113,7 +113,7 @@ def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Rep
             if _names(source) == names:
                 raise
         if _names(source) == names:
-            _sync_folder(unfinished)
+            sync(unfinished)
             return reports
         rmtree(unfinished)
         names = _names(source)
@@ -129,8 +129,7 @@ def _sound(target: Path) -> Report:
             f"{target.name} is damaged: {report.problems[0]}",
             hint="There is no backup. Stop the server and run qserver check.",
         )
-    with target.open("rb") as file:
-        os.fsync(file.fileno())
+    sync(target)
     return report
 
 
@@ -187,14 +186,6 @@ def _errors_named(folder: Path) -> Iterator[None]:
             f"{folder} cannot be written: {error.strerror or error}",
             hint="Name a place that can be written and has room.",
         ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 # --- order, progress, words ----------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final
 
+from qserver.durability.files import new_file
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, LogFailed
 
@@ -47,6 +48,8 @@ def copy_live(
     for attempt in range(ATTEMPTS):
         pause(attempt * PAUSE_SECONDS)
         try:
+            if not target.exists():
+                new_file(target)  # for its owner alone, before there is anything in it
             log = _copied(source, target, copy)
         except OSError as error:
             raise LogFailed(
@@ -57,6 +60,7 @@ def copy_live(
         is_broken = log is not None and is_damaged(log)
         if log is not None and not is_broken:
             if log:
+                new_file(_beside(target))
                 _beside(target).write_bytes(log)
             return
     if is_broken:

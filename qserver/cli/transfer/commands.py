@@ -16,6 +16,7 @@ from qserver.cli.transfer.loading import ImportFailed, Loader
 from qserver.cli.transfer.reading import Cut, Read, Step, ndjson_steps, sql_steps
 from qserver.cli.transfer.snapshot import snapshot
 from qserver.cli.transfer.writing import WRITERS
+from qserver.durability.files import new_file, publish_file
 from qserver.errors import DataInUse, InvalidRequest
 
 STANDARD: Final = "-"
@@ -93,7 +94,8 @@ def _format_of(options: argparse.Namespace) -> str:
 
 @contextmanager
 def _target(name: str) -> Iterator[BinaryIO]:
-    """The file to write. It appears under its name when it is whole, and replaces none."""
+    """The file to write, for its owner alone. It appears under its name when it is whole, and
+    replaces none."""
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -102,11 +104,11 @@ def _target(name: str) -> Iterator[BinaryIO]:
     if path.exists():
         raise DataInUse(f"{path} exists already", hint="Name another file, or remove this one.")
     try:
+        unfinished.unlink(missing_ok=True)
+        new_file(unfinished)
         with unfinished.open("wb") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.rename(path)
+        publish_file(unfinished, path)
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         raise InvalidRequest(f"cannot write {path}: {error.strerror or error}") from error

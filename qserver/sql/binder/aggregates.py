@@ -14,15 +14,14 @@ from qserver.errors import (
     FeatureNotSupported,
     GroupingError,
     InvalidColumnReference,
-    QserverError,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
 )
 from qserver.sql import syntax
-from qserver.sql.binder.calling import operator
+from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
-from qserver.sql.binder.coercion import condition, implicit, settled
+from qserver.sql.binder.coercion import condition, implicit, settled, with_blanks
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.same import same
@@ -34,7 +33,7 @@ from qserver.sql.functions.resolve import (
     resolve_aggregate,
 )
 from qserver.sql.walk import everything
-from qserver.values.types import INTEGER
+from qserver.values.types import INTEGER, SqlType
 
 
 def bind_aggregate(scope: Scope, node: syntax.Call, name: str) -> Expression:
@@ -66,8 +65,10 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     keys = [scope.bind(item.expression) for item in ordered]
     if node.within_group:
         operands = [*operands, *keys]
-    resolved = resolve(name, operands, node)
+    resolved = resolve(scope, name, operands, node)
     arguments = cast_arguments(scope, resolved, operands, node.position)
+    if name.startswith("json"):  # they print what they are given
+        arguments = tuple([with_blanks(each) for each in arguments])
     if node.within_group:
         keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
     order_by = tuple(
@@ -75,6 +76,10 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     )
     if node.distinct:
         _check_distinct(scope, node, operands, keys)
+        if resolved.aggregate.ordered and not order_by:
+            # PostgreSQL tells values apart by sorting them, and so they come sorted.
+            copies = [settled(binding, again(binding, each)) for each in arguments]
+            order_by = tuple([SortKey(copy) for copy in copies])
     return AggregateCall(
         resolved.aggregate,
         arguments,
@@ -116,11 +121,13 @@ def aggregate_arguments(scope: Scope, node: syntax.Call, name: str) -> list[Oper
     ]
 
 
-def resolve(name: str, operands: Sequence[Operand], node: syntax.Call) -> ResolvedAggregate:
-    try:
-        return resolve_aggregate(name, [each.type for each in operands])
-    except QserverError as error:
-        raise located(error, node.position) from None
+def resolve(
+    scope: Scope, name: str, operands: Sequence[Operand], node: syntax.Call
+) -> ResolvedAggregate:
+    def by_types(types: Sequence[SqlType]) -> ResolvedAggregate:
+        return resolve_aggregate(name, types)
+
+    return resolved_by(scope.binding, by_types, operands, node.position)
 
 
 def cast_arguments(

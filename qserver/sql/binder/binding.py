@@ -50,7 +50,9 @@ class Binding:
         "inferred",
         "prepare_query",
         "sources",
+        "suggested",
         "tables",
+        "undecided",
         "views",
         "views_open",
     )
@@ -62,10 +64,15 @@ class Binding:
         expression_binders: Mapping[type, ExpressionBinder],
         prepare_query: Callable[..., Prepared],
         bind_change: Callable[..., Change],
+        suggested: Mapping[int | str, SqlType | None],
         effort: Effort | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
+        self.suggested = suggested
+        """The types of the values that are given for parameters, where they tell one."""
+        self.undecided: set[int | str] = set()
+        """Parameters whose type nothing but their value decides."""
         self.inferred: dict[int | str, SqlType] = {}
         self.expression_binders = expression_binders
         self.prepare_query = prepare_query
@@ -135,11 +142,21 @@ class Binding:
             return Slot(label, self.inferred[name], None, nullable=True)
         return Unknown(label, position)
 
+    def suggestion(self, label: str) -> SqlType | None:
+        """The type of a parameter's value, for a place that says nothing about it."""
+        name = _name(label)
+        self.undecided.add(name)
+        return self.suggested.get(name)
+
     def infer(self, label: str, sql_type: SqlType) -> Slot:
         """The first use of a parameter says what it is; its values come as values of that type."""
-        name: int | str = int(label[1:]) if label.startswith("$") else label[1:]
+        name = _name(label)
         inferred = self.inferred.setdefault(name, sql_type.bare)
         return Slot(label, inferred, None, nullable=True)
+
+
+def _name(label: str) -> int | str:
+    return int(label[1:]) if label.startswith("$") else label[1:]
 
 
 def too_deep() -> StatementTooComplex:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from qserver.errors import QserverError
 from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.coercion import implicit, settled
+from qserver.sql.binder.coercion import implicit, settled, suggested_types, with_blanks
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.bound import Apply, Expression
 from qserver.sql.functions.resolve import Resolved, resolve_function, resolve_operator
+from qserver.values.types import SqlType
+
+Found = TypeVar("Found")
 
 
 def operator(
@@ -17,22 +22,39 @@ def operator(
 ) -> Expression:
     """`left symbol right`, or `symbol right`."""
     left, right = None if left is None else _whole(binding, left), _whole(binding, right)
-    try:
-        resolved = resolve_operator(symbol, None if left is None else left.type, right.type)
-    except QserverError as error:
-        raise located(error, position) from None
     operands = (right,) if left is None else (left, right)
-    return apply(binding, resolved, operands, position)
+
+    def resolve(types: Sequence[SqlType]) -> Resolved:
+        return resolve_operator(symbol, None if left is None else types[0], types[-1])
+
+    return apply(binding, resolved_by(binding, resolve, operands, position), operands, position)
 
 
 def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
     """`name(operands)`"""
     operands = [_whole(binding, each) for each in operands]
+
+    def resolve(types: Sequence[SqlType]) -> Resolved:
+        return resolve_function(name, types)
+
+    return apply(binding, resolved_by(binding, resolve, operands, position), operands, position)
+
+
+def resolved_by(
+    binding: Binding,
+    resolve: Callable[[Sequence[SqlType]], Found],
+    operands: Sequence[Operand],
+    position: int,
+) -> Found:
+    """What is meant by the operands' types, or by their values' where no operand has one."""
+    suggested = suggested_types(binding, operands)
+    if suggested is not None:
+        with suppress(QserverError):  # then they are texts, as they would be without values
+            return resolve(suggested)
     try:
-        resolved = resolve_function(name, [each.type for each in operands])
+        return resolve([each.type for each in operands])
     except QserverError as error:
         raise located(error, position) from None
-    return apply(binding, resolved, operands, position)
 
 
 def apply(
@@ -45,6 +67,8 @@ def apply(
             for operand, parameter in zip(operands, resolved.parameters, strict=True)
         ]
     )
+    if chosen.sees_blanks:
+        arguments = tuple([with_blanks(each) for each in arguments])
     nullable = chosen.gives_null or any(each.nullable for each in arguments)
     return Apply(chosen, arguments, resolved.returns, nullable)
 

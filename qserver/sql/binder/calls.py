@@ -23,10 +23,10 @@ from qserver.errors import (
 from qserver.sql import syntax
 from qserver.sql.binder.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.calling import function
-from qserver.sql.binder.coercion import alike, settled
+from qserver.sql.binder.coercion import alike, implicit, settled
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.hypothetical import HYPOTHETICAL, bind_hypothetical
-from qserver.sql.binder.operands import Operand, located
+from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.record_functions import bind_populating
 from qserver.sql.binder.row_functions import bind_row_function
 from qserver.sql.binder.rows import compare
@@ -41,6 +41,7 @@ from qserver.sql.functions.resolve import (
     is_table_function,
     is_window_function,
     resolve_function,
+    resolve_operator,
 )
 from qserver.values.types import DOUBLE, INTEGER, TEXT, Kind, SqlType
 
@@ -117,12 +118,15 @@ def _coalesce(scope: Scope, node: syntax.Call) -> Expression:
 
 
 def _nullif(scope: Scope, node: syntax.Call) -> Expression:
-    """NULL if both are equal, else the first."""
+    """NULL if both are equal, else the first, as the operator that compares them takes it."""
     if len(node.arguments) != 2:
         raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
     left, right = [scope.bind(argument) for argument in node.arguments]
     equal = compare(scope.binding, "=", left, right, node.position)
     first = settled(scope.binding, again(scope.binding, left))
+    if not isinstance(left, RowValue):
+        taken = resolve_operator("=", left.type, right.type).parameters[0]
+        first = implicit(scope.binding, first, taken)
     return Case(((equal, Constant(None, first.type)),), first, first.type)
 
 
@@ -137,6 +141,8 @@ def _type_of(scope: Scope, node: syntax.Call) -> Expression:
     if len(node.arguments) != 1:
         return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
     operand = scope.bind(node.arguments[0])
+    if isinstance(operand, Unknown) and isinstance(operand.name, str):
+        operand = settled(scope.binding, operand)
     return Constant(str(operand.type.bare), TEXT)
 
 

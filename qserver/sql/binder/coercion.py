@@ -11,6 +11,7 @@ row; a cast of a constant is made now; everything else gets a Cast around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -30,16 +31,31 @@ from qserver.sql.functions.resolve import common_type
 from qserver.values.casts import Cast as CastFunction
 from qserver.values.casts import assignment_function, cast_function, unchanged
 from qserver.values.records import Record
-from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, record_of
+from qserver.values.types import BOOLEAN, TEXT, UNKNOWN, Kind, SqlType, record_of
 
 
 def settled(binding: Binding, operand: Operand) -> Expression:
-    """The operand as it is; what nothing gave a type is text."""
+    """The operand as it is; what nothing gave a type is text, or what its value is."""
     if isinstance(operand, Unknown):
-        return _read(binding, operand, TEXT)
+        (sql_type,) = suggested_types(binding, [operand]) or [TEXT]
+        return _read(binding, operand, sql_type)
     if isinstance(operand, RowValue):
         return _record(binding, operand)
     return operand
+
+
+def suggested_types(binding: Binding, operands: Sequence[Operand]) -> list[SqlType] | None:
+    """Where nothing tells the type of any operand: those of the values given for parameters.
+
+    None if something does tell, or if the values do not either.
+    """
+    types = []
+    for operand in operands:
+        if not isinstance(operand, Unknown):
+            return None
+        known = binding.suggestion(operand.name) if isinstance(operand.name, str) else None
+        types.append(UNKNOWN if known is None else known)
+    return types if any(each != UNKNOWN for each in types) else None
 
 
 def implicit(binding: Binding, operand: Operand, target: SqlType, position: int = -1) -> Expression:
@@ -50,6 +66,19 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
     if expression.type == target or expression.type.bare == target:
         return expression
     return _cast(expression, target, cast_function(expression.type, target), position)
+
+
+def with_blanks(expression: Expression) -> Expression:
+    """A value of CHAR(n), which is kept without them, with the blanks that fill it up."""
+    length = expression.type.length
+    if expression.type.kind is not Kind.CHAR or length is None:
+        return expression
+    return _cast(expression, expression.type.bare, _filler(length), -1)
+
+
+@lru_cache(maxsize=256)
+def _filler(length: int) -> CastFunction:
+    return lambda text: text.ljust(length)
 
 
 def explicit(binding: Binding, operand: Operand, target: SqlType, position: int) -> Expression:
@@ -112,7 +141,10 @@ def alike(
     positions: Sequence[int],
 ) -> tuple[tuple[Expression, ...], SqlType]:
     """Several operands as values of the one type that they have in common."""
-    target = shared_type([each.type for each in operands], construct, positions)
+    if all(isinstance(each, Unknown) for each in operands):
+        target = type_of_values(binding, operands, construct)
+    else:
+        target = shared_type([each.type for each in operands], construct, positions)
     return (
         tuple(
             [
@@ -122,6 +154,13 @@ def alike(
         ),
         target,
     )
+
+
+def type_of_values(binding: Binding, operands: Sequence[Operand], construct: str) -> SqlType:
+    """What operands without a type have in common by their values: text if that is nothing."""
+    with suppress(QserverError):
+        return common_type(suggested_types(binding, operands) or [TEXT], construct)
+    return TEXT
 
 
 def shared_type(types: Sequence[SqlType], construct: str, positions: Sequence[int]) -> SqlType:

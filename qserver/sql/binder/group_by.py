@@ -15,7 +15,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
-from qserver.sql.binder.same import Alike
+from qserver.sql.binder.same import CONSTANTS, Alike, constant_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Expression
 from qserver.sql.walk import everything
@@ -33,7 +33,7 @@ class GroupBy:
         self.scope = scope
         self.outputs = outputs
         self.keys: list[Expression] = []
-        self._alike = Alike()
+        self._alike = Alike(scope.literals)
         self.sets: tuple[GroupingSet, ...] | None = None
 
     def bind(
@@ -49,7 +49,7 @@ class GroupBy:
                     position=item.position + 1,
                 )
         has_sets = any(isinstance(item, syntax.GroupingSets) for item in items)
-        if has_sets and self.keys:
+        if has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)
 
     def _sets(self, item: syntax.Expression | syntax.GroupingSets) -> list[GroupingSet]:
@@ -95,7 +95,10 @@ class GroupBy:
             self._refuse_later_things(expression)
         else:
             expression = found
-        at = self._alike.position(expression, self.keys)
+        if isinstance(expression, CONSTANTS):
+            at = constant_in(expression, self.keys)
+        else:
+            at = self._alike.position(expression, self.keys)
         if at is None:
             at = len(self.keys)
             self.keys.append(expression)

@@ -23,7 +23,7 @@ from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
 from qserver.sql.binder.rewriting import rewritten, with_parts
-from qserver.sql.binder.same import Alike
+from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Constant, Expression, Slot
 from qserver.sql.plan import Aggregate, Plan
@@ -88,7 +88,8 @@ class Grouping:
         if kind is Column:
             return self._column(node)
         if kind is Slot or kind is Constant:
-            return node
+            at = None if self.sets is None else constant_in(node, self.keys)
+            return node if at is None else self._key(at)
         at = self._alike.position(node, self.keys)
         if at is not None:
             return self._key(at)

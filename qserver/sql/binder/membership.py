@@ -15,7 +15,7 @@ from typing import Any
 
 from qserver.errors import QserverError, WrongObjectType
 from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.coercion import implicit
+from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
@@ -54,7 +54,9 @@ def _look_up(
 ) -> Expression | None:
     """One node for all items, if all have a type in common that can be compared."""
     try:
-        shared = common_type([operand.type, *[item.type for item in items]], "IN").bare
+        every = (operand, *items)
+        types = suggested_types(binding, every) or [each.type for each in every]
+        shared = common_type(types, "IN").bare
         resolved = resolve_operator("=", shared, shared)
     except QserverError:
         return None
@@ -83,8 +85,11 @@ def over_items(
     position: int,
 ) -> Expression | None:
     """`operand symbol ANY|ALL (ARRAY[items])`; None if it is for the general way."""
-    if not items:
-        return None
+    if not items or any(item.type.kind is Kind.ARRAY for item in items):
+        return None  # arrays within an array are its dimensions, not its elements
+    if all(isinstance(item, Unknown) and not isinstance(item.name, str) for item in items):
+        # An array of nothing but plain literals is one of texts, whatever it is compared with.
+        items = [implicit(binding, item, TEXT) for item in items]
     if symbol == "=" and not every:
         return in_list(binding, operand, items, False, position)
     if symbol in ("<>", "!=") and every:

@@ -109,7 +109,7 @@ def find_output(
         return _by_number(scope, outputs, node, word)
     elif _is_negative_literal(node):
         _refuse_negative(scope, node, word)
-    elif isinstance(node, syntax.Constant) and node.value is None:
+    elif isinstance(node, syntax.Constant):
         raise _not_a_number(word, node.position)
     expression = settled(scope.binding, scope.bind_in(clause, node))
     at = scope.level.alike_outputs.position(expression, [each.operand for each in outputs])

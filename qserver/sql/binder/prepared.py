@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from qserver.sql.binder.operands import Operand
 from qserver.sql.plan import OutputColumn, Plan
 from qserver.values.types import SqlType
 
@@ -26,11 +27,15 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A result column before it is finished. `position` is where its expression stands."""
+    """A result column before it is finished. `position` is where its expression stands.
+
+    `operand` is that expression, where it is a single one.
+    """
 
     name: str
     type: SqlType
     position: int
+    operand: Operand | None = None
 
 
 @dataclass(frozen=True, slots=True)

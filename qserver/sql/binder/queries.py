@@ -8,6 +8,7 @@ from dataclasses import replace
 from qserver.errors import SqlSyntaxError
 from qserver.sql import syntax
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
+from qserver.sql.binder.locking import check_locking
 from qserver.sql.binder.prepared import Finished, Prepared
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.select import prepare_select
@@ -40,6 +41,7 @@ def prepare_query(around: Scope, query: syntax.Query) -> Prepared:
 
 def _prepare_body(scope: Scope, query: syntax.Query) -> Prepared:
     body = query.body
+    check_locking(query)
     if isinstance(body, syntax.Select):
         return prepare_select(scope.inside(), body, query)
     if isinstance(body, syntax.Values):
@@ -55,6 +57,7 @@ def _prepare_body(scope: Scope, query: syntax.Query) -> Prepared:
         limit=body.limit or query.limit,
         offset=body.offset or query.offset,
         with_ties=body.with_ties or query.with_ties,
+        locking=(*body.locking, *query.locking),
     )
     return prepare_query(scope, merged)
 

@@ -12,18 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qserver.errors import FeatureNotSupported, QserverError
+from qserver.errors import FeatureNotSupported
 from qserver.sql import syntax
-from qserver.sql.binder.calling import operator
+from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_rows
 from qserver.sql.binder.coercion import implicit
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Coalesce, Column, Expression
-from qserver.sql.functions.resolve import resolve_table_function
+from qserver.sql.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan
 from qserver.sql.walk import sources_named
-from qserver.values.types import BIGINT
+from qserver.values.types import BIGINT, SqlType
 
 
 def bind_row_function(
@@ -55,10 +55,10 @@ def bind_row_function(
 def function_scan(
     scope: Scope, name: str, operands: Sequence[Operand], position: int
 ) -> FunctionScan:
-    try:
-        resolved = resolve_table_function(name, [each.type for each in operands])
-    except QserverError as error:
-        raise located(error, position) from None
+    def resolve(types: Sequence[SqlType]) -> ResolvedTableFunction:
+        return resolve_table_function(name, types)
+
+    resolved = resolved_by(scope.binding, resolve, operands, position)
     arguments = tuple(
         [
             implicit(scope.binding, operand, parameter, position)

@@ -14,7 +14,9 @@ from typing import Any, TypeAlias
 
 from qserver.sql import bound, plan
 from qserver.sql.binder.literals import Literals
-from qserver.sql.bound import Column, Expression, Slot
+from qserver.sql.bound import Column, Constant, Expression, Slot
+
+CONSTANTS = (Constant, Slot)
 
 FEW = 8
 """So many candidates are looked at one by one; more are found by their outline."""
@@ -158,6 +160,14 @@ def _is_plain(value: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def constant_in(expression: Expression, candidates: Sequence[Expression]) -> int | None:
+    """Where this very constant is: another that is worth the same is another item."""
+    for at, candidate in enumerate(candidates):
+        if candidate is expression or (isinstance(expression, Slot) and candidate == expression):
+            return at
+    return None
 
 
 def _same_literal(left: Slot, right: Slot, literals: Literals | None) -> bool:

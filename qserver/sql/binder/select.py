@@ -27,6 +27,7 @@ from qserver.sql.binder.copies import copied
 from qserver.sql.binder.group_by import GroupBy
 from qserver.sql.binder.grouping import Grouping
 from qserver.sql.binder.joins import bind_from
+from qserver.sql.binder.locking import check_locked_select, locked_sources
 from qserver.sql.binder.operands import Unknown
 from qserver.sql.binder.ordering import (
     OrderKey,
@@ -61,7 +62,9 @@ from qserver.values.types import SqlType
 def prepare_select(scope: Scope, select: syntax.Select, query: syntax.Query) -> Prepared:
     """`query` is what stands around: ORDER BY and LIMIT."""
     bound = _Select(scope, select, query)
-    outlines = [Outline(each.name, each.operand.type, each.position) for each in bound.outputs]
+    outlines = [
+        Outline(each.name, each.operand.type, each.position, each.operand) for each in bound.outputs
+    ]
     return Prepared(tuple(outlines), bound.complete)
 
 
@@ -71,7 +74,7 @@ class _Select:
     def __init__(self, scope: Scope, select: syntax.Select, query: syntax.Query) -> None:
         self.select = select
         self.level = scope.level
-        self.input, self.scope = bind_from(scope, select.sources)
+        self.input, self.scope = bind_from(scope, locked_sources(select.sources, query.locking))
         self._define_windows()
         self.outputs: list[Output] = bind_targets(self.scope, select.targets, Clause.TARGETS)
         self.where = self._condition(select.where, Clause.WHERE)
@@ -89,6 +92,8 @@ class _Select:
                 check_comparable(typed(self.scope, output).type, output.position)
             self.order = keys_for_distinct(self.scope, self.order, self.outputs)
         self.bounds = bind_bounds(self.scope, query)
+        if query.locking:
+            check_locked_select(self.scope, select, query.locking)
 
     def _define_windows(self) -> None:
         for name, window in self.select.windows:

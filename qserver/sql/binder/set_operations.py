@@ -11,7 +11,9 @@ from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql import syntax
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import shared_type
+from qserver.sql.binder.coercion import shared_type, type_of_values
+from qserver.sql.binder.locking import not_with_set_operations
+from qserver.sql.binder.operands import Unknown
 from qserver.sql.binder.ordering import bind_bounds, check_comparable, check_sortable
 from qserver.sql.binder.outputs import Output, find_output
 from qserver.sql.binder.prepared import Finished, Outline, Prepared
@@ -20,6 +22,7 @@ from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at, retyped
 from qserver.sql.bound import Expression, SortKey
 from qserver.sql.plan import OutputColumn, SetOperation, Sort
+from qserver.values.types import SqlType
 
 
 def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
@@ -36,7 +39,15 @@ def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
 
 def _member(scope: Scope, body: syntax.QueryBody) -> Prepared:
     query = body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+    for each in query.locking:
+        raise not_with_set_operations(each)
     return scope.binding.prepare_query(scope, query)
+
+
+def _shared(scope: Scope, one: Outline, other: Outline, word: str) -> SqlType:
+    if isinstance(one.operand, Unknown) and isinstance(other.operand, Unknown):
+        return type_of_values(scope.binding, [one.operand, other.operand], word)
+    return shared_type([one.type, other.type], word, [one.position, other.position])
 
 
 def _combined(scope: Scope, node: syntax.SetOperation, left: Prepared, right: Prepared) -> Prepared:
@@ -47,7 +58,7 @@ def _combined(scope: Scope, node: syntax.SetOperation, left: Prepared, right: Pr
             f"each {word} query must have the same number of columns", position=place + 1
         )
     types = [
-        shared_type([one.type, other.type], word, [one.position, other.position])
+        _shared(scope, one, other, word)
         for one, other in zip(left.outlines, right.outlines, strict=True)
     ]
     if not (node.kind == "union" and node.every):

@@ -94,7 +94,7 @@ def _bind_table(scope: Scope, item: syntax.TableRef) -> tuple[Plan, Relation]:
     view = scope.binding.catalog.find_view(item.name)
     if view is None:
         raise missing_table(item.name, item.position)
-    query = bind_view(scope, view)
+    query = bind_view(scope, view, item.locking)
     relation = relation_of_query(view.name, query.source, query.columns)
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
@@ -30,6 +31,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 Parameters = Mapping[int | str, SqlType | None]
+NOTHING_SUGGESTED: Final[Parameters] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Bound:
 
     `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
     of them is redefined, the plan is void. `parameters`: the types that they have or turned out
-    to have. `views`: those that were replaced by their queries, for the same reason as `tables`.
+    to have; `undecided` are those whose type only their value decided. `views`: those that were
+    replaced by their queries, for the same reason as `tables`.
     """
 
     statement: Select | Change
@@ -46,6 +49,7 @@ class Bound:
     tables: tuple[Table, ...]
     parameters: Mapping[int | str, SqlType]
     views: tuple[NamedQuery, ...] = ()
+    undecided: frozenset[int | str] = frozenset()
 
 
 def bind(
@@ -53,11 +57,13 @@ def bind(
     literals: Literals,
     catalog: CatalogPort,
     parameters: Parameters | None = None,
+    suggested: Parameters = NOTHING_SUGGESTED,
     effort: Effort | None = None,
 ) -> Bound:
     """The statement, bound. Without `parameters` their types are inferred; with them, a type of
-    None is inferred, and one that is missing is an error."""
-    binding = _binding(catalog, parameters, effort)
+    None is inferred, and one that is missing is an error. `suggested` are the types of the values
+    that are given, for parameters of which nothing else tells the type."""
+    binding = _binding(catalog, parameters, suggested, effort)
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
@@ -69,6 +75,7 @@ def bind(
         tuple(binding.tables.values()),
         dict(binding.inferred),
         tuple(binding.views.values()),
+        frozenset(binding.undecided),
     )
 
 
@@ -106,9 +113,14 @@ def bind_expression(
 
 
 def _binding(
-    catalog: CatalogPort, parameters: Parameters | None, effort: Effort | None = None
+    catalog: CatalogPort,
+    parameters: Parameters | None,
+    suggested: Parameters = NOTHING_SUGGESTED,
+    effort: Effort | None = None,
 ) -> Binding:
-    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, effort)
+    return Binding(
+        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
+    )
 
 
 def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:

@@ -9,7 +9,7 @@ from typing import Any
 from qserver.errors import SqlSyntaxError
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import implicit, shared_type
+from qserver.sql.binder.coercion import implicit, shared_type, type_of_values
 from qserver.sql.binder.literals import RepeatedLiterals
 from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.binder.prepared import Finished, Outline, Prepared
@@ -17,7 +17,7 @@ from qserver.sql.binder.scalars import LITERAL_TYPES
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.bound import Constant, Expression
 from qserver.sql.plan import OutputColumn, Values
-from qserver.values.types import TEXT, UNKNOWN, SqlType
+from qserver.values.types import UNKNOWN, SqlType
 
 
 def check_lengths(node: syntax.Values) -> None:
@@ -86,8 +86,9 @@ def _finished(
     """Each item as the column's own type first, then as the wanted one."""
     binding = scope.binding
     targets = [
-        [each for each in (outline.type, target) if each is not None and each != UNKNOWN] or [TEXT]
-        for outline, target in zip(outlines, wanted, strict=True)
+        [each for each in (outline.type, target) if each is not None and each != UNKNOWN]
+        or [type_of_values(binding, [row[at] for row in rows], "VALUES")]
+        for at, (outline, target) in enumerate(zip(outlines, wanted, strict=True))
     ]
     items: list[tuple[Expression, ...]] = []
     for row in rows:

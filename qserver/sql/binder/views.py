@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from qserver.errors import InvalidRecursion, QserverError, UndefinedColumn
+from qserver.sql import syntax
 from qserver.sql.binder.parsed import parsed_query
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope, outermost
@@ -11,7 +14,7 @@ from qserver.sql.plan import OutputColumn, Project
 from qserver.values.relations import NamedQuery
 
 
-def bind_view(scope: Scope, view: NamedQuery) -> Finished:
+def bind_view(scope: Scope, view: NamedQuery, locking: tuple[syntax.Locking, ...] = ()) -> Finished:
     """The view's query, with the columns that the view has, whatever else it gives by now."""
     binding = scope.binding
     if view.key in binding.views_open:
@@ -19,6 +22,8 @@ def bind_view(scope: Scope, view: NamedQuery) -> Finished:
     binding.views[view.key] = view
     binding.views_open.append(view.key)
     query, literals = parsed_query(view.text)
+    if locking:
+        query = replace(query, locking=(*query.locking, *locking))
     try:
         finished = binding.prepare_query(outermost(binding, literals), query).finish()
     except QserverError as error:

@@ -95,7 +95,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
         arguments, returns, nullable = _function(scope, node, name)
     else:
         operands = aggregate_arguments(scope, node, name)
-        resolved = resolve(name, operands, node)
+        resolved = resolve(scope, name, operands, node)
         arguments = cast_arguments(scope, resolved, operands, node.position)
         aggregate, returns = resolved.aggregate, resolved.returns
         nullable = aggregate.gives_null

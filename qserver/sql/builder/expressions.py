@@ -44,6 +44,7 @@ from qserver.sql.syntax import (
     ScalarQuery,
     Star,
     Subscript,
+    Word,
 )
 from qserver.sql.terminals import Terminal
 
@@ -149,6 +150,17 @@ class Expressions:
         negated = negation is not None
         return Suffix(IS, word, lambda each: Is(each, what.value, negated, position=word.start))
 
+    def is_normalized(self, children: Children) -> Suffix:
+        word, negation, form = children
+        place = word.start
+
+        def call(each: Any) -> Any:
+            forms = () if form is None else (Word(form.value, position=form.start),)
+            test = Call(("is_normalized",), (each, *forms), position=place)
+            return test if negation is None else Operator("not", None, test, position=place)
+
+        return Suffix(IS, word, call)
+
     def null_test(self, children: Children) -> Suffix:
         word = children[0]
         negated = word.value == "notnull"
@@ -251,7 +263,10 @@ class Expressions:
         return indirect(children[0].value, children[1:])
 
     def subscripted(self, children: Children) -> Any:
-        return indirect(operand(children[0]), children[1:])
+        first, *rest = children[1:]
+        if isinstance(first, Subscript):
+            first = replace(first, grouped=True)
+        return indirect(operand(children[0]), [first, *rest])
 
 
 _NOTHING = Constant(None)  # stands in a subscript until what it belongs to is known

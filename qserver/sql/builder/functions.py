@@ -12,6 +12,7 @@ from qserver.sql.syntax import (
     Call,
     Cast,
     Expression,
+    Name,
     NamedArgument,
     TypeName,
     Window,
@@ -19,6 +20,7 @@ from qserver.sql.syntax import (
 )
 from qserver.sql.terminals import Terminal
 
+_NORMAL_FORMS = ("nfc", "nfd", "nfkc", "nfkd")
 _TRIMS = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
 
 
@@ -59,6 +61,8 @@ class Functions:
     def call(self, children: Children) -> Call:
         name, quantifier, arguments, order_by = children
         call = _call(name, arguments)
+        if call.name == ("normalize",) and len(call.arguments) == 2:
+            call = replace(call, arguments=(call.arguments[0], _normal_form(call.arguments[1])))
         distinct = quantifier is not None and quantifier.type == "DISTINCT"
         if distinct or order_by:
             return replace(call, distinct=distinct, order_by=order_by or ())
@@ -139,6 +143,13 @@ class Functions:
     def collation_for(self, children: Children) -> Call:
         word, value = children
         return Call(("pg_collation_for",), (value,), position=word.start)
+
+
+def _normal_form(argument: Any) -> Any:
+    """NFC and its like are words here, as in EXTRACT, and not names of columns."""
+    if isinstance(argument, Name) and argument.parts[-1] in _NORMAL_FORMS:
+        return Word(argument.parts[-1], position=argument.position)
+    return argument
 
 
 def _call(name: Any, arguments: Any) -> Call:

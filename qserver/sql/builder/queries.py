@@ -14,6 +14,7 @@ from qserver.sql.syntax import (
     CommonTable,
     Cycle,
     Expression,
+    Locking,
     OrderItem,
     Query,
     QueryBody,
@@ -166,14 +167,16 @@ class Queries:
         return Part("limit", value, word, with_ties=end.type == "TIES")
 
     def locking(self, children: Children) -> Part:
-        word, strength, _, wait = children
-        return Part("locking", f"{strength}{wait}", word)
+        word, strength, tables, wait = children
+        return Part(
+            "locking", Locking(strength, tuple(tables or ()), wait, position=word.start), word
+        )
 
     def lock_strength(self, children: Children) -> str:
         return " ".join(parts(children))
 
     def opt_wait(self, children: Children) -> str:
-        return "".join(f" {word.value}" for word in children if word is not None)
+        return " ".join(word.value for word in children if word is not None)
 
     # --- WITH -------------------------------------------------------------------------------------
 
@@ -217,7 +220,7 @@ def _query(with_clause: With | None, body: QueryBody, tail: list[Any] | None) ->
     if not tail:
         return query
     fields: dict[str, Any] = {}
-    locking: list[str] = []
+    locking: list[Locking] = []
     for part in tail:
         if not isinstance(part, Part):
             fields["order_by"] = part
@@ -255,5 +258,5 @@ def _twice(name: str, start: int) -> SqlSyntaxError:
 def _check_ties(query: Query) -> None:
     if not query.order_by:
         raise SqlSyntaxError("WITH TIES cannot be specified without ORDER BY clause")
-    if any(each.endswith("skip locked") for each in query.locking):
+    if any(each.wait == "skip locked" for each in query.locking):
         raise SqlSyntaxError("SKIP LOCKED and WITH TIES options cannot be used together")

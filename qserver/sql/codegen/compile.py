@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import Any
 from weakref import finalize
 
-from qserver.errors import StatementTooComplex
+from qserver.errors import QserverError, StatementTooComplex
 from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.bound import Slot
@@ -254,9 +254,22 @@ class _Compiler:
         if slot.convert is None:
             self.source.line(f"{name} = {value}")
             return
-        if not slot.nullable:
-            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
-        else:
+        if slot.nullable:
             self.source.line(f"{name} = {value}")
             with self.source.block(f"if {name} is not None:"):
-                self.source.line(f"{name} = {self.printer.converted(slot.convert, name)}")
+                self._converted(name, slot, name)
+        else:
+            self._converted(name, slot, value)
+
+    def _converted(self, name: str, slot: Slot, value: str) -> None:
+        """A literal that cannot be read is told by its number; who has the text finds its place."""
+        assert slot.convert is not None
+        if not isinstance(slot.name, int):
+            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+            return
+        self.source.name("QserverError", QserverError)
+        with self.source.block("try:"):
+            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+        with self.source.block("except QserverError as error:"):
+            self.source.line(f"error.literal = {slot.name}")
+            self.source.line("raise")

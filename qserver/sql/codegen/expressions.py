@@ -355,8 +355,13 @@ class Printer:
     def is_distinct(self, expression: IsDistinct, rows: Rows) -> str:
         left, first = self._kept(expression.left, rows)
         right, second = self._kept(expression.right, rows)
-        same = f"({first} is {second} if {first} is None or {second} is None else {{}})"
-        same = same.format(f"bool({self.call(expression.equal, [first, second])})")
+        same = f"bool({self.call(expression.equal, [first, second])})"
+        pairs = ((first, expression.left), (second, expression.right))
+        nullable = [name for name, operand in pairs if operand.nullable]
+        if len(nullable) == 2:
+            same = f"({first} is {second} if {first} is None or {second} is None else {same})"
+        elif nullable:
+            same = f"({nullable[0]} is not None and {same})"
         before = [code for code in (left, right) if code]
         code = same if expression.negated else f"(not {same})"
         return f"({', '.join(before)}, {code})[{len(before)}]" if before else code
@@ -378,14 +383,18 @@ class Printer:
 
     def coalesce(self, expression: Coalesce, rows: Rows) -> str:
         choices = []
-        for operand in expression.operands[:-1]:
+        *first, last = expression.operands
+        for operand in first:
+            if not operand.nullable:
+                last = operand  # what follows is never looked at
+                break
             code = self.value(operand, rows)
             if _SIMPLE.fullmatch(code):
                 choices.append((f"{code} is not None", code))
             else:
                 name = self.source.fresh("v")
                 choices.append((f"({name} := {code}) is not None", name))
-        return self._first(choices, self.value(expression.operands[-1], rows))
+        return self._first(choices, self.value(last, rows))
 
     def _first(self, choices: list[tuple[str, str]], otherwise: str) -> str:
         """The value of the first choice whose condition is true."""

@@ -13,6 +13,7 @@ from qserver.sql import plan
 from qserver.sql.bound import Expression
 from qserver.sql.codegen.expressions import Rows
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.walk import output_sources
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
     """Print what is made of the right side before the left one begins; its name, or nothing."""
     if node.lateral or node.method == "index":
         return ""
-    if node.method == "loop":
+    if node.method != "hash":
         return operators.keep(node.right, rows)
     source = operators.source
     name = source.fresh("hash")
     source.line(f"{name} = {{}}")
     sources = output_sources(node.right)
-    keys = tuple(right for _, right in node.hash_keys)
+    keys = tuple(right for _, right in hash_keys(node))
 
     def inside(inner: Rows) -> None:
         key, checks = _key(operators, keys, inner)
@@ -82,9 +83,9 @@ def _key(operators: Operators, keys: tuple[Expression, ...], rows: Rows) -> tupl
 
 def _matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -> str:
     """An expression of the kept right rows that may match the left row, before the condition."""
-    if node.method == "loop":
+    if node.method != "hash":
         return prepared
-    key, _ = _key(operators, tuple(left for left, _ in node.hash_keys), rows)
+    key, _ = _key(operators, tuple(left for left, _ in hash_keys(node)), rows)
     return f"{prepared}.get({key}, ())"
 
 
@@ -99,11 +100,13 @@ def _named_matches(operators: Operators, node: plan.Join, prepared: str, rows: R
 def _inner(
     operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
+    condition = residual(node)
+
     def inside(inner: Rows) -> None:
-        if node.condition is None:
+        if condition is None:
             consume(inner)
             return
-        with operators.source.block(f"if {operators.printer.truth(node.condition, inner)}:"):
+        with operators.source.block(f"if {operators.printer.truth(condition, inner)}:"):
             consume(inner)
 
     if not prepared:
@@ -116,7 +119,7 @@ def _loop_over_matches(
     operators: Operators, node: plan.Join, prepared: str, rows: Rows, inside: Consumer
 ) -> None:
     sources = output_sources(node.right)
-    if node.method == "loop":
+    if node.method != "hash":
         operators.loop_over(prepared, sources, rows, inside)
         return
     found = _named_matches(operators, node, prepared, rows)
@@ -137,26 +140,27 @@ def _left(
     source = operators.source
     sources = output_sources(node.right)
     nulls = _nulls(operators, node.right)
+    condition = residual(node)
     if not prepared:
         found = source.fresh("found")
         source.line(f"{found} = []")
 
         def inside(inner: Rows) -> None:
             item = pattern(sources, inner)
-            if node.condition is None:
+            if condition is None:
                 source.line(f"{found}.append({item})")
                 return
-            with source.block(f"if {operators.printer.truth(node.condition, inner)}:"):
+            with source.block(f"if {operators.printer.truth(condition, inner)}:"):
                 source.line(f"{found}.append({item})")
 
         operators.produce(node.right, rows, inside)
         candidates = found
     else:
         candidates = _named_matches(operators, node, prepared, rows)
-        if node.condition is not None:
+        if condition is not None:
             target, inner = operators.unpack(sources, rows)
             item = target if len(sources) == 1 else pattern(sources, inner)
-            truth = operators.printer.truth(node.condition, inner)
+            truth = operators.printer.truth(condition, inner)
             candidates = f"[{item} for {target} in {candidates} if {truth}]"
     target, inner = operators.unpack(sources, rows)
     with operators.for_each(target, f"{candidates} or {nulls}"):
@@ -212,9 +216,10 @@ def _if_any(
 ) -> None:
     assert prepared, "a semi-join keeps its right side"
     candidates = _named_matches(operators, node, prepared, rows)
-    if node.condition is not None:
+    condition = residual(node)
+    if condition is not None:
         target, inner = operators.unpack(output_sources(node.right), rows)
-        truth = operators.printer.truth(node.condition, inner)
+        truth = operators.printer.truth(condition, inner)
         candidates = f"any(True for {target} in {candidates} if {truth})"
     with operators.source.block(head.format(candidates)):
         consume(rows)
@@ -229,20 +234,22 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
     line(f"{both}, {matched} = [], set()")
     left_sources, right_sources = output_sources(node.left), output_sources(node.right)
     by_key = source.fresh("hash")
-    if node.hash_keys:
+    condition = residual(node)
+    keys = hash_keys(node) if node.method == "hash" else ()
+    if keys:
         line(f"{by_key} = {{}}")
         number = source.fresh("n")
         target, inner = operators.unpack(right_sources, rows)
         with source.block(f"for {number}, {target} in enumerate({right}):"):
-            key, _ = _key(operators, tuple(each for _, each in node.hash_keys), inner)
+            key, _ = _key(operators, tuple(each for _, each in keys), inner)
             line(f"{by_key}.setdefault({key}, []).append({number})")
 
     def inside(inner: Rows) -> None:
         line(f"{found} = False")
-        if not node.hash_keys:
+        if not keys:
             operators.pace(f"len({right})")
-        if node.hash_keys:
-            key, checks = _key(operators, tuple(each for each, _ in node.hash_keys), inner)
+        if keys:
+            key, checks = _key(operators, tuple(each for each, _ in keys), inner)
             numbers = f"{by_key}.get({key}, ())"
             if checks:
                 numbers = f"({numbers} if {' and '.join(checks)} else ())"
@@ -253,8 +260,8 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
         with source.block(f"for {number} in {numbers}:"):
             line(f"{target} = {right}[{number}]")
             truth = "True"
-            if node.condition is not None:
-                truth = operators.printer.truth(node.condition, deeper)
+            if condition is not None:
+                truth = operators.printer.truth(condition, deeper)
             with source.block(f"if {truth}:"):
                 line(f"{found} = True")
                 line(f"{matched}.add({number})")

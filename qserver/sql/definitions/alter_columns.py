@@ -26,7 +26,7 @@ from qserver.sql.definitions.constraints import check_referenced
 from qserver.sql.definitions.create_table import check_definition
 from qserver.sql.definitions.dependencies import drop_definition, owned_sequences
 from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.removal import drop_column_of
+from qserver.sql.definitions.removal import drop_column_of, needs_column
 from qserver.sql.definitions.rewrite import (
     Moved,
     name_of,
@@ -53,6 +53,8 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     for constraint in node.constraints:
         if constraint.kind == "generated":
             check_generated((*table.columns, column), column.name, names_in(constraint.expression))
+    if column.generated is not None:
+        work.require_read(table)
     visible = [each for each in table.columns if not each.hidden]
     hidden = [each for each in table.columns if each.hidden]
     kept = [each.name for each in visible if each.generated is None]
@@ -173,6 +175,7 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     sql_type = work.type(action.type)
     if sql_type == table.columns[at].type and action.expression is None:
         return 0
+    work.require_read(table)
     new = with_new_trees(work, replace_column(table, at, type=sql_type))
     _check_foreign_keys(work, new)
     moved: list[Moved] = [
@@ -221,7 +224,9 @@ def _no_automatic_cast(
 
 def _require_unused(work: Work, table: Table, column: str) -> None:
     for other in work.transaction.catalog.definitions():
-        if isinstance(other, NamedQuery) and table.key in other.uses:
+        if not isinstance(other, NamedQuery) or table.key not in other.uses:
+            continue
+        if needs_column(work, other, table, column):
             raise FeatureNotSupported(
                 "cannot alter type of a column used by a view or rule",
                 detail=f'view {other.name} depends on column "{column}"',

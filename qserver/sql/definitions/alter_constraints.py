@@ -55,6 +55,7 @@ def add_constraint(
             new, key = with_foreign_key(work, table, constraint, column)
             work.transaction.define(table.key, new)
             if "not valid" not in constraint.attributes:
+                work.require_read(new)
                 yield from work.statements.check_foreign_key(new, key)
         case kind:
             raise AssertionError(f"{kind} is no constraint of a table")
@@ -160,6 +161,7 @@ def validate_constraint(work: Work, table: Table, action: syntax.AlterAction) ->
             yield from require_check(work, table, check.name, *condition)
     for key in table.foreign_keys:
         if key.name == action.name:
+            work.require_read(table)
             yield from work.statements.check_foreign_key(table, key)
     return 0
 

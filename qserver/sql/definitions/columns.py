@@ -23,9 +23,10 @@ from qserver.sql import syntax
 from qserver.sql.definitions.names import as_written, choose_relation_name, known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.sequences import Options, make_sequence
+from qserver.sql.plan import OutputColumn
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, Column, catalog_key
-from qserver.values.types import BIGINT, INTEGER, INTEGER_BITS, SMALLINT, SqlType
+from qserver.values.types import BIGINT, INTEGER, INTEGER_BITS, SMALLINT, TEXT, Kind, SqlType
 
 SERIAL_TYPES: Final = {
     "serial": INTEGER,
@@ -36,6 +37,15 @@ SERIAL_TYPES: Final = {
     "serial2": SMALLINT,
 }
 SYSTEM_COLUMNS: Final = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})
+
+
+def type_of_output(name: str, column: OutputColumn) -> SqlType:
+    """The type of a column that a table or a view takes from a query; what has none is text."""
+    if column.type.kind is Kind.UNKNOWN:
+        return TEXT
+    if Kind.RECORD in (column.type.kind, column.type.element and column.type.element.kind):
+        raise InvalidTableDefinition(f'column "{name}" has pseudo-type {column.type}', column=name)
+    return column.type
 
 
 @dataclass(frozen=True, slots=True)

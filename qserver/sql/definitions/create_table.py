@@ -18,10 +18,17 @@ from qserver.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidTableDefinition,
+    QserverError,
     SqlSyntaxError,
 )
 from qserver.sql import syntax
-from qserver.sql.definitions.columns import DefinedColumn, check_generated, define_column, names_in
+from qserver.sql.definitions.columns import (
+    DefinedColumn,
+    check_generated,
+    define_column,
+    names_in,
+    type_of_output,
+)
 from qserver.sql.definitions.constraints import (
     key_columns,
     with_check,
@@ -41,11 +48,10 @@ from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
 from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key
-from qserver.values.types import TEXT, Kind
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
-    schema, name = new_place(work, node.name, node.temporary)
+    schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
@@ -64,8 +70,10 @@ def check_definition(work: Work, table: Table) -> Steps:
     target = syntax.TableRef(table.path)
     try:
         yield from work.statements.check(syntax.Insert(target, (), None))
-    except DatatypeMismatch as error:
-        error.message = error.message.replace("but expression", "but default expression")
+    except QserverError as error:
+        error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
+        if isinstance(error, DatatypeMismatch):
+            error.message = error.message.replace("but expression", "but default expression")
         raise
     return 0
 
@@ -191,6 +199,7 @@ def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: st
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
     rows: Iterable[Rows | None] = ()
     if node.with_data:
+        work.statements.check_read()
         rows = yield from work.statements.run(node.query, work.literals)
     made = 0
     pages = []
@@ -209,6 +218,5 @@ def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: st
 
 
 def _column_as(name: str, column: OutputColumn) -> Column:
-    """A column for the values of a query's; what has no type is text."""
-    unknown = column.type.kind is Kind.UNKNOWN
-    return Column(name, TEXT if unknown else column.type)
+    """A column for the values of a query's."""
+    return Column(name, type_of_output(name, column))

@@ -152,6 +152,8 @@ def drop_definition(
         work.transaction.drop_trees(*trees)
         for sequence in owned_sequences(work, name):
             drop_definition(work, sequence.key)
+    elif isinstance(definition, Sequence):
+        work.statements.end_sequence(definition)
 
 
 def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:

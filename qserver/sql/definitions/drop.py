@@ -32,6 +32,7 @@ from qserver.sql.definitions.removal import (
     unused_hidden_columns,
     without_columns,
 )
+from qserver.sql.definitions.sequences import restart_sequence
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import (
     Definition,
@@ -182,7 +183,7 @@ def truncate(work: Work, node: syntax.Truncate) -> Steps:
         work.transaction.define(table.key, emptied(work, table))
         if node.restart_identity:
             for sequence in owned_sequences(work, table.key):
-                work.statements.set_sequence(sequence, sequence.start)
+                restart_sequence(work, sequence, sequence.start)
     return 0
     yield
 

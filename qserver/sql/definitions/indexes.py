@@ -131,6 +131,7 @@ def _with_hidden_columns(
     wanted = [item for text, item in missing.items() if text not in there]
     if not wanted:
         return table
+    work.require_read(table)
     at = len(table.columns) - table.has_row_id
     number = len(there)
     added = [

@@ -15,6 +15,7 @@ from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.references import refresh_references
 from qserver.sql.definitions.sequences import create_sequence
 from qserver.sql.definitions.views import create_view
+from qserver.sql.definitions.words import check_words
 
 DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
     syntax.CreateTable: create_table,
@@ -32,6 +33,7 @@ DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
 
 def perform(work: Work, statement: syntax.Statement) -> Steps:
     """Make the changes that a definition asks for."""
+    check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
     if type(statement) not in _WITHOUT_REFERENCES:
         refresh_references(work)

@@ -61,6 +61,13 @@ class Statements(Protocol):
     @property
     def names(self) -> CatalogPort: ...
 
+    @property
+    def may_read(self) -> bool:
+        """May the request read rows?"""
+
+    def check_read(self) -> None:
+        """Raise if it may not."""
+
     def describe(
         self, query: syntax.Query, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
@@ -92,8 +99,14 @@ class Statements(Protocol):
     def next_row_id(self) -> int:
         """A number for a row that has no key of its own."""
 
-    def set_sequence(self, sequence: SqlSequence, value: int) -> None:
-        """Let a sequence go on with this value, whatever becomes of the transaction."""
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        """The value that a sequence has given last; the one that comes next, if it is not True."""
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        """Let a sequence begin with such a state. Its number must be one of `next_tree`."""
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        """Forget the state of a sequence that is no more, or has another from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,15 @@ class Work:
 
     def value(self, literal: syntax.Literal) -> Any:
         return self.literals[literal.index]
+
+    def require_read(self, table: Table) -> None:
+        """Raise if the request may not read rows and the table has some.
+
+        For whatever tells of rows by its success: a constraint that holds, a cast that does not
+        fail. An empty table tells nothing.
+        """
+        if not self.statements.may_read and any(self.transaction.scan_in_any_order(table.id)):
+            self.statements.check_read()
 
     def table_now(self, name: str) -> Table:
         """A table that is known to be there, as the last step has left it."""

@@ -135,6 +135,8 @@ def with_new_trees(work: Work, table: Table) -> Table:
 
 def build_index(work: Work, table: Table, index: Index) -> Steps:
     """Fill the tree of a new index of the table, and see that it is unique if it must be."""
+    if index.unique:
+        work.require_read(table)
     entry_of = table.entry_function(index)
     put_entry, hashed = work.transaction.put_entry, index.hashed
     seen: set[Key] = set()
@@ -161,6 +163,7 @@ def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueVi
 
 def require_no_null(work: Work, table: Table, name: str) -> Steps:
     """Every row has a value in the column."""
+    work.require_read(table)
     at = table.position(name)
     for rows in work.transaction.scan_in_any_order(table.id):
         if any(row[at] is None for row in rows):
@@ -190,6 +193,7 @@ def require_check(
         (syntax.TableRef(table.path),),
         syntax.Is(condition, "false", negated=False),
     )
+    work.require_read(table)
     known = work.literals if literals is None else literals
     for page in (yield from work.statements.run(syntax.Query(select), known)):
         if page:

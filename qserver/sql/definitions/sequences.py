@@ -1,7 +1,8 @@
 """CREATE and ALTER SEQUENCE, with PostgreSQL's defaults and complaints.
 
-What a sequence is and where it has come to are two things: the first is a definition and changes
-with its transaction, the second (RESTART) is changed at once, whatever becomes of the transaction.
+What a sequence is and where it has come to are two things: a definition, and the state that it
+names. Whatever lets it count otherwise, or from elsewhere, gives it another state; so all of it
+takes effect with its transaction.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
-    require_free(work, key)
     sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
     made = make_sequence(work, name, sql_type, node.options)
+    require_free(work, key)
     work.transaction.define(key, replace(made, schema=schema))
     return 0
     yield
@@ -56,7 +57,23 @@ def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) ->
     blank = Sequence(number, name, increment=increment or 1, minimum=0, start=0, type=sql_type)
     made = _counting(blank, given, _bounds(sql_type, increment))
     made = replace(made, start=_start(made, given))
+    first = given.get("restart", made.start)
+    _refuse_outside(made, "restart", first)
+    work.statements.begin_sequence(made, first, called=False)
     return _owned(work, made, options)
+
+
+def restart_sequence(work: Work, sequence: Sequence, value: int) -> None:
+    """The sequence goes on with this value."""
+    work.transaction.define(sequence.key, _renewed(work, sequence, value, called=False))
+
+
+def _renewed(work: Work, sequence: Sequence, value: int, called: bool) -> Sequence:
+    """The sequence with a state of this transaction's making, instead of the one that it had."""
+    work.statements.end_sequence(sequence)
+    renewed = replace(sequence, state=work.transaction.next_tree())
+    work.statements.begin_sequence(renewed, value, called)
+    return renewed
 
 
 def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
@@ -83,8 +100,22 @@ def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
     if "restart" in dict(options):
         value = given.get("restart", made.start)
         _refuse_outside(made, "restart", value)
-        work.statements.set_sequence(made, value)
+        made = _renewed(work, made, value, called=False)
+    elif _counts_otherwise(old, made):
+        value, called = work.statements.sequence_state(old)
+        _refuse_outside(made, "restart", value)
+        made = _renewed(work, made, value, called)
     work.transaction.define(made.key, _owned(work, made, options))
+
+
+def _counts_otherwise(old: Sequence, new: Sequence) -> bool:
+    """Would the numbers that follow be others?"""
+    return (old.increment, old.minimum, old.maximum, old.cycle) != (
+        new.increment,
+        new.minimum,
+        new.maximum,
+        new.cycle,
+    )
 
 
 def _given(work: Work, options: Options) -> dict[str, int]:

@@ -13,14 +13,23 @@ from math import copysign, isinf
 from typing import Any, Final
 
 from qserver.errors import InvalidArgumentForLogarithm, NumericValueOutOfRange
+from qserver.limits import NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX
 from qserver.sql.functions import float_math, integer_math, numeric_math, numeric_powers
-from qserver.sql.functions.numeric_math import EXACT, ONE, rounded, scale_of, unit_of
+from qserver.sql.functions.numeric_math import (
+    EXACT,
+    ONE,
+    ZERO,
+    overflow_error,
+    rounded,
+    scale_of,
+    unit_of,
+)
 from qserver.sql.functions.registry import Function
 from qserver.values.numerics import NOT_A_NUMBER
 from qserver.values.types import BIGINT, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, SqlType
 
-_DIGITS_MOST: Final = 2000
-"""Rounding to more digits than this is rounding to as many, as in PostgreSQL."""
+_HALF_OF_ALL: Final = Decimal((0, (5,), NUMERIC_INTEGER_DIGITS_MAX - 1))
+"""From here on rounding away all digits that a number can have makes one more of them."""
 
 _FACTORIAL_LARGEST: Final = 32177
 
@@ -32,7 +41,11 @@ def round_numeric(value: Decimal, digits: int = 0) -> Decimal:
     """Halves away from zero; negative digits stand before the point."""
     if not value.is_finite():
         return value
-    digits = min(max(digits, -_DIGITS_MOST), _DIGITS_MOST)
+    digits = min(digits, NUMERIC_FRACTION_DIGITS_MAX)
+    if digits <= -NUMERIC_INTEGER_DIGITS_MAX:
+        if digits == -NUMERIC_INTEGER_DIGITS_MAX and value.copy_abs() >= _HALF_OF_ALL:
+            raise overflow_error()
+        return ZERO
     result = rounded(value, digits)
     return EXACT.quantize(result, ONE) if digits < 0 else result
 
@@ -40,7 +53,9 @@ def round_numeric(value: Decimal, digits: int = 0) -> Decimal:
 def cut_numeric(value: Decimal, digits: int = 0) -> Decimal:
     if not value.is_finite():
         return value
-    digits = min(max(digits, -_DIGITS_MOST), _DIGITS_MOST)
+    digits = min(digits, NUMERIC_FRACTION_DIGITS_MAX)
+    if digits <= -NUMERIC_INTEGER_DIGITS_MAX:
+        return ZERO
     result = value.quantize(unit_of(digits), rounding=ROUND_DOWN, context=EXACT)
     if digits < 0:
         result = EXACT.quantize(result, ONE)

@@ -41,6 +41,9 @@ _LOG10_OF_E = 0.434294481903252
 _EXPONENT_LARGEST = 6000
 """e to this power is past every NUMERIC, or so PostgreSQL has decided."""
 
+_WEIGHT_MAX: Final = 32768 * GROUP
+"""The largest power of ten of a NUMERIC, as PostgreSQL keeps it."""
+
 _POINT_NINE, _ONE_POINT_ONE = Decimal("0.9"), Decimal("1.1")
 
 
@@ -187,7 +190,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
         return _power_of_special(base, exponent)
     _check_power(base, exponent)
     if is_integral(exponent) and abs(exponent) < 2**31:
-        return integer_power(base, int(exponent))
+        return integer_power(base, int(exponent), scale_of(exponent))
     if not base:
         return rounded(ZERO, SIGNIFICANT_DIGITS_MIN)
     negative = base < 0 and is_odd(exponent)
@@ -210,17 +213,16 @@ def _real_power(base: Decimal, exponent: Decimal) -> Decimal:
     return exponential_with_scale(precise, scale)
 
 
-def integer_power(base: Decimal, exponent: int) -> Decimal:
-    scale = _scale(SIGNIFICANT_DIGITS_MIN, scale_of(base))
+def integer_power(base: Decimal, exponent: int, exponent_scale: int = 0) -> Decimal:
+    estimate = exponent * _log10(base) if base else 0.0
+    if estimate > _WEIGHT_MAX:
+        raise overflow_error()
+    if estimate + 1 < -SCALE_MAX:
+        return rounded(ZERO, SCALE_MAX)
+    scale = _scale(SIGNIFICANT_DIGITS_MIN - int(estimate), scale_of(base), exponent_scale)
     if exponent == 0:
         return rounded(ONE, scale)
     if not base:
-        return rounded(ZERO, scale)
-    # log10 of the result, from the first sixteen digits of the base.
-    estimate = exponent * _log10(base)
-    if estimate > 3 * 32767 * GROUP:
-        raise overflow_error()
-    if estimate + 1 < -scale or estimate + 1 < -SCALE_MAX:
         return rounded(ZERO, scale)
     digits = max(1 + scale + int(estimate), 1) + int(log(abs(exponent))) + 8
     result = _context(digits + _SPARE_DIGITS).power(base, exponent)
@@ -228,7 +230,10 @@ def integer_power(base: Decimal, exponent: int) -> Decimal:
 
 
 def _log10(value: Decimal) -> float:
-    return log10(abs(float(value.scaleb(-value.adjusted(), EXACT)))) + value.adjusted()
+    """About, from the first four groups of digits."""
+    kept = min(_groups(value.copy_abs()), 4)
+    power_of_ten = (weight_of(value) - kept + 1) * GROUP
+    return log10(int(value.copy_abs().scaleb(-power_of_ten, EXACT))) + power_of_ten
 
 
 def is_integral(value: Decimal) -> bool:

@@ -24,11 +24,16 @@ from qserver.sql.functions.regex_syntax import (
     Place,
     Repeat,
     Sequence,
+    too_long,
 )
 
 ATOMS_MOST: Final = 5000
 STEPS_MOST: Final = 20_000
 """Steps that are kept; with more than that all are forgotten, and worked out again."""
+
+WORK_MOST: Final = 300_000
+"""What one question may cost: a character counts 1, a step that is not kept as many as the states
+that it begins with, and ten."""
 
 _EDGE, _NEWLINE, _WORD, _OTHER = range(4)
 
@@ -109,10 +114,13 @@ class _Net:
 
 
 class Automaton:
-    """Decides whether and where a text matches. Has no state that a caller could see."""
+    """Decides whether and where a text matches. Refuses what would take too long."""
 
     def __init__(self, tree: Node, flags: int) -> None:
         self._net = _Net(tree, flags)
+        self.worked = 0
+        """What all questions have cost so far."""
+        self._worked_most = 0
         self._searching: dict[tuple[State, str], tuple[bool, State]] = {}
         self._anchored: dict[tuple[State, str], tuple[bool, State]] = {}
 
@@ -120,12 +128,14 @@ class Automaton:
         """Is there a match that begins at `start` or later?"""
         steps = self._searching
         state = self._first(text, start)
+        self._begin(len(text) - start)
         for at in range(start, len(text)):
             character = text[at]
             step = steps.get((state, character))
             if step is None:
                 step = self._work_out(steps, state, character, again=True)
             if step[0]:
+                self.worked += at - len(text)
                 return True
             state = step[1]
         return self._ends(state, _EDGE)
@@ -135,6 +145,7 @@ class Automaton:
         steps = self._anchored
         state, found = self._first(text, start), None
         for at in range(start, len(text)):
+            self.worked += 1
             character = text[at]
             step = steps.get((state, character))
             if step is None:
@@ -153,7 +164,9 @@ class Automaton:
         steps = self._anchored
         state = self._first(text, start)
         found: list[int] = []
+        self._begin(0)
         for at in range(start, last):
+            self.worked += 1
             character = text[at]
             step = steps.get((state, character))
             if step is None:
@@ -171,11 +184,21 @@ class Automaton:
         """The first match, and of those that begin there the shortest or longest."""
         if not self.matches(text, start):
             return None
+        self._begin(0)
         for first in range(start, len(text) + 1):
             end = self.end_of_match(text, first, short)
+            if self.worked > self._worked_most:
+                raise too_long(len(text))
             if end is not None:
                 return first, end
         raise AssertionError("a match that is there has a beginning")
+
+    def _begin(self, length: int) -> None:
+        """A question begins, which looks at so many characters."""
+        if length > WORK_MOST:
+            raise too_long(length)
+        self.worked += length
+        self._worked_most = self.worked + WORK_MOST
 
     def _first(self, text: str, start: int) -> State:
         before = _kind(text[start - 1]) if start > 0 else _EDGE
@@ -188,6 +211,9 @@ class Automaton:
         character: str,
         again: bool,
     ) -> tuple[bool, State]:
+        self.worked += len(state[0]) + 10
+        if self.worked > self._worked_most:
+            raise too_long(self.worked)
         reached = self._reached(state[0], state[1], _kind(character))
         following = set()
         for each in reached:

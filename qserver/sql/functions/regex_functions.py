@@ -8,8 +8,10 @@ from itertools import islice
 from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue
+from qserver.sql.functions.regex_linear import Match, Span
 from qserver.sql.functions.regex_syntax import parse_options
-from qserver.sql.functions.regexes import Match, Regex, Span, regex, similar_to_escape
+from qserver.sql.functions.regex_time import few
+from qserver.sql.functions.regexes import Regex, regex, similar_to_escape
 from qserver.sql.functions.registry import Function, TableFunction
 from qserver.sql.functions.strings import checked_length
 from qserver.values.types import BOOLEAN, INTEGER, TEXT, SqlType, array_of
@@ -63,7 +65,7 @@ def regexp_match(text: str, pattern: str, letters: str = "") -> tuple[str | None
 def regexp_count(text: str, pattern: str, start: int = 1, letters: str = "") -> int:
     _check("start", start, 1)
     found = _without_everywhere("regexp_count", pattern, letters)
-    return sum(1 for _ in found.find_all(text, start - 1))
+    return sum(1 for _ in few(found.find_all(text, start - 1)))
 
 
 def regexp_instr(
@@ -82,7 +84,7 @@ def regexp_instr(
         raise InvalidParameterValue(f'invalid value for parameter "endoption": {after}')
     _check("subexpr", group, 0)
     expression = _without_everywhere("regexp_instr", pattern, letters)
-    match = next(islice(expression.find_all(text, start - 1), number - 1, None), None)
+    match = _numbered(expression, text, start, number)
     place = None if match is None else _group(match, group)
     return 0 if place is None else place[after] + 1
 
@@ -94,9 +96,13 @@ def regexp_substr(
     _check("n", number, 1)
     _check("subexpr", group, 0)
     expression = _without_everywhere("regexp_substr", pattern, letters)
-    match = next(islice(expression.find_all(text, start - 1), number - 1, None), None)
+    match = _numbered(expression, text, start, number)
     place = None if match is None else _group(match, group)
     return None if place is None else text[place[0] : place[1]]
+
+
+def _numbered(expression: Regex, text: str, start: int, number: int) -> Match | None:
+    return next(islice(few(expression.find_all(text, start - 1)), number - 1, None), None)
 
 
 def _group(match: Match, number: int) -> Span | None:
@@ -131,7 +137,7 @@ def regexp_replace_from(
 def _replaced(text: str, expression: Regex, replacement: str, start: int, number: int) -> str:
     parts: list[str] = []
     copied = length = 0
-    for count, match in enumerate(expression.find_all(text, start), 1):
+    for count, match in enumerate(few(expression.find_all(text, start)), 1):
         if number not in (0, count):
             continue
         assert match[0] is not None, "the whole match has a place"
@@ -165,12 +171,12 @@ def _filled(replacement: str, text: str, match: Match) -> str:
 def regexp_split(text: str, pattern: str, letters: str = "") -> tuple[str, ...]:
     """What stands between the matches; empty ones at an edge or behind another do not count."""
     expression = _without_everywhere("regexp_split_to_array", pattern, letters)
-    return tuple(_parts(text, expression))
+    return tuple(_parts(text, few(expression.find_all(text))))
 
 
-def _parts(text: str, expression: Regex) -> Iterator[str]:
+def _parts(text: str, matches: Iterator[Match]) -> Iterator[str]:
     copied = previous_end = 0
-    for match in expression.find_all(text):
+    for match in matches:
         assert match[0] is not None, "the whole match has a place"
         first, end = match[0]
         if first < len(text) and end > previous_end:
@@ -182,7 +188,7 @@ def _parts(text: str, expression: Regex) -> Iterator[str]:
 
 def split_to_rows(text: str, pattern: str, letters: str = "") -> Iterator[tuple[str]]:
     expression = _without_everywhere("regexp_split_to_table", pattern, letters)
-    return zip(_parts(text, expression))
+    return zip(_parts(text, expression.find_all(text)))
 
 
 def match_rows(

@@ -3,14 +3,15 @@
 The match is taken apart from the outside in, as PostgreSQL does it. A sequence is cut behind its
 first part: at the last place (the first, if the part is lazy) from which the rest still reaches the
 end. Each part has an automaton of its own that says where it can end, so nothing is tried that
-cannot succeed, and the time stays within the square of the match's length.
+cannot succeed, and the time stays within the square of the match's length. Its work is counted, and
+too much is refused.
 """
 
 from __future__ import annotations
 
-from qserver.sql.functions.regex_automaton import Automaton
+from qserver.sql.functions.regex_automaton import WORK_MOST, Automaton
 from qserver.sql.functions.regex_source import prefers_short
-from qserver.sql.functions.regex_syntax import Choice, Group, Node, Repeat, Sequence
+from qserver.sql.functions.regex_syntax import Choice, Group, Node, Repeat, Sequence, too_long
 
 Span = tuple[int, int]
 
@@ -22,12 +23,14 @@ class Dissection:
         self._tree = tree
         self._groups = groups
         self._flags = flags
+        self._work_left = 0
         self._automata: dict[Node, Automaton] = {}
         self._holding: dict[Node, bool] = {}
 
     def groups_of(self, text: str, start: int, end: int) -> list[Span | None]:
         """The place of each group in the match from `start` to `end`."""
         found: list[Span | None] = [None] * self._groups
+        self._work_left = WORK_MOST
         self._take_apart(self._tree, text, start, end, found)
         return found
 
@@ -70,14 +73,23 @@ class Dissection:
             start = cut
 
     def _cut(self, part: Node, rest: Node, text: str, start: int, end: int) -> int:
-        cuts = self._automaton(part).ends(text, start, end)
+        cuts = self._ends(part, text, start, end)
         for cut in cuts if prefers_short(part) else reversed(cuts):
             if self._reaches(rest, text, cut, end):
                 return cut
         raise AssertionError("a match can be taken apart")
 
     def _reaches(self, node: Node, text: str, start: int, end: int) -> bool:
-        return self._automaton(node).ends(text, start, end)[-1:] == [end]
+        return self._ends(node, text, start, end)[-1:] == [end]
+
+    def _ends(self, node: Node, text: str, start: int, end: int) -> list[int]:
+        automaton = self._automaton(node)
+        before = automaton.worked
+        ends = automaton.ends(text, start, end)
+        self._work_left -= automaton.worked - before + 3
+        if self._work_left < 0:
+            raise too_long(end - start)
+        return ends
 
     def _automaton(self, node: Node) -> Automaton:
         automaton = self._automata.get(node)

@@ -13,7 +13,11 @@ import re
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from qserver.errors import InvalidParameterValue, InvalidRegularExpression
+from qserver.errors import (
+    InvalidParameterValue,
+    InvalidRegularExpression,
+    ProgramLimitExceeded,
+)
 from qserver.sql.functions.regex_classes import (
     ANY_BUT_NEWLINE,
     ANY_CHARACTER,
@@ -26,6 +30,7 @@ from qserver.sql.functions.regex_classes import (
 
 REPEAT_MOST: Final = 255
 DEPTH_MOST: Final = 200
+PATTERN_LENGTH_MOST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +145,18 @@ def bad(problem: str) -> InvalidRegularExpression:
     return InvalidRegularExpression(f"invalid regular expression: {problem}")
 
 
+def too_long(length: int) -> ProgramLimitExceeded:
+    return ProgramLimitExceeded(
+        "the regular expression could take too long on this text",
+        detail=f"The text has {length} characters.",
+        hint="Use a shorter text or a simpler expression.",
+    )
+
+
 def parse(pattern: str, options: Options) -> Pattern:
     """The tree of a pattern, with the options that it begins with taken into account."""
+    if len(pattern) > PATTERN_LENGTH_MOST:
+        raise bad("regular expression is too complex")
     if pattern.startswith("***="):
         pattern, options = pattern[4:], parse_options("q", options)
     elif pattern.startswith("***:"):

@@ -1,13 +1,16 @@
 """Regular expressions, compiled: ~ ~* !~ !~*, SIMILAR TO, and what other functions build on.
 
-Python's engine is fast but backtracks, so a hostile pattern could stop the whole server. Each
-pattern is judged once: as long as the text is short enough for its risk, Python searches; past that
-the automaton does, which is slower for a character but never takes more than one look at it. Only
-patterns with back references or looking around have no automaton.
+    short text, little risk      Python's engine: the quickest to start, but it takes back steps
+    any other text               RE2, see `regex_linear`: an automaton in C, linear time
+    back references, look-around the engine of the package `regex`, which can be stopped
 
 Of several matches at one place PostgreSQL takes the longest, or the shortest if the first
-repetition is lazy; Python takes the first that it comes across. Where that can differ, the
-automaton finds the place, too, and what its groups are is found by taking it apart.
+repetition is lazy; Python takes the first that it comes across. Where that can differ, RE2 finds
+the place, and what its groups are is found by taking it apart (`regex_groups`). The few patterns
+that RE2 cannot run are left to our own automaton, which counts its steps.
+
+No call takes more than a fraction of a second: past that it is refused with 54000, since nobody
+else is served meanwhile.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import regex as stoppable
 
 from qserver.errors import InvalidEscapeSequence, InvalidUseOfEscapeCharacter
 from qserver.sql.functions.regex_automaton import ATOMS_MOST, Automaton
 from qserver.sql.functions.regex_groups import Dissection
+from qserver.sql.functions.regex_linear import STEPS_MOST, Linear, Match, NotLinear, atom_count
 from qserver.sql.functions.regex_source import (
     agrees_on_length,
     check_size,
@@ -29,18 +35,21 @@ from qserver.sql.functions.regex_source import (
     python_source,
     risk,
 )
-from qserver.sql.functions.regex_syntax import Options, bad, parse, parse_options
+from qserver.sql.functions.regex_syntax import Options, bad, parse, parse_options, too_long
+from qserver.sql.functions.regex_time import Stopwatch
 from qserver.sql.functions.registry import Function
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType
 
-Span = tuple[int, int]
-Match = tuple[Span | None, ...]
-"""The place of the whole match, then of each group; None for a group that took no part."""
+SOURCE_LENGTH_MOST: Final = 100_000
+"""Characters of an expression as Python reads it: such a one takes a tenth of a second to compile.
+"""
+
+CALL_SECONDS_MOST: Final = 0.1
+"""How long one search with an engine that takes back steps may last."""
 
 # The longest text that Python may search, by the power of its length that a search may take.
-_LENGTH_MOST: Final = {0: 1 << 30, 1: 4000, 2: 300, 3: 80}
-_LENGTH_MOST_OF_MANY: Final = 24
-_LENGTH_MOST_NESTED: Final = 12
+_LENGTH_MOST: Final = {1: 1000, 2: 100, 3: 32}
+_LENGTH_MOST_OF_MANY: Final = 12
 
 
 class Regex:
@@ -52,51 +61,98 @@ class Regex:
         self.groups = parsed.groups
         self._tree = parsed.tree
         self._flags = re.IGNORECASE if parsed.options.ignore_case else 0
-        self._python = _compiled(python_source(parsed.tree), self._flags)
+        source = python_source(parsed.tree)
+        if len(source) > SOURCE_LENGTH_MOST:
+            raise bad("regular expression is too complex")
+        self._python = _compiled(re.compile, source, self._flags)
         power = risk(parsed.tree)
         self._length_most = (
-            _LENGTH_MOST_NESTED if power is None else _LENGTH_MOST.get(power, _LENGTH_MOST_OF_MANY)
+            _LENGTH_MOST_OF_MANY if power is None else _LENGTH_MOST.get(power, _LENGTH_MOST_OF_MANY)
         )
-        self._has_automaton = not needs_backtracking(parsed.tree)
+        if power == 0:
+            # Without repetitions Python is the quickest from match to match. From each place it
+            # takes as many steps as there are atoms, at the most.
+            self._length_most = STEPS_MOST // max(atom_count(parsed.tree), 1)
+        self._stoppable: Any = None
+        if needs_backtracking(parsed.tree):
+            self._stoppable = _compiled(stoppable.compile, source, self._flags)
         self._short = bool(prefers_short(parsed.tree))
-        self._by_length = self._has_automaton and not agrees_on_length(parsed.tree)
+        self._by_length = not agrees_on_length(parsed.tree)
+        self._linear: Linear | None = None
         self._automaton: Automaton | None = None
         self._dissection: Dissection | None = None
 
     def matches(self, text: str) -> bool:
         """Does it match anywhere in the text?"""
-        if len(text) <= self._length_most or not self._has_automaton:
+        if self._stoppable is not None:
+            return self._stopped_search(text, 0) is not None
+        if len(text) <= self._length_most:
             return self._python.search(text) is not None
-        return self._own_automaton().matches(text)
+        try:
+            linear = self._own_linear()
+            return linear.matches(linear.coded(text))
+        except NotLinear:
+            return self._own_automaton().matches(text)
 
     def search(self, text: str, start: int = 0) -> Match | None:
         """The first match at `start` or later."""
-        risky = self._has_automaton and len(text) - start > self._length_most
-        if not (self._by_length or risky):
-            found = self._python.search(text, start)
-            return None if found is None else _spans(found)
-        place = self._own_automaton().search(text, start, self._short)
-        if place is None:
-            return None
-        if self.groups == 0:
-            return (place,)
-        return (place, *self._own_dissection().groups_of(text, *place))
+        return next(self.find_all(text, start), None)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[Match]:
         """One match after the other; after an empty one the search goes on a character later."""
-        while start <= len(text):
-            match = self.search(text, start)
-            if match is None:
-                return
-            yield match
-            assert match[0] is not None, "the whole match has a place"
-            first, start = match[0]
-            start += first == start
+        if start > len(text):
+            return iter(())
+        if self._stoppable is not None:
+            search = partial(self._stopped_search, text)
+        elif not self._by_length and len(text) <= self._length_most:
+            return one_after_the_other(partial(self._python_search, text), text, start)
+        else:
+            try:
+                linear = self._own_linear()
+                coded = linear.coded(text)
+                if not (self._by_length and (self._short or self.groups)):
+                    found = linear.find_all(coded, start, longest=self._by_length)
+                    return Stopwatch(found, len(text))
+                search = partial(self._search_by_length, linear, coded, text)
+            except NotLinear:
+                search = partial(self._search_by_steps, text)
+        return Stopwatch(one_after_the_other(search, text, start), len(text))
 
-    def _own_dissection(self) -> Dissection:
+    def _python_search(self, text: str, start: int) -> Match | None:
+        return _spans(self._python.search(text, start))
+
+    def _search_by_length(
+        self, linear: Linear, coded: bytes, text: str, start: int
+    ) -> Match | None:
+        place = linear.search(coded, start)
+        if place is None:
+            return None
+        first, end = place
+        if self._short:
+            end = linear.shortest_end(coded, first, end)
+        return self._with_groups(text, first, end)
+
+    def _search_by_steps(self, text: str, start: int) -> Match | None:
+        place = self._own_automaton().search(text, start, self._short)
+        return None if place is None else self._with_groups(text, *place)
+
+    def _with_groups(self, text: str, first: int, end: int) -> Match:
+        if self.groups == 0:
+            return ((first, end),)
         if self._dissection is None:
             self._dissection = Dissection(self._tree, self.groups, self._flags)
-        return self._dissection
+        return ((first, end), *self._dissection.groups_of(text, first, end))
+
+    def _stopped_search(self, text: str, start: int) -> Match | None:
+        try:
+            return _spans(self._stoppable.search(text, start, timeout=CALL_SECONDS_MOST))
+        except TimeoutError:
+            raise too_long(len(text)) from None
+
+    def _own_linear(self) -> Linear:
+        if self._linear is None:
+            self._linear = Linear(self._tree, self._flags)
+        return self._linear
 
     def _own_automaton(self) -> Automaton:
         if self._automaton is None:
@@ -104,19 +160,34 @@ class Regex:
         return self._automaton
 
 
-def _compiled(source: str, flags: int) -> re.Pattern[str]:
+def one_after_the_other(
+    search: Callable[[int], Match | None], text: str, start: int
+) -> Iterator[Match]:
+    while start <= len(text):
+        match = search(start)
+        if match is None:
+            return
+        yield match
+        assert match[0] is not None, "the whole match has a place"
+        first, start = match[0]
+        start += first == start
+
+
+def _compiled(compile: Callable[[str, int], Any], source: str, flags: int) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about sets that a later Python may read otherwise
-            return re.compile(source, flags)
-    except (re.error, OverflowError, RecursionError):
+            return compile(source, flags)
+    except (re.error, stoppable.error, OverflowError, RecursionError):
         # What Python cannot do, such as looking behind at a text of any length.
         raise bad("regular expression is too complex") from None
 
 
-def _spans(found: re.Match[str]) -> Match:
+def _spans(found: Any) -> Match | None:
+    if found is None:
+        return None
     places = (found.span(number) for number in range(found.re.groups + 1))
-    return tuple(None if place == (-1, -1) else place for place in places)
+    return tuple([None if place == (-1, -1) else place for place in places])
 
 
 @lru_cache(maxsize=2048)
@@ -215,6 +286,7 @@ def _operators() -> Iterator[Function]:
                 inline=f"({'not ' if negated else ''}{matcher.__name__}({{1}})({{0}}))",
                 names={matcher.__name__: matcher},
                 symbol=symbol,
+                sees_blanks=True,
                 prepare=prepare,
             )
 

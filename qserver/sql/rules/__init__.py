@@ -1,6 +1,17 @@
 """The rules: an ordered tuple of plain functions from plan to plan.
 
-Each looks for one kind of improvement and leaves the rest alone. Order matters, and is the order of
+Each looks for one kind of improvement and leaves the rest alone. A rule is given one tree of plan
+nodes, joined by `input`, `left` and `right`, and stays inside it. `improve` alone finds the trees:
+that of the statement, of each subquery, and both of a recursive common table; the inner ones first,
+each of them once.
+
+A rule may be applied again without harm: to what it has made itself it does nothing. And none may
+lose a condition. A condition stands in one place: in a filter, a
+scan or a join, or as the key of a scan's access. A join keeps all of its own in `condition`; the
+keys of a hash table are only read off it (`join_conditions`). `test_conditions_are_kept` adds them
+up before and after each rule, over every statement of the golden scripts.
+
+Order matters, and is the order of
 `RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
 conditions moved to where they can be checked first), then joins are ordered, then access paths
 and methods are chosen, and last the order of rows is looked after where it shows.
@@ -57,9 +68,11 @@ def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callab
 
     def improved(node: Any) -> Any:
         spend()
-        plan = getattr(node, "plan", None)
-        if plan is None or not is_plan(plan):
-            return node
-        return replace(node, plan=rule(plan, row_count))
+        changes = {}
+        for name in ("plan", "recursive"):
+            held = getattr(node, name, None)
+            if held is not None and is_plan(held):
+                changes[name] = rule(held, row_count)
+        return replace(node, **changes) if changes else node
 
     return improved

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Apply, Cast, Column, Expression, InList
 from qserver.sql.functions.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import conjunction, conjuncts, is_volatile, rebuilt, sources_named
+from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt
 from qserver.values.schema import Index
 from qserver.values.types import TEXT, Kind
 
@@ -27,7 +26,7 @@ _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 def choose_access(node: Plan, row_count: RowCount) -> Plan:
-    def chosen(each: Any) -> Any:
+    def chosen(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan) or each.access != Access():
             return each
         access, rest = best_access(each, conjuncts(each.condition))
@@ -35,8 +34,7 @@ def choose_access(node: Plan, row_count: RowCount) -> Plan:
             return each
         return replace(each, access=access, condition=conjunction(rest))
 
-    result: Plan = rebuilt(node, chosen)
-    return result
+    return tree_rebuilt(node, chosen)
 
 
 def best_access(

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.bound import Apply, Column, Elements, Expression, InList, IsNull
+from qserver.sql.join_conditions import residual
 from qserver.sql.plan import Plan
-from qserver.sql.walk import conjuncts, rebuilt
+from qserver.sql.walk import conjuncts, tree_rebuilt
 from qserver.values.schema import Table
 
 RowCount: TypeAlias = Callable[[Table], int]
@@ -34,7 +35,7 @@ def with_estimates(node: Plan, row_count: RowCount) -> Plan:
             return replace(each, rows=round(estimate(each, row_count), 1))
         return each
 
-    result: Plan = rebuilt(node, noted)
+    result: Plan = tree_rebuilt(node, noted)
     return result
 
 
@@ -95,8 +96,8 @@ def _join(node: plan.Join, row_count: RowCount) -> float:
     left, right = estimate(node.left, row_count), estimate(node.right, row_count)
     if node.kind in ("semi", "anti"):
         return left * OTHER
-    share = selectivity(node.condition)
-    if node.hash_keys:
+    share = selectivity(residual(node))
+    if node.method == "hash":
         rows = left * right / max(left, right) * share
     else:
         rows = left * right * share

@@ -12,26 +12,25 @@ is how they leave PostgreSQL.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression, SortKey, WindowCall
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import is_plan, rebuilt
+from qserver.sql.rules.sort_less import below_projections
+from qserver.sql.walk import is_plan, substituted, tree_rebuilt
 
 
 def keep_order(node: Plan, row_count: RowCount) -> Plan:
     node = _windows_sorted(node)
 
-    def change(each: Any) -> Any:
+    def change(each: Plan) -> Plan:
         if not is_plan(each) or not _shows_order(each):
             return each
         ordered = _in_order(each)
         return _with_hint(ordered) if isinstance(ordered, plan.Limit) else ordered
 
-    result: Plan = rebuilt(node, change)
-    return result
+    return tree_rebuilt(node, change)
 
 
 def _shows_order(node: Plan) -> bool:
@@ -87,9 +86,21 @@ def _windows_sorted(node: Plan) -> Plan:
             return replace(node, input=_windows_sorted(node.input))
         case plan.Window():
             keys = _last_order(node.calls)
-            return replace(node, input=plan.Sort(node.input, keys)) if keys else node
+            if not keys or _is_sorted(node.input, keys):
+                return node
+            return replace(node, input=below_projections(plan.Sort(node.input, keys)))
         case _:
             return node
+
+
+def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
+    """Whether this very sort is there already."""
+    if isinstance(node, plan.Project):
+        made = dict(enumerate(node.expressions))
+        replacements = {(node.source, position): each for position, each in made.items()}
+        below = [replace(key, expression=substituted(key.expression, replacements)) for key in keys]
+        return _is_sorted(node.input, tuple(below))
+    return isinstance(node, plan.Sort) and node.keys == keys
 
 
 def _last_order(calls: tuple[WindowCall, ...]) -> tuple[SortKey, ...]:

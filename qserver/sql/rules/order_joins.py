@@ -15,6 +15,7 @@ from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Apply, Column, Expression
+from qserver.sql.join_conditions import hash_keys, is_equality
 from qserver.sql.plan import Plan
 from qserver.sql.rules.choose_access import best_access
 from qserver.sql.rules.estimate import RowCount, estimate, selectivity
@@ -22,8 +23,6 @@ from qserver.sql.walk import (
     conjunction,
     conjuncts,
     free_sources,
-    has_subquery,
-    is_volatile,
     output_sources,
     sources_named,
 )
@@ -33,49 +32,33 @@ LOOKUPS_WORTH_A_SCAN = 20.0
 
 
 def order_joins(node: Plan, row_count: RowCount) -> Plan:
-    """From the top, so that a cluster is seen whole; its relations are ordered each by itself."""
-    if isinstance(node, plan.Join):
+    """From the top, so that a cluster is seen whole; its relations are ordered each by itself.
+
+    A join that has its method was ordered before, and is left where it stands.
+    """
+    if isinstance(node, plan.Join) and node.method is None:
         if node.kind == "inner" and not _has_lateral(node):
             return _ordered_cluster(node, row_count)
         left = order_joins(node.left, row_count)
         right = order_joins(node.right, row_count)
         return with_method(replace(node, left=left, right=right), row_count)
-    return _inputs_ordered(node, row_count)
-
-
-def _inputs_ordered(node: Plan, row_count: RowCount) -> Plan:
     changes: dict[str, Any] = {}
     for name in ("input", "left", "right"):
         below = getattr(node, name, None)
         if below is not None:
             changes[name] = order_joins(below, row_count)
-    if isinstance(node, plan.WithTables):
-        changes["tables"] = tuple(
-            replace(
-                table,
-                plan=order_joins(table.plan, row_count),
-                recursive=None
-                if table.recursive is None
-                else order_joins(table.recursive, row_count),
-            )
-            if not isinstance(table.plan, plan.Change)
-            else table
-            for table in node.tables
-        )
     return replace(node, **changes) if changes else node
 
 
 def _has_lateral(node: Plan) -> bool:
-    if not isinstance(node, plan.Join):
-        return False
-    if node.kind != "inner":
+    if not isinstance(node, plan.Join) or node.kind != "inner" or node.method is not None:
         return False
     return node.lateral or _has_lateral(node.left) or _has_lateral(node.right)
 
 
 def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
     """The relations of a cluster of inner joins, and its conditions."""
-    if isinstance(node, plan.Join) and node.kind == "inner":
+    if isinstance(node, plan.Join) and node.kind == "inner" and node.method is None:
         left, left_conditions = _cluster(node.left)
         right, right_conditions = _cluster(node.right)
         return left + right, left_conditions + right_conditions + list(conjuncts(node.condition))
@@ -136,21 +119,17 @@ def _next_relation(
             for each in left_over
             if named[each] & own and named[each] & there and named[each] <= own | there
         ]
-        equal = any(_equality(tie) for tie in ties)
+        equal = any(is_equality(tie) for tie in ties)
         rows = size * sizes[at] * selectivity(conjunction(ties))
         if equal:
             unique = any(_finds_one(relations[at], tie, own) for tie in ties)
             rows = size if unique else max(1.0, size * sizes[at] / max(size, sizes[at], 10.0))
-            rows *= selectivity(conjunction(tie for tie in ties if not _equality(tie)))
+            rows *= selectivity(conjunction(tie for tie in ties if not is_equality(tie)))
         candidate = (not ties, rows, at)
         if best is None or candidate < best:
             best = candidate
     assert best is not None
     return best[2], max(1.0, best[1])
-
-
-def _equality(condition: Expression) -> bool:
-    return isinstance(condition, Apply) and condition.function.comparison == "="
 
 
 def _finds_one(relation: Plan, tie: Expression, own: frozenset[int]) -> bool:
@@ -170,7 +149,7 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
     """The join with its method: by look-ups, by hash, or by a loop."""
     if node.lateral or (free_sources(node.right) & frozenset(output_sources(node.left))):
         return replace(node, lateral=True, method="index")
-    keys, rest = _hash_keys(node)
+    keys = hash_keys(node)
     if node.kind in ("inner", "left") and keys and isinstance(node.right, plan.Scan):
         rows = estimate(node.left, row_count) if left_rows is None else left_rows
         lookup = _lookup(node, node.right, row_count)
@@ -179,7 +158,7 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
             return lookup
     if not keys:
         return replace(node, method="loop")
-    hashed = replace(node, method="hash", hash_keys=keys, condition=conjunction(rest))
+    hashed = replace(node, method="hash")
     return _smaller_side_hashed(hashed, row_count) if node.kind == "inner" else hashed
 
 
@@ -187,38 +166,7 @@ def _smaller_side_hashed(node: plan.Join, row_count: RowCount) -> plan.Join:
     """The hash table is made of the right side, so that should be the smaller one."""
     if estimate(node.left, row_count) >= estimate(node.right, row_count):
         return node
-    keys = tuple((right, left) for left, right in node.hash_keys)
-    return replace(node, left=node.right, right=node.left, hash_keys=keys)
-
-
-def _hash_keys(
-    node: plan.Join,
-) -> tuple[tuple[tuple[Expression, Expression], ...], list[Expression]]:
-    """Pairs of left and right expressions that must be equal, and the other conditions."""
-    left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
-    keys, rest = [], []
-    for condition in conjuncts(node.condition):
-        pair = _pair(condition, left, right)
-        if pair is None:
-            rest.append(condition)
-        else:
-            keys.append(pair)
-    return tuple(keys), rest
-
-
-def _pair(
-    condition: Expression, left: frozenset[int], right: frozenset[int]
-) -> tuple[Expression, Expression] | None:
-    if not _equality(condition) or has_subquery(condition) or is_volatile(condition):
-        return None
-    assert isinstance(condition, Apply)
-    one, other = condition.arguments
-    one_named, other_named = sources_named(one), sources_named(other)
-    if one_named & left and other_named & right and not (one_named & right or other_named & left):
-        return one, other
-    if one_named & right and other_named & left and not (one_named & left or other_named & right):
-        return other, one
-    return None
+    return replace(node, left=node.right, right=node.left)
 
 
 def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join | None:

@@ -61,8 +61,7 @@ def push(node: Plan, conditions: Conditions) -> Plan:
         case plan.Distinct() if not node.on:
             return replace(node, input=push(node.input, conditions))
         case plan.WithTables():
-            tables = tuple(_push_table(table) for table in node.tables)
-            return replace(node, tables=tables, input=push(node.input, conditions))
+            return replace(node, input=push(node.input, conditions))
         case plan.Distinct() | plan.Limit() | plan.TopN() | plan.Window():
             return _above(replace(node, input=push(node.input, ())), conditions)
         case _:
@@ -72,13 +71,6 @@ def push(node: Plan, conditions: Conditions) -> Plan:
 def _above(node: Plan, conditions: Conditions) -> Plan:
     condition = conjunction(conditions)
     return node if condition is None else plan.Filter(node, condition)
-
-
-def _push_table(table: plan.CommonTable) -> plan.CommonTable:
-    if isinstance(table.plan, plan.Change):
-        return table
-    recursive = None if table.recursive is None else push(table.recursive, ())
-    return replace(table, plan=push(table.plan, ()), recursive=recursive)
 
 
 def _split(

@@ -8,39 +8,40 @@ min or max of a key (Scan)          the same, for the first or the last
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql import plan
 from qserver.sql.bound import Column, Constant, IsNull, SortKey
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
+from qserver.sql.rules.push_conditions import push
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
     has_subquery,
     is_volatile,
-    rebuilt,
     substituted,
+    tree_rebuilt,
 )
 from qserver.values.schema import Index
 from qserver.values.types import BIGINT
 
 
 def sort_less(node: Plan, row_count: RowCount) -> Plan:
-    def less(each: Any) -> Any:
+    def less(each: Plan) -> Plan:
         if isinstance(each, plan.Sort):
-            return _below_projection(each)
+            return below_projections(each)
         if isinstance(each, plan.Limit):
             return _limit(each)
         if isinstance(each, plan.Aggregate):
             return _extreme(each)
+        if isinstance(each, plan.Filter) and isinstance(each.input, plan.Project):
+            return push(each, ())  # the limit that was in its way has moved below the projection
         return each
 
-    result: Plan = rebuilt(node, less)
-    return result
+    return tree_rebuilt(node, less)
 
 
-def _below_projection(node: plan.Sort) -> Plan:
+def below_projections(node: plan.Sort) -> Plan:
     """Sort rows before they are projected: the same order, and fewer tuples to make."""
     below = node.input
     if not isinstance(below, plan.Project):
@@ -56,7 +57,7 @@ def _below_projection(node: plan.Sort) -> Plan:
         return node
     if any(has_subquery(each) or is_volatile(each) for each in below.expressions):
         return node
-    return replace(below, input=plan.Sort(below.input, keys))
+    return replace(below, input=below_projections(plan.Sort(below.input, keys)))
 
 
 def _limit(node: plan.Limit) -> Plan:

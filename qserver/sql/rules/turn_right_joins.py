@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from qserver.sql.plan import Join, Plan
 from qserver.sql.rules.estimate import RowCount
-from qserver.sql.walk import rebuilt
+from qserver.sql.walk import tree_rebuilt
 
 
 def turn_right_joins(plan: Plan, row_count: RowCount) -> Plan:
-    def turned(node: Any) -> Any:
+    def turned(node: Plan) -> Plan:
         if isinstance(node, Join) and node.kind == "right":
             return replace(node, kind="left", left=node.right, right=node.left)
         return node
 
-    result: Plan = rebuilt(plan, turned)
-    return result
+    return tree_rebuilt(plan, turned)

@@ -20,18 +20,17 @@ from qserver.sql.walk import (
     has_subquery,
     is_volatile,
     output_sources,
-    rebuilt,
     sources_made,
     sources_named,
+    tree_rebuilt,
 )
 
 
 def unnest_exists(node: Plan, row_count: RowCount) -> Plan:
-    def unnested(each: Any) -> Any:
+    def unnested(each: Plan) -> Plan:
         return _unnest(each) if isinstance(each, plan.Filter) else each
 
-    result: Plan = rebuilt(node, unnested)
-    return result
+    return tree_rebuilt(node, unnested)
 
 
 def _unnest(node: plan.Filter) -> Plan:
@@ -81,6 +80,8 @@ def _semi_join(
 ) -> Plan | None:
     inner = subquery
     while isinstance(inner, plan.Project | plan.Sort | plan.Distinct):
+        if isinstance(inner, plan.Distinct) and inner.on and more:
+            return None  # it decides which values there are, not only how often
         inner = inner.input
     conditions: list[Expression] = list(more)
     while isinstance(inner, plan.Filter):

@@ -244,12 +244,14 @@ class ArrayItems(Node):
 
 @dataclass(frozen=True, slots=True)
 class Subscript(Node):
-    """`a[i]`, `a[i:j]`"""
+    """`a[i]`, `a[i:j]`. What is `grouped` belongs to parentheses, as the 1 of `(a[2:3])[1]` does:
+    it takes a part of what they hold, and is not the next dimension of `a`."""
 
     operand: Expression
     low: Expression | None
     high: Expression | None
     is_slice: bool
+    grouped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class TableRef(Node):
     alias: str | None = None
     column_aliases: tuple[str, ...] = ()
     sample: TableSample | None = None
+    locking: tuple[Locking, ...] = ()  # of the query around it, for the query of a view
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,23 @@ class Cycle(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Locking(Node):
+    """`FOR UPDATE OF a, b NOWAIT`; strength and wait in lower case, `tables` as they are written.
+
+    `inherited` came from the query around: what that locks is locked in its subqueries, too.
+    """
+
+    strength: str
+    tables: tuple[tuple[str, ...], ...] = ()
+    wait: str = ""
+    inherited: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"FOR {self.strength.upper()}"
+
+
+@dataclass(frozen=True, slots=True)
 class CommonTable(Node):
     name: str
     column_aliases: tuple[str, ...]
@@ -161,7 +179,7 @@ class Query(Node):
     with_ties: bool = False
     common_tables: tuple[CommonTable, ...] = ()
     recursive: bool = False
-    locking: tuple[str, ...] = ()  # "update", "share" …: FOR UPDATE changes nothing here
+    locking: tuple[Locking, ...] = ()
 
 
 QueryBody: TypeAlias = Select | Values | SetOperation | Query

@@ -20,7 +20,6 @@ import trio
 
 from qserver.engine.gateway import Outcome
 from qserver.engine.request import Request, Supplies
-from qserver.engine.sequence_values import SequenceValues
 from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.engine.world import World
@@ -63,9 +62,8 @@ class OpenTransaction:
         self._note = note
         self._max_retries = max_retries
         engine = database.database
-        sequences = SequenceValues(engine.transact)
         self._request = Request(
-            Supplies(world.now, trio.current_time, world.chance, engine.sequences, sequences)
+            Supplies(world.now, trio.current_time, world.chance, engine.sequences)
         )
         self._commands: list[_Command] = []
         self._commits = self._rolls_back = False

@@ -18,6 +18,7 @@ from qserver.control.records import (
 from qserver.errors import Forbidden, InvalidRequest
 from qserver.web import shapes
 from qserver.web.admission import Admission
+from qserver.web.callers import caller_of
 from qserver.web.requests import JSON_TYPES, check_media_type, decode, decoder_of
 from qserver.web.service import Service
 
@@ -140,6 +141,8 @@ class ControlRoutes:
                 hint="Its operator can set QSERVER_OPEN_SIGNUP=1.",
             )
         wanted = await _body(admission, shapes.SignupRequest)
+        settings = self._service.settings
+        self._plane.take_signup(caller_of(admission.exchange, trusted=settings.trust_forwarded))
         _, database, key, secret = await self._plane.signup(wanted.organization)
         grant = await self._plane.authenticate(secret)
         organization = await self._plane.organization(grant)

@@ -10,7 +10,7 @@ from qserver.control.organizations import DEFAULT
 from qserver.limits import LIST_LENGTH_MAX
 from qserver.web import shapes
 from qserver.web.admission import Admission
-from qserver.web.metrics import prometheus_text
+from qserver.web.metrics import databases_text, server_text
 from qserver.web.probes import catalogue, matrix, run_probe
 from qserver.web.service import Service, State
 from qserver.web.statuses import RETRY_AFTER_SECONDS
@@ -40,14 +40,15 @@ class UpkeepRoutes:
         return shapes.ReadyAnswer(False, state.value), 503
 
     async def get_metrics(self, admission: Admission) -> bytes:
-        """Those of the organization `default` run the server; others learn only of their own."""
-        service = self._service
+        """Those of the organization `default` run the server; others learn only of their own
+        databases, and so does a key that is limited to some."""
+        service, grant = self._service, admission.grant
         databases = service.databases.statistics()
-        if admission.grant.organization != DEFAULT:
-            own, _ = await service.plane.list_databases(admission.grant, None, LIST_LENGTH_MAX)
-            own_ids = {each.id for each in own}
-            databases = tuple(each for each in databases if each.id in own_ids)
-        return prometheus_text(service.metrics, databases, service.uptime_s(), service.counters)
+        if grant.organization == DEFAULT and grant.database_ids is None:
+            return server_text(service.metrics, databases, service.uptime_s(), service.counters)
+        own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
+        own_ids = {each.id for each in own if grant.may_use(each.id)}
+        return databases_text(tuple(each for each in databases if each.id in own_ids))
 
     async def get_tables(self, admission: Admission) -> shapes.TablesAnswer:
         name = admission.queries().get("database")

@@ -1,4 +1,4 @@
-"""What functions and operators answer is what PostgreSQL 15 answers, errors and digits included.
+"""What functions and operators answer is what PostgreSQL 16 answers, errors and digits included.
 
 One exception: both take `cbrt` from the C library, whose last digit depends on the processor.
 """

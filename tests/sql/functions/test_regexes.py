@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
+from time import thread_time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qserver.errors import InvalidParameterValue, InvalidRegularExpression, QserverError
+from qserver.errors import (
+    InvalidParameterValue,
+    InvalidRegularExpression,
+    ProgramLimitExceeded,
+    QserverError,
+)
+from qserver.limits import REGEX_MATCHES_MAX
 from qserver.sql.functions.regex_automaton import Automaton
 from qserver.sql.functions.regex_functions import (
     match_rows,
+    regexp_count,
     regexp_match,
     regexp_replace,
     regexp_split,
     split_to_rows,
 )
-from qserver.sql.functions.regex_source import python_source
+from qserver.sql.functions.regex_linear import Linear, NotLinear
+from qserver.sql.functions.regex_source import agrees_on_length, python_source
 from qserver.sql.functions.regex_syntax import Options, parse
 from qserver.sql.functions.regexes import regex, similar_to_escape
 
@@ -43,6 +53,125 @@ def test_the_automaton_matches_what_python_matches(pattern: str, text: str) -> N
         ends = automaton.ends(text, start, len(text))
         assert (python.match(text, start) is not None) == bool(ends)
         assert all(python.search(text, start) is not None for _ in ends)
+
+
+WIDE_TEXTS = st.text(alphabet="abAB \n_é²д漢\u00a0\U0001f600", max_size=10)
+WIDE_PATTERNS = st.lists(
+    st.one_of(
+        ATOMS,
+        QUANTIFIED,
+        st.sampled_from(
+            ["é", "[^é]", "[а-я]+", "漢?", r"\S", r"\W", "[[:alpha:]]", "[[:upper:]]*"]
+        ),
+        st.sampled_from(["a*?", "(?:ab)+?", "b{1,2}?", r"\ma", r"b\M", r"\m.", "[^a\\n]", "$a"]),
+    ),
+    min_size=1,
+    max_size=4,
+).map("".join)
+
+
+@given(WIDE_PATTERNS, WIDE_TEXTS, st.booleans(), st.booleans())
+@settings(deadline=None)
+def test_re2_finds_the_places_that_the_automaton_finds(
+    pattern: str, text: str, ignore_case: bool, short: bool
+) -> None:
+    tree = parse(pattern, Options()).tree
+    flags = re.IGNORECASE if ignore_case else 0
+    automaton, linear = Automaton(tree, flags), Linear(tree, flags)
+    try:
+        coded = linear.coded(text)
+    except NotLinear:
+        return
+    assert len(coded) == len(text)
+    assert linear.matches(coded) == automaton.matches(text)
+    for start in range(len(text) + 1):
+        place = linear.search(coded, start)
+        if place is not None and short:
+            place = place[0], linear.shortest_end(coded, *place)
+        assert place == automaton.search(text, start, short)
+
+
+@given(WIDE_PATTERNS, WIDE_TEXTS)
+@settings(deadline=None)
+def test_re2_finds_the_matches_that_python_finds_one_after_the_other(
+    pattern: str, text: str
+) -> None:
+    tree = parse(pattern, Options()).tree
+    python, linear = re.compile(python_source(tree)), Linear(tree, 0)
+    try:
+        coded = linear.coded(text)
+    except NotLinear:
+        return
+    if agrees_on_length(tree):
+        expected = [
+            tuple(None if place == (-1, -1) else place for place in match.regs)
+            for match in python.finditer(text)
+        ]
+        assert list(linear.find_all(coded, 0, longest=False)) == expected
+
+
+def test_few_patterns_are_left_to_our_own_automaton() -> None:
+    left = []
+    for pattern in (r"\mfoo\M", r"\m\w+\M", r"\yfoo\y", "a{1,255}b*", r"\m.", r"(x{255}){4}"):
+        try:
+            Linear(parse(pattern, Options()).tree, 0).coded("foo дом")
+        except NotLinear:
+            left.append(pattern)
+    assert left == [r"\m.", r"(x{255}){4}"]
+
+
+HOSTILE = (
+    "(a+)+$",
+    "(a|a)*b",
+    "(a|aa)+$",
+    "(.*a){12}b",
+    ".*.*.*=.*",
+    "(x+x+)+y",
+    "(a?){50}a{50}b",
+    "(a|b)*a(a|b){20}c",
+    "a|a.*b",
+    r"^(a+)+\1b",
+    r"(a*)*\1c",
+    "(?=(a|ab|b)*c)",
+    "(?!(a|aa)+$)b",
+    "(?<=aaaa)(a|aa)*b",
+    "(a|b)*(b|a)*",
+    ".*?b|c",
+    r"\m.*\M.*x",
+    "[[:upper:]]*[[:lower:]]*[[:upper:]]",
+    "a" * 19_000,
+    "[ab]" * 2000,
+    "(?:ab|ba|a|b){1,200}c",
+)
+
+
+@pytest.mark.parametrize("text", ["a" * 40, "ab" * 500, "a" * 1_000_000, "aдb" * 300_000], ids=len)
+@pytest.mark.parametrize("pattern", HOSTILE)
+def test_no_call_takes_long_whatever_the_pattern_and_the_text(pattern: str, text: str) -> None:
+    for call in (
+        lambda: regex(pattern).matches(text),
+        lambda: regexp_replace(text, pattern, r"\&", "g"),
+        lambda: list(islice(match_rows(text, pattern, "g"), 100)),
+    ):
+        began = thread_time()
+        try:
+            call()
+        except QserverError as error:
+            assert error.code in ("54000", "2201B"), error
+        assert thread_time() - began < 1.0, "the loop stands still for a second"
+
+
+def test_too_many_matches_are_refused_in_one_call_and_given_as_rows() -> None:
+    text = "a," * (REGEX_MATCHES_MAX + 1)
+    for call in (
+        lambda: regexp_split(text, ","),
+        lambda: regexp_replace(text, ",", "", "g"),
+        lambda: regexp_count(text, ","),
+    ):
+        with pytest.raises(ProgramLimitExceeded, match="too often for a single call"):
+            call()
+    assert sum(1 for _ in split_to_rows(text, ",")) == REGEX_MATCHES_MAX + 2
+    assert len(regexp_split("a," * 1000, ",")) == 1001
 
 
 @given(PATTERNS, TEXTS)

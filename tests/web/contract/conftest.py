@@ -14,6 +14,8 @@ DATA, ALIAS, CONTROL = "data.example.test", "alias.example.test", "control.examp
 SETTINGS = {
     "QSERVER_API_KEY": ADMIN_KEY,
     "QSERVER_OPEN_SIGNUP": "1",
+    "QSERVER_SIGNUPS_PER_ADDRESS": "1000",
+    "QSERVER_SIGNUPS_PER_HOUR": "1000",
     "QSERVER_DATA_URL": f"https://{DATA}",
     "QSERVER_ALIAS_URL": f"https://{ALIAS}",
     "QSERVER_CONTROL_URL": f"http://{CONTROL}",

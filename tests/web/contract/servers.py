@@ -22,8 +22,11 @@ import httpx
 
 Kind = Literal["own", "hypercorn"]
 KINDS: Final[tuple[Kind, ...]] = ("own", "hypercorn")
-START_SECONDS_MAX: Final = 60.0
-STOP_SECONDS_MAX: Final = 20.0
+START_SECONDS_MAX: Final = 240.0
+STOP_SECONDS_MAX: Final = 120.0
+DRAIN_SECONDS: Final = 60
+"""What a machine that is busy with other work needs for what is under way."""
+
 PAUSE_SECONDS: Final = 0.02
 """Between two looks at something that another process does."""
 
@@ -54,7 +57,7 @@ class Server:
     @cached_property
     def http(self) -> httpx.Client:
         limits = httpx.Limits(max_connections=64, max_keepalive_connections=8)
-        return httpx.Client(base_url=self.url, timeout=40.0, trust_env=False, limits=limits)
+        return httpx.Client(base_url=self.url, timeout=240.0, trust_env=False, limits=limits)
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX
@@ -105,6 +108,7 @@ def launch(kind: Kind, folder: Path, settings: Mapping[str, str] | None = None) 
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
         "QSERVER_DATA_DIR": str(folder / "data"),
+        "QSERVER_DRAIN_TIMEOUT_S": str(DRAIN_SECONDS),
         **(settings or {}),
     }
     # A platform says where to listen with PORT, and its Procfile is all that is run.
@@ -137,6 +141,7 @@ def _command(kind: Kind, port: int) -> list[str]:
     if kind == "own":
         return [sys.executable, "-m", "qserver", "serve"]
     options = ["--worker-class", "trio", "--bind", f"127.0.0.1:{port}"]
+    options += ["--graceful-timeout", str(DRAIN_SECONDS)]
     return [sys.executable, "-m", "hypercorn", *options, "qserver.web:create_app()"]
 
 

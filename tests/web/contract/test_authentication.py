@@ -190,3 +190,13 @@ def test_admin_implies_every_scope(admin: Client) -> None:
     assert client.value("select 1") == 1
     for path in ("/metrics", "/v1/keys", "/v1/databases", "/tables"):
         assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/query", "/query", "/v1/transaction", "/v1/keys", "/health"])
+def test_two_authorization_headers_are_400_even_if_both_are_good(admin: Client, path: str) -> None:
+    good = f"Bearer {admin.token}"
+    for second in (good, "Bearer svc_k_notAKeyOfThisServer0000000"):
+        headers = [("Authorization", good), ("Authorization", second)]
+        answer = admin.server.http.request("POST", path, headers=headers, json={"sql": "select 1"})
+        error = error_of(answer, 400, "QS001")
+        assert "authorization" in error["message"]

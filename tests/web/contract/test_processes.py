@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from qserver.web.welcome import ADDRESS_UNKNOWN
 from tests.web.contract.connections import HalfARequest, OpenStream
 from tests.web.contract.servers import (
     KINDS,
@@ -80,11 +81,14 @@ def what_was_printed(server: Server) -> tuple[str, str]:
     found = re.search(r"Your API key, shown only now: (svc_k_\S+)\n\nTry it:\n", server.output)
     assert found, server.output
     lines = server.output[found.end() :].splitlines()[:2]
-    return found[1], "\n".join(line.strip() for line in lines)
+    named = f"at {server.url}, data in" in server.output
+    assert named == (server.kind == "own"), "who is not told where it listens does not guess"
+    curl = "\n".join(line.strip() for line in lines)
+    return found[1], curl.replace(ADDRESS_UNKNOWN, server.url)
 
 
 def assert_pasted_line_works(line: str) -> None:
-    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=30, check=True)
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=240, check=True)
     answer = json.loads(done.stdout)
     assert answer["success"] is True and answer["rows"] == [{"one": 1}]
 
@@ -135,3 +139,18 @@ def test_a_setting_that_is_unknown_or_wrong_keeps_the_server_from_starting(tmp_p
     assert "QSERVER_DEFAULT_TIER 'golden' is wrong" in wrong and "unlimited" in wrong
     assert "Traceback" not in unknown + wrong
     assert not any(server.data.exists() for server in started), "nothing was begun"
+
+
+def test_signups_from_one_address_are_limited(tmp_path: Path) -> None:
+    settings = {"QSERVER_OPEN_SIGNUP": "1", "QSERVER_SIGNUPS_PER_ADDRESS": "2"}
+    server = start("own", tmp_path, settings)
+    try:
+        client = Client(server, None)
+        for name in ("one", "two"):
+            assert client.post("/v1/signup", {"organization": name}).status_code == 201
+        answer = client.post("/v1/signup", {"organization": "three"})
+        error_of(answer, 429)
+        assert 0 < int(answer.headers["retry-after"]) <= 3600
+        assert server.stop() == 0
+    finally:
+        server.kill()

@@ -291,6 +291,6 @@ def test_more_rows_than_an_answer_holds_are_an_error_that_says_to_stream(admin: 
 def test_timeout_ms_ends_a_statement_that_takes_longer(admin: Client, sql: str) -> None:
     answer = admin.query_response(sql, timeout_ms=50)
     error_of(answer, 200, "57014")
-    assert answer.elapsed.total_seconds() < 5
+    assert answer.elapsed.total_seconds() < 20, "long before the limit of 30 seconds"
     answer = admin.post("/v1/transaction", {"statements": ["select 1", sql], "timeout_ms": 50})
     error_of(answer, 200, "57014")

@@ -1,31 +1,34 @@
-"""What planted bugs do to SQL; `mutants.py` says which there are, and plants them."""
+"""What planted bugs do to SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import Any, Final
 
 import trio
 
+from qserver.engine import foreign_keys, statements
 from qserver.engine.plan_cache import Plan
 from qserver.engine.request import RequestContext
 from qserver.engine.row_stream import RowStream
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
+from qserver.sql.definitions import indexes
 from qserver.sql.definitions.port import Work
 from qserver.sql.execution import Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.transaction import ScannedRange, Transaction
+from simulations.mutants.mutant import Mutant
 
 
-def keep_plans_of_old_definitions(original: Any) -> Any:
+def _keep_plans_of_old_definitions(original: Any) -> Any:
     def holds_in(self: Plan, catalog: Catalog) -> bool:
         return all(catalog.find(name) is not None for name in self.names)
 
     return holds_in
 
 
-def depend_on_no_definition(original: Any) -> Any:
+def _depend_on_no_definition(original: Any) -> Any:
     def run_plan(self: StatementRun, plan: Plan, slots: Any) -> Any:
         kept = dict(self.transaction.names_seen)
         steps = original(self, plan, slots)
@@ -35,7 +38,7 @@ def depend_on_no_definition(original: Any) -> Any:
     return run_plan
 
 
-def forget_free_keys(original: Any) -> Any:
+def _forget_free_keys(original: Any) -> Any:
     def insert_many(self: Transaction, *arguments: Any) -> None:
         kept = {shard: dict(seen) for shard, seen in self.keys.items()}
         original(self, *arguments)
@@ -44,7 +47,7 @@ def forget_free_keys(original: Any) -> Any:
     return insert_many
 
 
-def refer_without_footprint(original: Any) -> Any:
+def _refer_without_footprint(original: Any) -> Any:
     def look_up(transaction: Transaction, *arguments: Any) -> Any:
         reader = transaction.before()
         reader.keys, reader.ranges = {}, []
@@ -53,7 +56,7 @@ def refer_without_footprint(original: Any) -> Any:
     return look_up
 
 
-def find_those_who_refer_without_footprint(original: Any) -> Any:
+def _find_those_who_refer_without_footprint(original: Any) -> Any:
     def run_with(self: StatementRun, *arguments: Any) -> Generator[Any, None, int]:
         known = len(self.transaction.ranges)
         affected: int = yield from original(self, *arguments)
@@ -63,7 +66,7 @@ def find_those_who_refer_without_footprint(original: Any) -> Any:
     return run_with
 
 
-def scan_without_footprint(original: Any) -> Any:
+def _scan_without_footprint(original: Any) -> Any:
     def scan(self: Transaction, *arguments: Any) -> Iterator[Any]:
         pages: Iterator[Any] = original(self, *arguments)
         self.ranges.pop()
@@ -72,7 +75,7 @@ def scan_without_footprint(original: Any) -> Any:
     return scan
 
 
-def forget_what_is_left_early(original: Any) -> Any:
+def _forget_what_is_left_early(original: Any) -> Any:
     def scan(self: Transaction, scanned: ScannedRange, *options: Any) -> Iterator[Any]:
         try:
             yield from original(self, scanned, *options)
@@ -83,7 +86,7 @@ def forget_what_is_left_early(original: Any) -> Any:
     return scan
 
 
-def index_without_footprint(original: Any) -> Any:
+def _index_without_footprint(original: Any) -> Any:
     def build_index(work: Work, *arguments: Any) -> Generator[Any, None, int]:
         transaction: Any = work.transaction
         known = len(transaction.ranges)
@@ -94,7 +97,7 @@ def index_without_footprint(original: Any) -> Any:
     return build_index
 
 
-def check_without_footprint(original: Any) -> Any:
+def _check_without_footprint(original: Any) -> Any:
     def check(transaction: Transaction, *arguments: Any) -> Generator[None, None, int]:
         reader = transaction.before()
         reader.keys, reader.ranges = {}, []
@@ -104,7 +107,7 @@ def check_without_footprint(original: Any) -> Any:
     return check
 
 
-def read_the_newest(original: Any) -> Any:
+def _read_the_newest(original: Any) -> Any:
     def read_nowait(self: SqlDatabase, *arguments: Any) -> Any:
         database: Any = self.database
         incarnation = database._incarnation
@@ -119,7 +122,7 @@ def read_the_newest(original: Any) -> Any:
     return read_nowait
 
 
-def stream_what_is_newer(original: Any) -> Any:
+def _stream_what_is_newer(original: Any) -> Any:
     async def stream(self: SqlDatabase, *arguments: Any, **options: Any) -> RowStream:
         made: Any = await original(self, *arguments, **options)
         plan, slots, request, view = made._restart
@@ -139,11 +142,78 @@ def stream_what_is_newer(original: Any) -> Any:
     return stream
 
 
-def reserve_serial_in_memory_only(original: Any) -> Any:
-    def reserve(transaction: Transaction, *arguments: Any) -> list[int]:
-        values: list[int] = original(transaction, *arguments)
-        if values[0] > 1:
-            transaction.writes.clear()  # only the first block ever reaches the log
-        return values
-
-    return reserve
+MUTANTS: Final = (
+    Mutant(
+        "keep_plans_of_old_definitions",
+        "a plan is kept although a table that it was made from was redefined",
+        ("sql_definitions",),
+        ((Plan, "holds_in", _keep_plans_of_old_definitions),),
+    ),
+    Mutant(
+        "depend_on_no_definition",
+        "a statement commits although a table that its plan was made from was redefined",
+        ("sql_definitions",),
+        ((statements.StatementRun, "run_plan", _depend_on_no_definition),),
+    ),
+    Mutant(
+        "index_without_footprint",
+        "CREATE INDEX does not mind rows that were inserted while it ran",
+        ("sql_definitions",),
+        ((indexes, "build_index", _index_without_footprint),),
+    ),
+    Mutant(
+        "forget_free_keys",
+        "that the keys of new rows are free holds for the view that was read, and is not part of"
+        " the footprint",
+        ("sql_keys",),
+        ((Transaction, "insert_many", _forget_free_keys),),
+    ),
+    Mutant(
+        "refer_without_footprint",
+        "that the row is there which another refers to is not part of the footprint",
+        ("sql_references",),
+        ((foreign_keys, "_look_up", _refer_without_footprint),),
+    ),
+    Mutant(
+        "find_those_who_refer_without_footprint",
+        "who deletes a row does not mind others that come to refer to it meanwhile",
+        ("sql_references",),
+        (
+            (
+                statements.StatementRun,
+                "run_with",
+                _find_those_who_refer_without_footprint,
+            ),
+        ),
+    ),
+    Mutant(
+        "constrain_without_footprint",
+        "ADD FOREIGN KEY does not mind rows that were inserted while it looked at the others",
+        ("sql_constraints",),
+        ((statements, "check_foreign_key", _check_without_footprint),),
+    ),
+    Mutant(
+        "scan_in_any_order_without_footprint",
+        "the footprint lacks the ranges that were scanned in no particular order",
+        ("sql_predicates", "sql_keys"),
+        ((Transaction, "scan_in_any_order", _scan_without_footprint),),
+    ),
+    Mutant(
+        "forget_what_is_left_early",
+        "a scan that is left before its end, as for LIMIT, is not part of the footprint",
+        ("sql_queue",),
+        ((Transaction, "_scan", _forget_what_is_left_early),),
+    ),
+    Mutant(
+        "read_nowait_from_the_newest",
+        "what is answered without waiting comes from a view that is not durable",
+        ("sql_bank", "sql_keys"),
+        ((SqlDatabase, "read_nowait", _read_the_newest),),
+    ),
+    Mutant(
+        "stream_what_is_newer",
+        "each page of a stream comes from the view that is durable then",
+        ("sql_bank",),
+        ((SqlDatabase, "stream", _stream_what_is_newer),),
+    ),
+)

@@ -1,12 +1,13 @@
 """What planted bugs do to transactions that are begun without waiting, and to the groups of the
-log; `mutants.py` says which there are, and plants them.
+log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from qserver.engine import coordinator, log_writer
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Done, Gateway
 from qserver.engine.log_writer import LogWriter
@@ -22,9 +23,10 @@ from qserver.engine.sql_gateway import (
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.transaction import Transaction, merge_shard_writes
 from qserver.storage.view import View
+from simulations.mutants.mutant import Mutant
 
 
-def tell_when_published(original: Any) -> Any:
+def _tell_when_published(original: Any) -> Any:
     def next_round(self: Coordinator, *arguments: Any) -> tuple[View, Append]:
         view, append = original(self, *arguments)
         durable, self.published.durable = self.published.durable, view
@@ -37,7 +39,7 @@ def tell_when_published(original: Any) -> Any:
     return next_round
 
 
-def tell_of_what_came_to_nothing(original: Any) -> Any:
+def _tell_of_what_came_to_nothing(original: Any) -> Any:
     def write_nowait(
         self: SqlDatabase, statements: Sequence[Statement], done: TransactionDone, *rest: Any
     ) -> bool:
@@ -53,7 +55,7 @@ def tell_of_what_came_to_nothing(original: Any) -> Any:
     return write_nowait
 
 
-def tell_of_what_is_not_durable(original: Any) -> Any:
+def _tell_of_what_is_not_durable(original: Any) -> Any:
     def transact_nowait(self: Gateway, work: Work, done: Done[Any], make: Any) -> bool:
         outcomes: list[Any] = []
 
@@ -70,7 +72,7 @@ def tell_of_what_is_not_durable(original: Any) -> Any:
     return transact_nowait
 
 
-def run_untried_without_the_others(original: Any) -> Any:
+def _run_untried_without_the_others(original: Any) -> Any:
     def run_work(self: Coordinator, commit: Commit, transaction: Transaction) -> Answer:
         if commit.transaction is None:
             transaction.earlier = None
@@ -80,7 +82,7 @@ def run_untried_without_the_others(original: Any) -> Any:
     return run_work
 
 
-def keep_what_was_written_before_an_error(original: Any) -> Any:
+def _keep_what_was_written_before_an_error(original: Any) -> Any:
     def run_work(self: Coordinator, commit: Commit, transaction: Transaction) -> Answer:
         answer: Answer = original(self, commit, transaction)
         if commit.transaction is None and isinstance(answer, Failed):
@@ -91,7 +93,7 @@ def keep_what_was_written_before_an_error(original: Any) -> Any:
     return run_work
 
 
-def release_what_has_only_begun(original: Any) -> Any:
+def _release_what_has_only_begun(original: Any) -> Any:
     async def run(self: LogWriter) -> None:
         group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
         released = False
@@ -106,3 +108,52 @@ def release_what_has_only_begun(original: Any) -> Any:
             group = following or await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
 
     return run
+
+
+BEGUN: Final = ("sql_bank", "sql_keys")
+
+MUTANTS: Final = (
+    Mutant(
+        "release_what_has_only_begun",
+        "the answers of the next group leave when its append has begun",
+        ("bank", "hot_key", "list_append"),
+        ((log_writer.LogWriter, "run", _release_what_has_only_begun),),
+    ),
+    Mutant(
+        "tell_when_published",
+        "who began a transaction without waiting is told of its end before it is durable",
+        BEGUN,
+        ((coordinator.Coordinator, "next_round", _tell_when_published),),
+    ),
+    Mutant(
+        "tell_of_what_came_to_nothing",
+        "who began a transaction without waiting is told that it ended well, though it came to"
+        " nothing",
+        ("sql_keys",),
+        ((SqlDatabase, "write_nowait", _tell_of_what_came_to_nothing),),
+    ),
+    Mutant(
+        "tell_of_what_is_not_durable",
+        "who began a transaction without waiting that wrote nothing is told what is not durable",
+        ("sql_references", "sql_predicates"),
+        ((Gateway, "transact_nowait", _tell_of_what_is_not_durable),),
+    ),
+    Mutant(
+        "run_untried_without_the_others",
+        "work that comes untried does not see what was run before it in the same round",
+        BEGUN,
+        ((coordinator.Coordinator, "run_work", _run_untried_without_the_others),),
+    ),
+    Mutant(
+        "keep_what_was_written_before_an_error",
+        "what untried work wrote before it raised is installed with the writes of others",
+        BEGUN,
+        (
+            (
+                coordinator.Coordinator,
+                "run_work",
+                _keep_what_was_written_before_an_error,
+            ),
+        ),
+    ),
+)

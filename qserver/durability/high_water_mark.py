@@ -1,0 +1,141 @@
+"""The high-water mark: how far a log was durable at least, kept in a small file beside it.
+
+    data.qserver-mark     slot 0 │ slot 1      each: version ‖ checksum of its record ‖ checksum
+
+SQLite ends its write-ahead log at the last transaction that is whole. So a log that has lost whole
+transactions at its end looks like one that never had them: the -wal file was deleted, or cut, or
+the main file was replaced by an older copy. The mark tells. It is written after an append has been
+synced, so it is never ahead of the log. A power failure may leave it behind, because it is itself
+synced only when the file is opened and when a checkpoint is saved: what came after that may then be
+cut unnoticed, and so may everything when the mark is replaced or removed too.
+
+It costs a commit nothing: the thread writes it while it waits for the next job, without a sync. A
+mark that cannot be written stays behind. Two slots take turns, so that one is always whole.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from qserver.durability.files import FILE_MODE, beside, sync
+from qserver.errors import DataCorrupted
+
+ENDING: Final = "-mark"
+SLOT_BYTES: Final = 512
+"""One sector, which a disk writes as a whole."""
+_BODY: Final = Struct(">QI")
+_SLOT: Final = Struct(">QII")
+
+
+class Mark(msgspec.Struct, frozen=True, order=True):
+    version: int
+    checksum: int
+    """Of the record of that version, so that another log with as many versions is told; 0 if the
+    record was forgotten."""
+
+
+class HighWaterMark:
+    def __init__(self, path: Path) -> None:
+        """The mark of the log in this file."""
+        self.path = beside(path, ENDING)
+        self._descriptor: int | None = None
+        self._turn = 0
+        self._written: Mark | None = None
+
+    def read(self) -> Mark | None:
+        """What the file says; None if there is none, or nothing was ever written to it."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if not data.strip(b"\0"):
+            return None  # a power failure while it was made
+        slots = (data[at : at + _SLOT.size] for at in (0, SLOT_BYTES))
+        found = [mark for mark in map(_unpacked, slots) if mark is not None]
+        if not found:
+            raise DataCorrupted(
+                f"{self.path} is damaged",
+                hint=f"It tells whether the log has lost its end. {remove_to_accept(self.path)}",
+            )
+        return max(found)
+
+    def begin(self, mark: Mark) -> None:
+        """From here on this is the mark, durably, and can be moved."""
+        is_new = not self.path.exists()
+        try:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+            self.move(mark)
+            os.fsync(self._descriptor)
+            if is_new:
+                sync(self.path.parent)
+        except OSError:
+            self.close()  # the disk is full or broken, which the log itself will tell
+
+    def move(self, mark: Mark) -> None:
+        if self._descriptor is None or mark == self._written:
+            return
+        try:
+            os.pwrite(self._descriptor, _packed(mark), SLOT_BYTES * self._turn)
+        except OSError:
+            return  # it stays behind
+        self._turn ^= 1
+        self._written = mark
+
+    def sync(self) -> None:
+        if self._descriptor is not None:
+            try:
+                os.fsync(self._descriptor)
+            except OSError:
+                pass  # it may stay behind
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        self._written = None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __repr__(self) -> str:
+        return f"the mark {self.path}, at {self._written}"
+
+
+def check_mark(mark: Mark, last: int, found: bytes | None, path: Path, mark_path: Path) -> None:
+    """Compare a mark with a log that ends with `last` and has `found` as the marked record."""
+    if mark.version > last:
+        raise DataCorrupted(
+            f"the log in {path} ends with version {last}, and {mark.version} was durable",
+            hint=f"Put back {path.name} and {path.name}-wal as they were, or restore a backup."
+            f" {remove_to_accept(mark_path)}",
+        )
+    if found is not None and mark.checksum and checksum_of(found) != mark.checksum:
+        raise DataCorrupted(
+            f"version {mark.version} in {path} is not the one that was durable",
+            hint="The file was replaced by that of another database, or by an older copy that went"
+            f" another way. {remove_to_accept(mark_path)}",
+        )
+
+
+def checksum_of(record: bytes) -> int:
+    """A record begins with its checksum, see `seal`."""
+    return int.from_bytes(record[:4], "big")
+
+
+def remove_to_accept(path: Path) -> str:
+    return f"To go on with what is there, remove {path}."
+
+
+def _packed(mark: Mark) -> bytes:
+    body = _BODY.pack(mark.version, mark.checksum)
+    return body + crc32(body).to_bytes(4, "big")
+
+
+def _unpacked(slot: bytes) -> Mark | None:
+    if len(slot) < _SLOT.size:
+        return None
+    version, checksum, sum_found = _SLOT.unpack(slot)
+    return Mark(version, checksum) if crc32(slot[: _BODY.size]) == sum_found else None

@@ -1,0 +1,143 @@
+"""Where a sequence has come to: a row of the engine's own tree, and how it goes on from there.
+
+    (value, called)     the next number is the one after `value`; `value` itself, if not `called`
+
+The row is found by the number of the sequence's *state*, which its definition names. A definition
+by which it counts otherwise, or from elsewhere, names another state; so RESTART and ALTER take
+effect with the commit of their transaction or not at all, and whoever still has numbers of the
+old state can tell that they are old. A transaction draws from a state of its own making right here,
+in its own writes: nobody else can see it.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import msgspec
+
+from qserver.errors import NumericValueOutOfRange, SequenceLimitExceeded, UndefinedTable
+from qserver.limits import ROW_ID_BLOCK
+from qserver.storage.catalog import Catalog
+from qserver.storage.partition import SEQUENCES_TREE
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from qserver.values.relations import Sequence
+
+State: TypeAlias = tuple[int, bool]
+
+ROW_IDS: Final = Sequence(0, "row ids", cache=ROW_ID_BLOCK)
+"""Where rows without a key get theirs. Sequences of the engine's own stand in no catalog; their
+numbers are not above 0, those of users' sequences are."""
+
+
+class Reserved(msgspec.Struct, frozen=True):
+    """Numbers that are nobody else's: runs of them, in order, and the state before them."""
+
+    sequence: Sequence
+    """As it is defined where they were reserved."""
+    before: State
+    runs: list[range]
+
+
+def state_of(reader: Transaction | View, sequence: Sequence) -> State:
+    row = reader.get_entry(SEQUENCES_TREE, (sequence.state,))
+    if row is None:
+        return sequence.start, False
+    return row[0], len(row) == 1 or row[1]  # row ids had a row with their last number only
+
+
+def put_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
+    transaction.put_entry(SEQUENCES_TREE, (sequence.state,), state)
+
+
+def drop_state(transaction: Transaction, sequence: Sequence) -> None:
+    transaction.put_entry(SEQUENCES_TREE, (sequence.state,), None)
+
+
+def reserve(transaction: Transaction, sequence: Sequence, count: int) -> Reserved:
+    """The work that reserves the next numbers: `count` of them, or as many as there are."""
+    now = _used(transaction, sequence)
+    before = state_of(transaction, now)
+    runs = numbers_after(now, before, count)
+    put_state(transaction, now, (runs[-1][-1], True))
+    return Reserved(now, before, runs)
+
+
+def write_back(transaction: Transaction, sequence: Sequence, last: int, state: State) -> None:
+    """The work that undoes a reservation up to `last`, if nothing has happened since."""
+    now = _used(transaction, sequence)
+    if now.state == sequence.state and state_of(transaction, now) == (last, True):
+        put_state(transaction, now, state)
+
+
+def set_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
+    """The work of setval."""
+    now = _used(transaction, sequence)
+    require_within(now, state[0])
+    put_state(transaction, now, state)
+
+
+def next_inside(transaction: Transaction, sequence: Sequence) -> int:
+    """The next number of a state that is the transaction's own."""
+    ((number,),) = numbers_after(sequence, state_of(transaction, sequence), 1)
+    put_state(transaction, sequence, (number, True))
+    return number
+
+
+def require_within(sequence: Sequence, value: int) -> None:
+    if not sequence.minimum <= value <= sequence.maximum:
+        raise NumericValueOutOfRange(
+            f'setval: value {value} is out of bounds for sequence "{sequence.name}"'
+            f" ({sequence.minimum}..{sequence.maximum})"
+        )
+
+
+def _used(transaction: Transaction, sequence: Sequence) -> Sequence:
+    """The sequence as it is defined there; the transaction then depends on that."""
+    now = definition_now(transaction.catalog, sequence)
+    if now.id > 0:
+        transaction.find_definition(now.key)
+    return now
+
+
+def definition_now(catalog: Catalog, sequence: Sequence) -> Sequence:
+    """The same sequence as the catalog defines it, by whatever name."""
+    found = catalog.find(sequence.key)
+    if isinstance(found, Sequence) and found.id == sequence.id:
+        return found
+    if sequence.id <= 0:
+        return sequence
+    for each in catalog.others.values():
+        if isinstance(each, Sequence) and each.id == sequence.id:
+            return each
+    raise UndefinedTable(f'relation "{sequence.name}" does not exist', table=sequence.name)
+
+
+def numbers_after(sequence: Sequence, state: State, count: int) -> list[range]:
+    """The numbers that follow a state; fewer than `count` only where the sequence ends."""
+    step = sequence.increment
+    end = sequence.maximum if step > 0 else sequence.minimum
+    runs: list[range] = []
+    value, called = state
+    first = following(sequence, value) if called else value
+    while first is not None and count > 0:
+        length = min(count, (end - first) // step + 1)
+        runs.append(range(first, first + length * step, step))
+        count -= length
+        first = following(sequence, runs[-1][-1])
+    if not runs:
+        word = "maximum" if step > 0 else "minimum"
+        raise SequenceLimitExceeded(
+            f'nextval: reached {word} value of sequence "{sequence.name}" ({end})'
+        )
+    return runs
+
+
+def following(sequence: Sequence, value: int) -> int | None:
+    """The value after this one; None at the end of a sequence that does not begin anew."""
+    after = value + sequence.increment
+    if sequence.minimum <= after <= sequence.maximum:
+        return after
+    if not sequence.cycle:
+        return None
+    return sequence.minimum if sequence.increment > 0 else sequence.maximum

@@ -1,0 +1,158 @@
+"""FOR UPDATE, FOR SHARE and their kin: what they may stand beside.
+
+There are no locks. Every transaction is serializable, and what it reads stays as it was until it
+commits, or it is run again: so a query with FOR UPDATE holds what it promises, and NOWAIT does too,
+because nobody ever waits for a row. SKIP LOCKED would give other rows, so it is refused, and so is
+what PostgreSQL refuses: a row of the result must be a row of each table that is locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError, UndefinedTable
+from qserver.sql import syntax
+from qserver.sql.binder.operands import located
+from qserver.sql.binder.scope import Scope
+
+Lockings = tuple[syntax.Locking, ...]
+
+
+def check_locking(query: syntax.Query) -> None:
+    """What can be told from the words alone."""
+    for each in query.locking:
+        if each.wait == "skip locked":
+            raise FeatureNotSupported(
+                "SKIP LOCKED is not supported",
+                hint="Rows are not locked here: a transaction that meets another is run again.",
+                position=each.position + 1,
+            )
+        if isinstance(query.body, syntax.SetOperation):
+            raise not_with_set_operations(each)
+        if isinstance(query.body, syntax.Values) and not each.inherited:
+            raise FeatureNotSupported(f"{each.words} cannot be applied to VALUES")
+
+
+def not_with_set_operations(locking: syntax.Locking) -> QserverError:
+    return FeatureNotSupported(f"{locking.words} is not allowed with UNION/INTERSECT/EXCEPT")
+
+
+def locked_sources(
+    sources: tuple[syntax.FromItem, ...], locking: Lockings
+) -> tuple[syntax.FromItem, ...]:
+    """The same with the locks handed on to subqueries and views."""
+    if not locking:
+        return sources
+    return tuple([_handed_on(item, locking) for item in sources])
+
+
+def _handed_on(item: syntax.FromItem, locking: Lockings) -> syntax.FromItem:
+    if isinstance(item, syntax.Join):
+        left, right = _handed_on(item.left, locking), _handed_on(item.right, locking)
+        return replace(item, left=left, right=right)
+    name = _name(item)
+    own = tuple(
+        [
+            replace(each, tables=(), inherited=True)
+            for each in locking
+            if not each.tables or (name,) in each.tables
+        ]
+    )
+    if not own:
+        return item
+    if isinstance(item, syntax.SubqueryRef):
+        return replace(item, query=replace(item.query, locking=(*item.query.locking, *own)))
+    return replace(item, locking=own) if isinstance(item, syntax.TableRef) else item
+
+
+def check_locked_select(scope: Scope, select: syntax.Select, locking: Lockings) -> None:
+    """Whether the rows of a query are rows of its tables; its clauses are bound."""
+    for each in locking:
+        reason = _reason(scope, select)
+        if reason is not None:
+            raise FeatureNotSupported(f"{each.words} is not allowed with {reason}")
+        for table in each.tables:
+            _check_named(scope, select.sources, each, table)
+        _check_nullable(scope, select.sources, each)
+
+
+def _reason(scope: Scope, select: syntax.Select) -> str | None:
+    """PostgreSQL's word for what stands in the way, in the order in which it looks."""
+    level = scope.level
+    reasons = (
+        (select.distinct or select.distinct_on, "DISTINCT clause"),
+        (select.group_by, "GROUP BY clause"),
+        (select.having is not None, "HAVING clause"),
+        (level.calls or level.groupings, "aggregate functions"),
+        (level.windows, "window functions"),
+        (level.row_functions, "set-returning functions in the target list"),
+    )
+    return next((reason for found, reason in reasons if found), None)
+
+
+def _check_named(
+    scope: Scope,
+    sources: Sequence[syntax.FromItem],
+    locking: syntax.Locking,
+    table: tuple[str, ...],
+) -> None:
+    words = locking.words
+    if len(table) > 1:
+        raise located(
+            SqlSyntaxError(f"{words} must specify unqualified relation names"), locking.position
+        )
+    found = [item for item, _ in _items(sources, named=True) if _name(item) == table[0]]
+    if not found:
+        raise located(
+            UndefinedTable(f'relation "{table[0]}" in {words} clause not found in FROM clause'),
+            locking.position,
+        )
+    what = {syntax.Join: "a join", syntax.FunctionRef: "a function"}.get(type(found[0]))
+    if _is_common_table(scope, found[0]):
+        what = "a WITH query"
+    if what is not None:
+        raise located(FeatureNotSupported(f"{words} cannot be applied to {what}"), locking.position)
+
+
+def _check_nullable(
+    scope: Scope, sources: Sequence[syntax.FromItem], locking: syntax.Locking
+) -> None:
+    for item, nullable in _items(sources, named=False):
+        if not nullable or isinstance(item, syntax.FunctionRef) or _is_common_table(scope, item):
+            continue
+        if not locking.tables or (_name(item),) in locking.tables:
+            raise FeatureNotSupported(
+                f"{locking.words} cannot be applied to the nullable side of an outer join"
+            )
+
+
+def _is_common_table(scope: Scope, item: syntax.FromItem) -> bool:
+    if not isinstance(item, syntax.TableRef) or scope.common_tables is None:
+        return False
+    return len(item.name) == 1 and scope.common_tables.find(item.name[0]) is not None
+
+
+def _items(
+    sources: Sequence[syntax.FromItem], *, named: bool
+) -> Iterator[tuple[syntax.FromItem, bool]]:
+    """The items of FROM, each with whether an outer join may lack its row.
+
+    `named`: those that can be named, so a join with a name of its own hides what it is made of.
+    """
+    waiting = [(item, False) for item in reversed(sources)]
+    while waiting:
+        item, nullable = waiting.pop()
+        if not isinstance(item, syntax.Join) or (named and item.alias is not None):
+            yield item, nullable
+            continue
+        waiting.append((item.right, nullable or item.kind in ("left", "full")))
+        waiting.append((item.left, nullable or item.kind in ("right", "full")))
+
+
+def _name(item: syntax.FromItem) -> str | None:
+    if item.alias is not None:
+        return item.alias
+    if isinstance(item, syntax.TableRef):
+        return item.name[-1]
+    return item.call.name[-1] if isinstance(item, syntax.FunctionRef) else None

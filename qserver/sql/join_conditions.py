@@ -1,0 +1,62 @@
+"""What a hash join looks up, and what it still has to check: both read off its condition.
+
+`Join.condition` holds every condition of a join, whatever its method. A hash join has no second
+list beside it that a rule could forget: its keys are those equalities of the condition that compare
+the left side with the right one, and the residual is all the rest.
+"""
+
+from __future__ import annotations
+
+from qserver.sql.bound import Apply, Expression
+from qserver.sql.plan import Join
+from qserver.sql.walk import (
+    conjunction,
+    conjuncts,
+    has_subquery,
+    is_volatile,
+    output_sources,
+    sources_named,
+)
+
+KeyPair = tuple[Expression, Expression]
+
+
+def hash_keys(node: Join) -> tuple[KeyPair, ...]:
+    """Pairs of a left and a right expression that must be equal."""
+    return _divided(node)[0]
+
+
+def residual(node: Join) -> Expression | None:
+    """What is checked of each pair of rows that the method finds."""
+    if node.method != "hash":
+        return node.condition
+    return conjunction(_divided(node)[1])
+
+
+def _divided(node: Join) -> tuple[tuple[KeyPair, ...], list[Expression]]:
+    left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
+    keys, rest = [], []
+    for condition in conjuncts(node.condition):
+        pair = _pair(condition, left, right)
+        if pair is None:
+            rest.append(condition)
+        else:
+            keys.append(pair)
+    return tuple(keys), rest
+
+
+def is_equality(condition: Expression) -> bool:
+    return isinstance(condition, Apply) and condition.function.comparison == "="
+
+
+def _pair(condition: Expression, left: frozenset[int], right: frozenset[int]) -> KeyPair | None:
+    if not is_equality(condition) or has_subquery(condition) or is_volatile(condition):
+        return None
+    assert isinstance(condition, Apply)
+    one, other = condition.arguments
+    one_named, other_named = sources_named(one), sources_named(other)
+    if one_named & left and other_named & right and not (one_named & right or other_named & left):
+        return one, other
+    if one_named & right and other_named & left and not (one_named & left or other_named & right):
+        return other, one
+    return None

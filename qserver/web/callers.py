@@ -1,0 +1,37 @@
+"""Where a request comes from: the address that signups are counted by."""
+
+from __future__ import annotations
+
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from qserver.web.exchange import Exchange
+
+NETWORK_BITS: Final = 64
+"""Whoever has one address of IPv6 usually has all that begin with the same 64 bits."""
+
+
+def caller_of(exchange: Exchange, *, trusted: bool) -> str:
+    """The caller's address; `trusted`: as the proxy in front has appended it.
+
+    Only the last entry of X-Forwarded-For is the proxy's own word. The caller may have sent the
+    others.
+    """
+    client = exchange.scope.get("client") or ("", 0)
+    address = str(client[0])
+    if trusted:
+        forwarded = exchange.headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        address = forwarded.rpartition(",")[2].strip() or address
+    return _network_of(address)
+
+
+def _network_of(address: str) -> str:
+    try:
+        parsed = ip_address(address.strip("[]").partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(IPv6Network((parsed, NETWORK_BITS), strict=False))
+    return str(parsed)

@@ -1,0 +1,42 @@
+"""Planted bugs: small mutations of the engine, to see whether the simulation would notice.
+
+A simulation that finds nothing proves something only if it would have found a bug. Each mutant here
+replaces one function of the product for the time of a run, from outside: the product knows nothing
+of it. `hunt` runs seeds of the workloads that the mutant concerns until one fails. Each module has
+the mutations of one part of the product, and says in its MUTANTS what they are.
+"""
+
+from typing import Final
+
+from simulations.mutants import (
+    begun,
+    bounds,
+    checkpoints,
+    footprints,
+    logged,
+    numbers,
+    recovered,
+    shards,
+    sql,
+    sql_changes,
+    trees,
+    turns,
+)
+from simulations.mutants.mutant import Mutant, hunt, planted
+
+__all__ = ["MUTANTS", "Mutant", "hunt", "planted"]
+
+MUTANTS: Final = (
+    *shards.MUTANTS,
+    *footprints.MUTANTS,
+    *logged.MUTANTS,
+    *numbers.MUTANTS,
+    *checkpoints.MUTANTS,
+    *sql.MUTANTS,
+    *begun.MUTANTS,
+    *trees.MUTANTS,
+    *recovered.MUTANTS,
+    *bounds.MUTANTS,
+    *turns.MUTANTS,
+    *sql_changes.MUTANTS,
+)

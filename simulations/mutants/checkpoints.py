@@ -1,0 +1,124 @@
+"""What planted bugs do to checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from qserver.durability import saved_pages
+from qserver.durability.recovery import Recovered
+from qserver.durability.saved_pages import Save, SavedPages
+from qserver.engine import checkpointer, incarnation
+from qserver.engine.checkpointer import Checkpointer
+from qserver.engine.incarnation import Incarnation
+from qserver.errors import LogFailed
+from qserver.storage.btree import Leaf, Tree
+from qserver.storage.view import View
+from simulations.mutants.mutant import Mutant
+
+
+def _cut_before_durable(original: Any) -> Any:
+    async def checkpoint(self: Checkpointer, view: View) -> None:
+        await self.log.forget(view.version, [])
+        await original(self, view)
+
+    return checkpoint
+
+
+def _cut_too_much(original: Any) -> Any:
+    async def forget(self: Checkpointer, behind: int, version: int) -> None:
+        await original(self, behind, self.published.durable.version)
+
+    return forget
+
+
+def _take_similar_for_saved(original: Any) -> Any:
+    def new_pages(self: Save, page: Tree) -> Iterator[Any]:
+        for known, number in self._saved._number_of.items():
+            if type(page) is Leaf and type(known) is Leaf and known.keys == page.keys:
+                self.number_of[page] = number
+                return
+        yield from original(self, page)
+
+    return new_pages
+
+
+def _confirm_what_failed(original: Any) -> Any:
+    async def save(self: Checkpointer, save: Save) -> None:
+        try:
+            await original(self, save)
+        except LogFailed:
+            if all(True for _ in save.pages()):  # whatever was not saved, it has a number now
+                self.saved.confirm(save)
+
+    return save
+
+
+def _use_numbers_again(original: Any) -> Any:
+    def begin(self: SavedPages, view: View) -> Save:
+        self.last_number = self._last_confirmed
+        save: Save = original(self, view)
+        return save
+
+    return begin
+
+
+def _forget_before_confirmed(original: Any) -> Any:
+    async def save(self: Checkpointer, save: Save) -> None:
+        await self.log.forget(0, list(self.saved._number_of.values())[:1])
+        await original(self, save)
+
+    return save
+
+
+def _know_what_is_not_durable(original: Any) -> Any:
+    def known(self: Incarnation) -> Recovered:
+        return Recovered(self.published.newest, self.checkpointer.saved, self.checkpointer.logged)
+
+    return known
+
+
+MUTANTS: Final = (
+    Mutant(
+        "cut_before_the_checkpoint",
+        "the log is cut before the checkpoint is durable",
+        ("bank", "hot_key"),
+        ((checkpointer.Checkpointer, "checkpoint", _cut_before_durable),),
+    ),
+    Mutant(
+        "cut_beyond_the_checkpoint",
+        "the log is cut up to what is durable, not up to what the checkpoint is of",
+        ("bank", "hot_key"),
+        ((checkpointer.Checkpointer, "forget", _cut_too_much),),
+    ),
+    Mutant(
+        "take_a_similar_page_for_saved",
+        "a page is held for saved because one with the same keys is",
+        ("bank", "registers"),
+        ((saved_pages.Save, "_new_pages", _take_similar_for_saved),),
+    ),
+    Mutant(
+        "confirm_a_failed_checkpoint",
+        "a checkpoint that failed counts as saved",
+        ("bank", "hot_key", "registers"),
+        ((checkpointer.Checkpointer, "save", _confirm_what_failed),),
+    ),
+    Mutant(
+        "use_page_numbers_again",
+        "numbers of an attempt whose outcome is unknown are given to other pages",
+        ("bank", "hot_key", "registers", "list_append"),
+        ((saved_pages.SavedPages, "begin", _use_numbers_again),),
+    ),
+    Mutant(
+        "forget_pages_too_early",
+        "a page of the last checkpoint is forgotten before the next one is durable",
+        ("bank", "registers"),
+        ((checkpointer.Checkpointer, "save", _forget_before_confirmed),),
+    ),
+    Mutant(
+        "know_what_is_not_durable",
+        "after the log has failed, recovery begins with what was published, not what is durable",
+        ("bank", "hot_key", "list_append"),
+        ((incarnation.Incarnation, "known", _know_what_is_not_durable),),
+    ),
+)

@@ -1,0 +1,91 @@
+"""What planted bugs do to footprints: what a transaction remembers of what it read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from qserver.storage import conflict
+from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.values.keys import TOP
+from simulations.mutants.mutant import Mutant
+
+
+def _forget_ranges(original: Any) -> Any:
+    def scan(self: Transaction, *arguments: Any, **options: Any) -> Any:
+        pages = original(self, *arguments, **options)
+        self.ranges.pop()
+        return pages
+
+    return scan
+
+
+def _ignore_rows_before(original: Any) -> Any:
+    def matters(scanned: ScannedRange, was: Any, becomes: Any) -> bool:
+        return bool(original(scanned, becomes))
+
+    return matters
+
+
+def _narrow_every_scan(original: Any) -> Any:
+    def scan(self: Transaction, scanned: ScannedRange, *options: Any) -> Any:
+        pages = list(original(self, scanned, *options))
+        if pages:
+            scanned.high = (*pages[-1][0][-1], TOP)
+        return iter(pages)
+
+    return scan
+
+
+def _forget_absent_keys(original: Any) -> Any:
+    def get_entry(self: Transaction, tree: int, key: Any, hashed: Any = None) -> Any:
+        value = original(self, tree, key, hashed)
+        if value is None:
+            for seen in self.keys.values():
+                seen.pop((tree, key), None)
+        return value
+
+    return get_entry
+
+
+def _miss_half_of_the_difference(original: Any) -> Any:
+    def difference(*arguments: Any) -> Iterator[Any]:
+        for count, change in enumerate(original(*arguments)):
+            if count % 2:
+                yield change
+
+    return difference
+
+
+MUTANTS: Final = (
+    Mutant(
+        "forget_ranges",
+        "the footprint lacks the ranges that were scanned",
+        ("range_sums",),
+        ((Transaction, "scan", _forget_ranges),),
+    ),
+    Mutant(
+        "narrow_every_scan",
+        "a scan that ran to its end counts only up to the last key that it found",
+        ("range_sums",),
+        ((Transaction, "_scan", _narrow_every_scan),),
+    ),
+    Mutant(
+        "ignore_rows_before",
+        "a predicate is held against the new row only, not the old one",
+        ("range_sums",),
+        ((conflict, "_matters", _ignore_rows_before),),
+    ),
+    Mutant(
+        "forget_absent_keys",
+        "that a key was found absent is not part of the footprint",
+        ("unique_keys", "list_append"),
+        ((Transaction, "get_entry", _forget_absent_keys),),
+    ),
+    Mutant(
+        "miss_half_of_the_difference",
+        "comparing two trees overlooks every other change",
+        ("range_sums",),
+        ((conflict, "difference", _miss_half_of_the_difference),),
+    ),
+)

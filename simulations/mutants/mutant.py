@@ -1,0 +1,54 @@
+"""One planted bug, and the hunt for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+from simulations.faults import make_profile
+from simulations.run import Plan, Result, Verdict, simulate
+
+CLUMSY: Final = re.compile(r".*(TypeError|AttributeError|NameError)\(")
+"""What a mutation raises that was written for other code; being caught by that proves nothing."""
+
+PROFILES_HUNTED: Final = ("calm", "storm", "swarm")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """Attributes of the product to replace, each by a function of the original."""
+
+    name: str
+    explanation: str
+    workloads: tuple[str, ...]
+    changes: tuple[tuple[Any, str, Callable[[Any], Any]], ...]
+
+
+def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
+    """The first run that fails with the mutant in place, and how many runs it took."""
+    runs = 0
+    with planted(mutant):
+        for seed, workload, profile in product(seeds, mutant.workloads, PROFILES_HUNTED):
+            runs += 1
+            result = simulate(Plan(seed, workload, make_profile(profile, seed)))
+            if result.verdict is not Verdict.PASSED:
+                clumsy = [each for each in result.problems if CLUMSY.match(each)]
+                assert not clumsy, f"{mutant.name} does not fit the code any more: {clumsy}"
+                return result, runs
+    return None, runs
+
+
+@contextmanager
+def planted(mutant: Mutant) -> Iterator[None]:
+    kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in mutant.changes]
+    for owner, name, change in mutant.changes:
+        setattr(owner, name, change(owner.__dict__[name]))
+    try:
+        yield
+    finally:
+        for owner, name, original in kept:
+            setattr(owner, name, original)

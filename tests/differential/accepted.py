@@ -1,0 +1,178 @@
+"""The differences that are accepted, each a named rule with its reason.
+
+Every name stands with the same reason in docs/sql.md, and a test compares the two. A rule is as
+narrow as it can be told apart: what it hides is not looked at again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from tests.differential.comparison import Difference, same_rows
+from tests.differential.engines import TIMED_OUT, Outcome
+
+Row = tuple[str | None, ...]
+FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
+NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+MODIFIER: Final = re.compile(r"\([\d,]+\)")
+DATA_EXCEPTIONS: Final = ("22", "21")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    name: str
+    reason: str
+    accepts: Callable[[Difference], bool]
+
+
+def _last_digit(difference: Difference) -> bool:
+    """The same rows, if floating point numbers are compared by their first digits only."""
+    if difference.sort != "rows":
+        return False
+    expected, found = difference.expected, difference.found
+    if len(expected.rows) != len(found.rows):
+        return False
+    ordered = difference.step.ordered_by
+    return same_rows(_rounded(expected), _rounded(found), ordered)
+
+
+def _rounded(outcome: Outcome) -> tuple[Row, ...]:
+    return tuple(
+        tuple(
+            _round_text(value) if value is not None and name in FLOATS else value
+            for value, name in zip(row, outcome.types, strict=True)
+        )
+        for row in outcome.rows
+    )
+
+
+def _round_text(text: str) -> str:
+    def shorter(match: re.Match[str]) -> str:
+        number = float(match[0])
+        if not math.isfinite(number):
+            return match[0]
+        return "0" if abs(number) < 1e-12 else f"{number:.11g}"
+
+    return NUMBER.sub(shorter, text)
+
+
+def _order_of_evaluation(difference: Difference) -> bool:
+    """Errors of data on one side, or different ones, where there is more than one thing to do."""
+    if not difference.sort.startswith("error"):
+        return False
+    outcomes = (difference.expected, difference.found)
+    return difference.step.sql.count("(") > 1 and all(
+        outcome.error is None or _is_of_data(outcome) for outcome in outcomes
+    )
+
+
+def _is_of_data(outcome: Outcome) -> bool:
+    """Does the error depend on a value that is met while the statement runs?"""
+    assert outcome.error is not None
+    return outcome.error.startswith(DATA_EXCEPTIONS) or "multidimensional" in outcome.message
+
+
+def _first_violation(difference: Difference) -> bool:
+    codes = [difference.expected.error, difference.found.error]
+    return all(code is not None and code.startswith((*DATA_EXCEPTIONS, "23")) for code in codes)
+
+
+def _char_blanks(difference: Difference) -> bool:
+    if difference.sort != "rows":
+        return False
+    expected, found = difference.expected, difference.found
+    return "char" in "".join(expected.types) and same_rows(
+        _stripped(expected), _stripped(found), difference.step.ordered_by
+    )
+
+
+def _stripped(outcome: Outcome) -> tuple[Row, ...]:
+    return tuple(
+        tuple(
+            value.rstrip(" ") if value is not None and "char" in name else value
+            for value, name in zip(row, outcome.types, strict=True)
+        )
+        for row in outcome.rows
+    )
+
+
+def _modifiers(difference: Difference) -> bool:
+    if difference.sort != "types":
+        return False
+    expected, found = difference.expected, difference.found
+    bare = [tuple(MODIFIER.sub("", name) for name in each.types) for each in (expected, found)]
+    ordered = difference.step.ordered_by
+    return bare[0] == bare[1] and same_rows(_stripped(expected), _stripped(found), ordered)
+
+
+def _array_bounds(difference: Difference) -> bool:
+    return "arrays with a lower bound other than 1" in difference.found.message
+
+
+def _partial_nulls_not_distinct(difference: Difference) -> bool:
+    return difference.found.message.startswith("NULLS NOT DISTINCT is not supported")
+
+
+def _years(difference: Difference) -> bool:
+    """qserver refuses a date, and PostgreSQL has one of many digits or before our era."""
+    return difference.found.error == "22008" and difference.expected.error is None
+
+
+RULES: Final = (
+    Rule(
+        "last_digit",
+        "floating point results may differ in their last digits: the mathematical library of the"
+        " system computes them, and the order of additions is not defined",
+        _last_digit,
+    ),
+    Rule(
+        "char_blanks",
+        "a value of char(n) comes without the blanks that fill it up where its expression does not"
+        " tell n: greatest of a char(3) and a char(5), or a function of one",
+        _char_blanks,
+    ),
+    Rule(
+        "type_modifiers",
+        "the length or precision in the type of an expression that is no column: PostgreSQL has it"
+        " or not by how far it simplified the expression",
+        _modifiers,
+    ),
+    Rule(
+        "array_bounds",
+        "arrays begin at 1: what would make one that does not is refused",
+        _array_bounds,
+    ),
+    Rule(
+        "partial_nulls_not_distinct",
+        "NULLS NOT DISTINCT of an index over some rows (WHERE) is refused",
+        _partial_nulls_not_distinct,
+    ),
+    Rule(
+        "years",
+        "a date or timestamp before the year 1 or after 9999 is refused",
+        _years,
+    ),
+    Rule(
+        "order_of_evaluation",
+        "a value that an operator refuses is an error only if it is looked at, and the order in"
+        " which the parts of a statement are computed is not defined",
+        _order_of_evaluation,
+    ),
+    Rule(
+        "first_violation",
+        "of several constraints that the rows of a statement violate, another may be named",
+        _first_violation,
+    ),
+)
+
+
+def accepted_by(difference: Difference) -> Rule | None:
+    return next((rule for rule in RULES if rule.accepts(difference)), None)
+
+
+def timed_out(difference: Difference) -> bool:
+    return TIMED_OUT in (difference.expected.error, difference.found.error)

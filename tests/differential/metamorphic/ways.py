@@ -1,0 +1,365 @@
+"""The ways to run one text: with fewer rules, on other keys, by another path through the engine.
+
+A way is a coroutine from a text to its `Answer`. All of them must agree for every query, whatever
+it is, so a relation may run its texts in any way.
+
+`turn_right_joins` is never off: compiled code has no right joins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from decimal import Overflow
+from traceback import format_exception
+from typing import Any, TypeAlias
+
+import trio
+
+from qserver.engine.drawing import NeedsNumbers
+from qserver.engine.planning import Planner, Prepared, make_plan
+from qserver.engine.sql_gateway import SqlDatabase, Statement
+from qserver.engine.statements import StatementRun
+from qserver.errors import QserverError
+from qserver.sql.binder import Literals
+from qserver.sql.effort import Effort
+from qserver.sql.functions.numeric_math import overflow_error
+from qserver.sql.lift import Lifted
+from qserver.sql.parameters import Given
+from qserver.sql.parser import Parsed, parse
+from qserver.sql.rules import RULES, Rule
+from qserver.sql.rules.turn_right_joins import turn_right_joins
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.schema import Table
+from qserver.values.types import SqlType
+from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
+from tests.differential.metamorphic.replicas import Replicas, new_run
+
+Way: TypeAlias = Callable[[Sequence[str]], Awaitable[Answer]]
+"""Statements of one transaction, of which the last is the query, and its answer."""
+
+SIZES = (0, 100_000, 3, 1_000, 50_000, 40, 1)
+SECONDS_MAX = 5.0
+TEXTS_KEPT_MAX = 64
+
+NO_RULES: tuple[Rule, ...] = (turn_right_joins,)
+TWICE: tuple[Rule, ...] = (*RULES, *RULES)
+
+
+def rule_sets(rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[Rule, ...]]:
+    """What the planner is given instead of all rules, by name."""
+    sets = {
+        f"without {rule.__name__}": tuple(each for each in rules if each is not rule)
+        for rule in rules
+        if rule is not turn_right_joins
+    }
+    return {**sets, "without rules": NO_RULES, "rules twice": (*rules, *rules)}
+
+
+def with_other_sizes(rules: tuple[Rule, ...], salt: int) -> tuple[Rule, ...]:
+    """Rules that take tables for much larger or smaller than they are: sizes only guide a choice,
+    so nothing that a plan answers may depend on them."""
+
+    def size_of(table: Table) -> int:
+        return SIZES[(table.id * 31 + salt) % len(SIZES)]
+
+    def misled(rule: Rule) -> Rule:
+        return lambda plan, row_count: rule(plan, size_of)
+
+    return tuple(misled(rule) for rule in rules)
+
+
+class Ways:
+    """All ways over the replicas, by name. `ordinary` is the one that the others are held to."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        self.replicas = replicas
+        parsed: dict[str, Parsed] = {}
+        for database in replicas.databases.values():
+            database.planner = SharedParsing(RULES, parsed)
+        keyed, bare = replicas.keyed, replicas.databases["bare"]
+        self.ordinary: Way = _executed(keyed)
+        self.by_name: dict[str, Way] = {
+            "other keys": _executed(replicas.databases["other"]),
+            "other keys, other sizes": _executed(
+                _gateway(replicas.databases["other"], with_other_sizes(RULES, 1))
+            ),
+            "no keys": _executed(bare),
+            "no keys, without rules": _executed(_gateway(bare, NO_RULES)),
+            "streamed": _streamed(keyed),
+            "in a transaction": _in_transaction(keyed),
+            "after writes of other rows": self._after_other_writes,
+            "own writes": self._own(None),
+            "own writes, without rules": self._own(SharedParsing(NO_RULES, parsed)),
+            "quick": _quick(keyed),
+            "fresh plan": _fresh(keyed),
+            "parameters": _with_parameters(keyed),
+            "constants": _with_constants(keyed),
+        }
+        for salt in range(3):
+            gateway = _gateway(keyed, with_other_sizes(RULES, salt * 3))
+            self.by_name[f"other sizes {salt}"] = _executed(gateway)
+        for name, rules in rule_sets().items():
+            self.by_name[name] = _executed(_gateway(keyed, rules))
+
+    async def _after_other_writes(self, statements: Sequence[str]) -> Answer:
+        """In a transaction that has created, filled and changed a table of its own."""
+        return await _abandoned(self.replicas.keyed, [*OTHER_WRITES, *statements])
+
+    def _own(self, planner: Planner | None) -> Way:
+        async def new() -> StatementRun:
+            run = await self.replicas.own()
+            return run if planner is None else _with_planner(run, planner)
+
+        async def way(statements: Sequence[str]) -> Answer:
+            if len(statements) == 1:
+                return await _last_of(new, statements)
+            try:
+                return await _last_of(new, statements, self.replicas.abandon_own)
+            finally:
+                self.replicas.abandon_own()
+
+        return way
+
+
+class SharedParsing(Planner):
+    """A planner that takes a text's syntax from whoever parsed it last: parsing is not in doubt."""
+
+    def __init__(self, rules: tuple[Rule, ...], parsed: dict[str, Parsed]) -> None:
+        super().__init__(rules)
+        self.parsed = parsed
+
+    def parse(self, sql: str) -> Parsed:
+        if sql not in self.parsed:
+            if len(self.parsed) >= TEXTS_KEPT_MAX:
+                self.parsed.clear()
+            self.parsed[sql] = parse(sql)
+        return self.parsed[sql]
+
+    def prepare_nowait(
+        self,
+        sql: str,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+        *,
+        to_read: bool = False,
+    ) -> Prepared:
+        """However long it takes: nobody else waits."""
+        parsed, effort = self.parse(sql), Effort.boundless()
+        made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+        return self._keep(sql, lifted, given, made)
+
+
+OTHER_WRITES = (
+    "CREATE TABLE unrelated (id INT PRIMARY KEY, n INT)",
+    "INSERT INTO unrelated VALUES (1, 1), (2, 2), (3, 3)",
+    "DELETE FROM unrelated WHERE id = 2",
+)
+
+
+def _gateway(database: SqlDatabase, rules: tuple[Rule, ...]) -> SqlDatabase:
+    """Another door to the same rows, whose planner has other rules."""
+    gateway = SqlDatabase.__new__(SqlDatabase)
+    gateway.__dict__.update(database.__dict__)
+    assert isinstance(database.planner, SharedParsing)
+    gateway.planner = SharedParsing(rules, database.planner.parsed)
+    return gateway
+
+
+def _with_planner(run: StatementRun, planner: Planner) -> StatementRun:
+    other = StatementRun.__new__(StatementRun)
+    for name in StatementRun.__slots__:
+        setattr(other, name, getattr(run, name))
+    other.planner = planner
+    return other
+
+
+async def _answered(made: Callable[[], Awaitable[tuple[list[Row], tuple[SqlType, ...]]]]) -> Answer:
+    try:
+        rows, types = await made()
+    except QserverError as error:
+        return Answer(error=error.code, message=str(error))
+    except Overflow:
+        return Answer(error=overflow_error().code)
+    except Exception as error:  # a mistake of our own is an answer, too: one that is always wrong
+        return Answer(error=INTERNAL, message="".join(format_exception(error)[-3:]))
+    return Answer(rows, types)
+
+
+def _executed(gateway: SqlDatabase) -> Way:
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            result = await gateway.execute(statements[0], timeout_ms=SECONDS_MAX * 1000)
+            return result.rows, result.types
+
+        return await _answered(made)
+
+    return way
+
+
+def _streamed(gateway: SqlDatabase) -> Way:
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            stream = await gateway.stream(statements[0], timeout_ms=SECONDS_MAX * 1000)
+            rows: list[Row] = []
+            async for page in stream:
+                rows += page
+            return rows, stream.types
+
+        return await _answered(made)
+
+    return way
+
+
+def _in_transaction(gateway: SqlDatabase) -> Way:
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            outcome = await gateway.transaction(
+                [Statement(statements[0])], timeout_ms=SECONDS_MAX * 1000
+            )
+            return outcome.results[-1].rows, outcome.results[-1].types
+
+        return await _answered(made)
+
+    return way
+
+
+async def _abandoned(gateway: SqlDatabase, statements: Sequence[str]) -> Answer:
+    """In a transaction that nobody commits, so that what it defines is gone afterwards."""
+
+    async def new() -> StatementRun:
+        return new_run(gateway)
+
+    return await _last_of(new, statements)
+
+
+async def _last_of(
+    new: Callable[[], Awaitable[StatementRun]],
+    statements: Sequence[str],
+    abandon: Callable[[], None] = lambda: None,
+) -> Answer:
+    """The answer of the last statement; from the start again whenever numbers are wanted."""
+
+    async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+        while True:
+            run, rows = await new(), []
+            deadline = trio.current_time() + SECONDS_MAX
+            try:
+                for sql in statements:
+                    started = run.start(sql, None)
+                    rows = _all_rows(started.steps, deadline)
+            except NeedsNumbers as needs:
+                await needs.supply()
+                abandon()
+                continue
+            return rows, started.types
+
+    return await _answered(made)
+
+
+def _all_rows(steps: Generator[Any, None, int], deadline: float) -> list[Row]:
+    rows: list[Row] = []
+    for page in steps:
+        rows += page or ()
+        if page is None and trio.current_time() > deadline:
+            raise TooSlow("the statement takes too long")
+    return rows
+
+
+class TooSlow(QserverError):
+    code = "57014"
+    name = "query_canceled"
+
+
+def _quick(gateway: SqlDatabase) -> Way:
+    """By `read_nowait`, once the plan is kept and known; what takes turns goes the ordinary way."""
+    ordinary = _executed(gateway)
+
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await ordinary(statements)
+        for _ in range(9):
+            answer = await ordinary(statements)
+            if answer.error is not None:
+                return answer
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            result = gateway.read_nowait(statements[0])
+            if result is None:
+                return list(answer.rows), answer.types
+            return result.rows, result.types
+
+        return await _answered(made)
+
+    return way
+
+
+def _fresh(gateway: SqlDatabase) -> Way:
+    """With a plan that was made for these very literals, and is not kept."""
+
+    async def way(statements: Sequence[str]) -> Answer:
+        return await _executed(_gateway(gateway, RULES))(statements)
+
+    return way
+
+
+def _with_constants(gateway: SqlDatabase) -> Way:
+    """With literals as constants of the plan, as in the text of a view; nothing is lifted."""
+
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            run = new_run(gateway)
+            parsed = parse(statements[0])
+            fixed = Literals(parsed.literals, fixed=True)
+            catalog, view = run.transaction.catalog, run.transaction.view
+            rules = gateway.planner.rules
+            plan = make_plan(parsed.statement, fixed, catalog, view, {}, rules=rules)
+            deadline = trio.current_time() + SECONDS_MAX
+            return _all_rows(run.run_plan(plan, parsed.literals), deadline), plan.types
+
+        return await _answered(made)
+
+    return way
+
+
+_TYPED: re.Pattern[str] = re.compile(
+    r"(?<![\w'])'((?:[^']|'')*)'::((?!bytea)[a-z_0-9]+(?:\([0-9, ]+\))?(?:\[\])?)"
+)
+
+
+def _with_parameters(gateway: SqlDatabase) -> Way:
+    """With every literal that names its type given as a parameter of that type."""
+
+    async def way(statements: Sequence[str]) -> Answer:
+        if len(statements) > 1:
+            return await _abandoned(gateway, statements)
+        given: list[str] = []
+
+        def moved(found: re.Match[str]) -> str:
+            given.append(found[1].replace("''", "'"))
+            return f"CAST(${len(given)} AS {found[2]})"
+
+        text = _TYPED.sub(moved, statements[0])
+
+        async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
+            result = await gateway.execute(text, given, timeout_ms=SECONDS_MAX * 1000)
+            return result.rows, result.types
+
+        return await _answered(made)
+
+    return way

@@ -1,0 +1,128 @@
+"""Mistakes that the test of power failures has to find, each planted in the worker's process."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from qserver.durability import files, high_water_mark, sqlite_file
+from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.saved_pages import Save
+from qserver.durability.sqlite import SqliteLog
+from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.writer_thread import _Job
+from qserver.engine.checkpointer import Checkpointer
+
+
+def sync_less_often() -> None:
+    """`synchronous=NORMAL`: SQLite syncs its log only before a checkpoint of its own."""
+    _connected_with("PRAGMA synchronous = NORMAL")
+
+
+def never_sync() -> None:
+    """`synchronous=OFF`."""
+    _connected_with("PRAGMA synchronous = OFF")
+
+
+def _connected_with(statement: str) -> None:
+    connect = sqlite_file._connect
+
+    def connected(path: Path) -> sqlite3.Connection:
+        connection = connect(path)
+        connection.execute(statement)
+        return connection
+
+    sqlite_file._connect = connected
+
+
+def trim_before_sync() -> None:
+    """Pages go from the write-ahead log into the main file, and the log is cut before a sync."""
+
+    def trim(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("PRAGMA synchronous = FULL")
+
+    save = SqliteFile.save_checkpoint
+
+    def saved(file: SqliteFile, version: int, data: bytes) -> None:
+        save(file, version, data)
+        file._run(trim)
+
+    SqliteFile.save_checkpoint = saved  # type: ignore[method-assign, assignment]
+
+
+def forget_before_saved() -> None:
+    """A checkpoint lets the log be forgotten before its record is written."""
+
+    async def save(checkpointer: Checkpointer, made: Save) -> None:
+        pages: list[StoredPage] = list(made.pages())
+        await checkpointer.log.save_pages(pages)
+        await checkpointer.log.forget(made.view.version, [])
+        await checkpointer.log.save_checkpoint(made.view.version, made.record())
+        checkpointer.saved.confirm(made)
+
+    Checkpointer.save = save  # type: ignore[method-assign, assignment]
+
+
+def leave_names_unsynced() -> None:
+    """New files and folders get their names, and the folders that hold them are not synced."""
+    _patched_sync(lambda path: not path.is_dir())
+
+
+def _patched_sync(wanted: Callable[[Path], bool]) -> None:
+    original = files.sync
+
+    def sync(path: Path) -> None:
+        if wanted(path):
+            original(path)
+
+    for module in (files, sqlite_file, high_water_mark):
+        module.sync = sync  # type: ignore[attr-defined]
+
+
+def leave_content_unsynced() -> None:
+    """A new file gets its name before its bytes are durable, as if SQLite had not synced them."""
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def connected(path: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(path, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    class Careless:
+        """The module, with another `connect`."""
+
+        def __getattr__(self, name: str) -> Any:
+            return connected if name == "connect" else getattr(sqlite3, name)
+
+    sqlite_file.sqlite3 = Careless()  # type: ignore[assignment, attr-defined]
+    _patched_sync(Path.is_dir)
+
+
+def acknowledge_early() -> None:
+    """An append is called done when it is begun."""
+
+    async def append(log: SqliteLog, records: Sequence[StoredRecord]) -> None:
+        log._thread._jobs.put(_Job(lambda: log._file.append(records)))
+
+    SqliteLog.append = append  # type: ignore[method-assign, assignment]
+
+
+def read_without_making_durable() -> None:
+    """A start believes what it finds, though a power failure could still take it."""
+    sqlite_file._make_durable = lambda connection, path: None
+
+
+BUGS: Final[dict[str, Callable[[], None]]] = {
+    "normal": sync_less_often,
+    "off": never_sync,
+    "trim": trim_before_sync,
+    "forget": forget_before_saved,
+    "names": leave_names_unsynced,
+    "content": leave_content_unsynced,
+    "early": acknowledge_early,
+    "believe": read_without_making_durable,
+}

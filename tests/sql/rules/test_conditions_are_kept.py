@@ -1,0 +1,114 @@
+"""Over every statement of the golden scripts: no rule loses a condition, and all may run twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qserver.engine.catalog_names import CatalogNames
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.errors import QserverError
+from qserver.sql.binder import Literals, bind
+from qserver.sql.lift import lift
+from qserver.sql.parser import parse
+from qserver.sql.rules import RULES, Rule, improve
+from qserver.sql.rules.choose_access import choose_access
+from qserver.sql.rules.estimate import RowCount
+from qserver.sql.rules.sort_less import sort_less
+from qserver.sql.rules.unnest_exists import unnest_exists
+from qserver.sql.syntax import Delete, Explain, Insert, Merge, Query, Update
+from qserver.sql.walk import everything
+from tests.sql.databases import opened_sql
+from tests.sql.golden import parse_script
+from tests.sql.rules.conditions import SUBQUERY, conditions_of, joins_for_subqueries
+
+SCRIPTS = sorted((Path(__file__).parent.parent / "scripts").rglob("*.script"))
+NAMES = [path.stem for path in SCRIPTS]
+MAY_ADD = (choose_access, sort_less)
+"""Bounds for a LIKE, and IS NOT NULL for the last of an index."""
+
+
+async def bound_statements(path: Path) -> list[tuple[str, Any, RowCount]]:
+    """Every query and change of a script, bound where it stands, before it is run."""
+    cases, _ = parse_script(path.read_text())  # noqa: ASYNC240  # a small file, in a test
+    found = []
+    async with opened_sql() as database:
+        for case in cases:
+            bound = _bound(database, case.sql)
+            if bound is not None:
+                found.append((case.sql, *bound))
+            with suppress(QserverError):
+                await database.execute(case.sql)
+    return found
+
+
+def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
+    view = database.database.durable_view()
+    assert view is not None
+    names = CatalogNames(view.catalog, view)
+    try:
+        statement = parse(sql).statement
+        if isinstance(statement, Explain):
+            return None
+        if not isinstance(statement, Query | Insert | Update | Delete | Merge):
+            return None
+        return bind(statement, Literals(lift(sql).literals), names).statement, names.row_count
+    except QserverError:
+        return None
+
+
+def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
+    """The conditions that a rule has dropped, or made out of nothing."""
+    had, has = conditions_of(before), conditions_of(after)
+    missing = had - has
+    if rule is unnest_exists:
+        made = joins_for_subqueries(after) - joins_for_subqueries(before)
+        excused = [each for each in missing if SUBQUERY in each]
+        assert sum(missing[each] for each in excused) == made
+        missing -= Counter({each: missing[each] for each in excused})
+        return missing
+    return missing if rule in MAY_ADD else missing + (has - had)
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+async def test_every_condition_before_a_rule_is_there_after_it(path: Path) -> None:
+    for sql, statement, row_count in await bound_statements(path):
+        for rule in RULES:
+            improved = improve(statement, row_count, (rule,))
+            assert not lost(rule, statement, improved), f"{rule.__name__}: {sql}"
+            statement = improved
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+async def test_a_rule_does_nothing_to_what_it_has_made(path: Path) -> None:
+    for sql, statement, row_count in await bound_statements(path):
+        for rule in RULES:
+            statement = improve(statement, row_count, (rule,))
+            assert improve(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
+async def test_all_rules_do_nothing_to_what_they_have_made(path: Path) -> None:
+    for sql, statement, row_count in await bound_statements(path):
+        once = improve(statement, row_count)
+        assert improve(once, row_count) == once, sql
+
+
+async def test_the_scripts_have_conditions_of_every_kind() -> None:
+    """Else the tests above could not fail."""
+    found: Counter[str] = Counter()
+    for path in SCRIPTS:
+        for _, statement, row_count in await bound_statements(path):
+            improved = improve(statement, row_count)
+            found.update(type(each).__name__ for each in everything(improved))
+            found.update(each for each in map(_method, everything(improved)) if each)
+    for name in ("Filter", "CommonTable", "Exists", "InQuery", "hash", "loop", "index"):
+        assert found[name] > 5, name
+
+
+def _method(node: Any) -> str | None:
+    return getattr(node, "method", None)
