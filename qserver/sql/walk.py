@@ -35,6 +35,7 @@ _EXPRESSIONS = frozenset(
         bound.Quantified,
         bound.ArrayQuery,
         bound.Array,
+        bound.Elements,
     }
 )
 _PLANS = frozenset(
