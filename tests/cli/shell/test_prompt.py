@@ -23,7 +23,7 @@ from tests.cli.shell.shells import TABLES, Talk, talk
 from tests.client.fake_server import KEY, Answer, FakeServer, event, stream, streamed
 
 ROOT = Path(__file__).parent.parent.parent.parent
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
 
 
 def typed(person: Talk, keys: str, folder: Path) -> str:
