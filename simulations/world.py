@@ -20,6 +20,7 @@ import trio.testing
 from qserver.engine.incarnation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
+from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog
 from simulations.channels import DelayedMailbox
@@ -42,6 +43,7 @@ class SimulatedWorld:
         self.faults = faults
         self.trace = trace
         self.chance = Random(f"engine {seed}")
+        self.compute = compute_here
         self.delays = Random(f"delays {seed}")
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []

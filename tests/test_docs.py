@@ -30,6 +30,7 @@ from simulations.observations import SOMETIMES
 from simulations.run import Verdict
 from simulations.trace import KINDS as EVENT_KINDS
 from simulations.workloads import WORKLOADS
+from tests.differential.accepted import RULES
 from tests.house_rules import MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
@@ -335,6 +336,11 @@ def names_below(heading: str) -> list[str]:
 )
 def test_every_function_is_in_its_table_once(heading: str, known: Mapping[str, object]) -> None:
     assert sorted(names_below(heading)) == sorted(known)
+
+
+def test_every_accepted_difference_is_in_the_table_with_its_reason() -> None:
+    rules = {f"`{rule.name}`": [rule.reason] for rule in RULES}
+    assert table("docs/sql.md", "rule") == rules
 
 
 def test_every_system_view_is_in_the_table() -> None:

@@ -109,6 +109,9 @@ T: nth_value({T}, {count})
 
 TABLE_FUNCTIONS: Final = r"""
 int4: generate_series({small}, {count})
+timestamptz: generate_series('2024-03-01'::timestamptz, '2024-03-05', '36 hours')
+int4: generate_series({count}, {count})
+numeric: generate_series({numeric}, {numeric} + 2)
 int4: generate_series({count}, {small}, -1)
 int8: generate_series(1::int8, {small})
 numeric: generate_series(0.5, {count}, 0.75)

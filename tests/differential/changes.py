@@ -26,8 +26,13 @@ class Changes:
         self.queries = queries
         self.expressions = queries.expressions
 
-    def change(self, tables: tuple[Table, ...]) -> tuple[str, Table]:
-        """A statement and the table that it changes."""
+    def change(self, tables: tuple[Table, ...], views: tuple[Table, ...] = ()) -> tuple[str, Table]:
+        """A statement and the table, or the view of one, that it changes."""
+        if views and self.random.random() < 0.25:
+            view = self.random.choice(views)
+            make = self.random.choice((self.insert, self.update, self.delete))
+            self.queries.reached["change through a view"] += 1
+            return make(view, tables), view
         table = self.random.choice(tables)
         make = self.random.choices(
             (
@@ -39,8 +44,9 @@ class Changes:
                 self.delete_using,
                 self.merge,
                 self.with_change,
+                self.truncate,
             ),
-            (30, 10, 25, 8, 12, 5, 8, 6),
+            (30, 10, 25, 8, 12, 5, 8, 6, 1),
         )[0]
         self.queries.reached[make.__name__] += 1
         return make(table, tables), table
@@ -98,6 +104,8 @@ class Changes:
             return ""
         action = self.random.choice(CONFLICT_ACTIONS)
         target = f" ({', '.join(table.key)})" if table.key else ""
+        if target and self.random.random() < 0.2:
+            target = f" ON CONSTRAINT {table.name}_pkey"
         if action == "nothing" or not target:
             target = target if self.random.random() < 0.5 else ""
             return f" ON CONFLICT{target} DO NOTHING"
@@ -179,6 +187,9 @@ class Changes:
         ]
         return f"INSERT ({', '.join(each.name for each in columns)}) VALUES ({', '.join(values)})"
 
+    def truncate(self, table: Table, tables: tuple[Table, ...]) -> str:
+        return f"TRUNCATE {table.name}{self.random.choice(('', '', ' CASCADE'))}"
+
     def with_change(self, table: Table, tables: tuple[Table, ...]) -> str:
         """A change within WITH, whose rows a SELECT reads."""
         make = self.random.choice((self.insert, self.update, self.delete))
@@ -205,6 +216,13 @@ class Changes:
         if not usable:
             usable = list(table.writable[:1])
         chosen = self.random.sample(usable, self.random.randint(1, min(3, len(usable))))
+        if len(chosen) > 1 and self.random.random() < 0.15:
+            names = ", ".join(column.name for column in chosen)
+            values = [self.expressions.of(column.kind, scope, 1) for column in chosen]
+            row = ", ".join(values)
+            return f"({names}) = " + self.random.choice(
+                (f"({row})", f"ROW({row})", f"(SELECT {row})")
+            )
         return ", ".join(self._assignment(column, table, scope) for column in chosen)
 
     def _assignment(self, column: Column, table: Table, scope: Scope) -> str:

@@ -12,7 +12,7 @@ from tests.differential.kinds import INTEGERS, SPELLINGS
 from tests.differential.literals import literal
 from tests.differential.queries import Queries
 from tests.differential.schema import Column, Table, random_column, random_kind
-from tests.differential.sources import Named, named_table
+from tests.differential.sources import Named, Output, named_table
 
 ACTIONS: Final = (
     "",
@@ -41,6 +41,8 @@ class Model:
         self.queries = queries
         self.tables: dict[str, Table] = {each.name: each for each in queries.schema.tables}
         self.views: dict[str, Named] = {}
+        self.writable: dict[str, Table] = {}
+        """The views among them through which rows can be changed."""
         self.made = 0
 
     def put(self, table: Table, old_name: str | None = None) -> None:
@@ -58,6 +60,7 @@ class Model:
 
     def drop_view(self, name: str) -> None:
         self.views.pop(name, None)
+        self.writable.pop(name, None)
         self._publish()
 
     def new_name(self, stem: str) -> str:
@@ -93,6 +96,9 @@ class Definitions:
             (self.drop, 5),
             (self.drop_view, 2),
             (self.sequence, 3),
+            (self.create_writable_view, 8),
+            (self.add_label, 2),
+            (self.look_at_columns, 5),
         )
         make = self.random.choices([each for each, _ in makers], [each for _, each in makers])[0]
         self.model.queries.reached[make.__name__] += 1
@@ -199,6 +205,45 @@ class Definitions:
         return Definition(
             f"CREATE VIEW {name} ({', '.join(names)}) AS {query.sql}",
             lambda: self.model.put_view(view),
+        )
+
+    def create_writable_view(self) -> Definition:
+        """A view of one table, through which its rows can be changed."""
+        table = self._table()
+        name = self.model.new_name("v")
+        scope = Scope(tuple(Visible(each.name, each.kind) for each in table.columns))
+        columns = tuple(
+            each for each in table.columns if each.name == "id" or self.random.random() < 0.8
+        )
+        condition = self.model.queries.likely(scope, 1) if self.random.random() < 0.7 else "true"
+        check = self.random.choice(("", "", " WITH CHECK OPTION", " WITH LOCAL CHECK OPTION"))
+        key = table.key if all(each in [one.name for one in columns] for each in table.key) else ()
+        view = Named(name, tuple(Output(each.name, each.kind) for each in columns), key or None)
+        writable = Table(name, columns)
+
+        def then() -> None:
+            self.model.put_view(view)
+            self.model.writable[name] = writable
+
+        names = ", ".join(each.name for each in columns)
+        return Definition(
+            f"CREATE VIEW {name} AS SELECT {names} FROM {table.name} WHERE {condition}{check}",
+            then,
+        )
+
+    def add_label(self) -> Definition:
+        label = self.model.new_name("label ")
+        place = self.random.choice(("", " BEFORE 'ok'", " AFTER 'sad'"))
+        return Definition(f"ALTER TYPE mood ADD VALUE '{label}'{place}")
+
+    def look_at_columns(self) -> Definition:
+        """Not a definition, but what is known of them."""
+        return Definition(
+            "SELECT table_name::text, column_name::text, is_nullable::text,"
+            " data_type::text, character_maximum_length::int4, numeric_precision::int4,"
+            " numeric_scale::int4, is_generated::text"
+            " FROM information_schema.columns WHERE table_schema = 'public'"
+            " AND table_name NOT LIKE 'v%'"
         )
 
     def sequence(self) -> Definition:

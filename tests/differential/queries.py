@@ -15,12 +15,18 @@ from random import Random
 from typing import Final
 
 from tests.differential.expressions import Expressions, Scope, Visible
-from tests.differential.kinds import ALL, COMMON, COMPARABLE, INTEGERS
+from tests.differential.kinds import ALL, COMMON, COMPARABLE, ELEMENTS, INTEGERS
 from tests.differential.schema import Schema
 from tests.differential.sources import Derived, Named, Output, Source, Sources
 from tests.differential.windows import windowed
 
 DEPTH: Final = 3
+FAMILIES: Final = (
+    ("int2", "int4", "int8", "numeric", "float4", "float8"),
+    ("date", "timestamp", "timestamptz"),
+    ("int4", "numeric"),
+)
+"""Kinds that convert to the later ones of their family by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +111,18 @@ class Queries:
         elif lot > 0.93 and not body.group and body.source.key is not None:
             return self._distinct_on(body)
         columns = tuple(output for _, output in body.items)
+        if lot > 0.985 and not body.distinct and outer is None:
+            return self._unnamed(body)
         return self._ordered(Query(body.sql(), columns, body.key), top)
+
+    def _unnamed(self, body: Body) -> Query:
+        """Without AS: the names of the columns are for the database to find."""
+        self.reached["columns without names"] += 1
+        items = ", ".join(text for text, _ in body.items)
+        columns = tuple(
+            Output(f"unnamed{at}", output.kind) for at, (_, output) in enumerate(body.items)
+        )
+        return Query(f"SELECT {items} FROM {body.source.sql}{body.where}{body.group}", columns)
 
     # --- the bodies of SELECT ---
 
@@ -152,6 +169,12 @@ class Queries:
         for kind in kinds or self._some_kinds(scope):
             text = self.expressions.of(kind, scope, self.random.randint(0, depth))
             items.append((text, Output(f"v{len(items)}", kind)))
+        if kinds is None and self.random.random() < 0.05:
+            self.reached["rows in the list of SELECT"] += 1
+            kind = self.random.choice(ELEMENTS)
+            made = self.expressions.of(f"{kind}[]", scope, 1)
+            items.append((f"unnest({made})", Output(f"v{len(items)}", kind)))
+            key = None
         return Body(source, tuple(items), self._where(scope, depth), key=key)
 
     def _some_kinds(self, scope: Scope) -> tuple[str, ...]:
@@ -164,7 +187,7 @@ class Queries:
     def _grouped(self, outer: Scope | None, depth: int, kinds: tuple[str, ...] | None) -> Body:
         source, scope = self._source(outer, depth)
         groups = self._group_expressions(scope)
-        text, unique = self._group_by(groups)
+        text, unique = self._group_by(groups, listed=kinds is None)
         inner = Scope(tuple(groups), outer, grouped=scope)
         items: list[tuple[str, Output]] = []
         if kinds is None:
@@ -195,13 +218,16 @@ class Queries:
             groups[0] = Visible(text, kind)
         return groups
 
-    def _group_by(self, groups: list[Visible]) -> tuple[str, bool]:
+    def _group_by(self, groups: list[Visible], *, listed: bool) -> tuple[str, bool]:
         """GROUP BY over the groups, and whether they tell the rows apart."""
         texts = [group.text for group in groups]
         lot = self.random.random()
         if not groups:
             self.reached["aggregate without GROUP BY"] += 1
             return "", True
+        if lot < 0.1 and listed:
+            self.reached["GROUP BY position"] += 1
+            return f" GROUP BY {', '.join(str(at + 1) for at in range(len(texts)))}", True
         if lot < 0.7:
             self.reached["GROUP BY"] += 1
             return f" GROUP BY {', '.join(texts)}", True
@@ -254,12 +280,30 @@ class Queries:
         elif "json" in kinds:
             word = "UNION ALL"
         left, right = (self._plain(outer, depth - 1, kinds) for _ in range(2))
+        if self.random.random() < 0.3:
+            return self._mixed_set_operation(word, outer, depth)
         sql = f"({left.sql()}) {word} ({right.sql()})"
         if self.random.random() < 0.5:
             sql = f"{left.sql()} {word} {right.sql()}"
         columns = tuple(output for _, output in left.items)
         key = tuple(range(len(columns))) if word in ("UNION", "INTERSECT", "EXCEPT") else None
         return Query(sql, columns, key)
+
+    def _mixed_set_operation(self, word: str, outer: Scope | None, depth: int) -> Query:
+        """Three operands whose columns have types that must be brought together."""
+        self.reached["set operation of several types"] += 1
+        family = self.random.choice(FAMILIES)
+        bodies = [
+            self._plain(outer, depth - 1, (self.random.choice(family), self.random.choice(family)))
+            for _ in range(3)
+        ]
+        second = self.random.choice(("UNION", "UNION ALL", "EXCEPT", "INTERSECT"))
+        sql = f"{bodies[0].sql()} {word} {bodies[1].sql()} {second} {bodies[2].sql()}"
+        kinds = [
+            family[max(family.index(body.items[at][1].kind) for body in bodies)] for at in range(2)
+        ]
+        columns = (Output("v0", kinds[0]), Output("v1", kinds[1]))
+        return Query(sql, columns)
 
     def _values(self, kinds: tuple[str, ...]) -> Query:
         self.reached["VALUES"] += 1

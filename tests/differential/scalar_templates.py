@@ -3,6 +3,7 @@
     int4: ({int4} + {int4})         two expressions of kind int4
     T: coalesce({T}, {T})           any kind, the same throughout
     bool: {text} LIKE {like}        a literal from `SPECIAL`
+    int4: octet_length({bpchar.})   a column or a literal, nothing that is computed
 
 `~` before a template says that it fails for many values; it is drawn less often. What is not said
 here is never tried: a new function needs a line.
@@ -28,7 +29,8 @@ bool: ({C} BETWEEN SYMMETRIC {C} AND {C})
 bool: ({C} IN ({C}, {C}, {C}))
 bool: ({C} NOT IN ({C}, {C}))
 bool: ({C} NOT IN ({C}, NULL))
-bool: ({C} = ANY (ARRAY[{C}, {C}]))
+bool: ({E} = ANY (ARRAY[{E}, {E}]))
+bool: ({E} > ALL (ARRAY[{E}, NULL]))
 bool: ({E} = ANY ({E[]}))
 bool: ({E} <> ALL ({E[]}))
 bool: ({E} < ANY ({E[]}))
@@ -267,6 +269,42 @@ text: to_char({int4}, {numberformat})
 text: to_char({float8}, {numberformat})
 ~numeric: to_number({text}, '999.99')
 numeric: to_number('12,345.6-', '99,999.9S')
+# --- literals whose type their place decides
+bool: ({int4} = '5')
+bool: ('2024-01-15' < {date})
+bool: ({timestamp} >= '2024-01-15 12:00')
+bool: ({mood} = 'ok')
+bool: ({uuid} <> '11111111-0000-4000-8000-000000000001')
+bool: ({numeric} IN ('1.5', 2, '3'))
+bool: ({int4[]} = '{1,2}')
+bool: ({jsonb} @> '{"a": 1}')
+bool: ({text} = 'a')
+bool: ({bpchar} = 'a  ')
+bool: ({interval} > '1 day')
+int4: ({int4} + '5')
+int4: ({date} - '2024-01-01')
+interval: ({timestamp} - '2024-01-01')
+numeric: ({numeric} * '1.5')
+date: coalesce({date}, '2024-02-29')
+numeric: coalesce({numeric}, '7.50')
+text: coalesce({text}, 'none')
+int4: CASE WHEN {bool} THEN {int4} ELSE '7' END
+text: ('a' || {text})
+text: CASE WHEN {bool} THEN 'yes' ELSE 'no' END
+text: concat('a', {int4}, 'b')
+# --- several operators without parentheses
+bool: ({int4} + {int4} * 2 > {int4} - 1 AND NOT {bool} OR {bool})
+int4: ({int4} - {small} - {small} * 2 + 1)
+bool: ({bool} = {bool} IS NOT NULL)
+bool: (NOT {int4} = {int4} AND {bool})
+int4: (- {int4} + {small})
+text: ({text} || {int4} + 1)
+numeric: ({numeric} - {numeric} / 4 * 2)
+bool: ({int4} BETWEEN {small} AND {int4} AND {bool})
+bool: ({int4} IN (1, 2) IS TRUE)
+bool: ({int4} < {int4} IS DISTINCT FROM {bool})
+float8: (- {float8} ^ 2)
+int4: ({int4} & 7 | {small} << 1)
 # --- texts
 text: ({text} || {text})
 text: ({text} || {int4})
@@ -280,7 +318,12 @@ int4: length({bpchar})
 int4: char_length({varchar})
 int4: character_length({text})
 int4: octet_length({text})
+int4: octet_length({bpchar.})
 int4: bit_length({text})
+int4: bit_length({bpchar.})
+bool: ({bpchar.} LIKE {like})
+bool: ({bpchar.} ~ {regex})
+bool: ({bpchar.} SIMILAR TO {similar})
 text: reverse({text})
 text: repeat({text}, {small})
 text: left({text}, {small})
@@ -529,4 +572,15 @@ mood: enum_last(NULL::mood)
 text: enum_range({mood}, NULL)::text
 text: enum_range(NULL::mood)::text
 text: pg_typeof({T})::text
+text: pg_typeof(coalesce({int4}, {numeric}))::text
+text: pg_typeof({int2} + 1)::text
+text: (ROW({int4}, {text}, NULL))::text
+text: format('%s', ARRAY[{text}, {text}])
+bool: ({int4} = 1 OR NULL)
+bool: (NULL AND {bool})
+int4: length(concat_ws({text}, {text}, NULL, {text}))
+numeric: round({numeric} / 3, 5)
+numeric: ({numeric} / 7.00)
+numeric: ({int8} / 3.0)
+
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Final
 
 from tests.differential.comparison import Difference, Step
@@ -18,8 +19,8 @@ TOKEN: Final = re.compile(
 )
 READS: Final = re.compile(r"\(*\s*(?:SELECT|WITH|VALUES|TABLE)\b", re.IGNORECASE)
 CHANGES: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|INTO)\b", re.IGNORECASE)
-QUERIES_MAX: Final = 1200
-PROGRAMS_MAX: Final = 250
+QUERIES_MAX: Final = 900
+PROGRAMS_MAX: Final = 120
 """How many smaller texts are tried: of a query on a schema that stands, and of whole programs."""
 
 Attempt = Callable[[Step], Awaitable[Difference | None]]
@@ -84,10 +85,13 @@ class Shrinker:
                     tried += 1
                     if tried > QUERIES_MAX:
                         break
-                    if self._same(await attempt(Step(shorter))):
+                    if self._same(await attempt(replace(steps[-1], sql=shorter, ordered_by=()))):
                         sql, progress = shorter, True
                         break
-        return [*steps[:-1], Step(sql) if sql != steps[-1].sql else steps[-1]]
+        return [
+            *steps[:-1],
+            replace(steps[-1], sql=sql, ordered_by=()) if sql != steps[-1].sql else steps[-1],
+        ]
 
     async def _shorter(self, steps: list[Step], at: int) -> list[Step]:
         progress = True
@@ -95,7 +99,7 @@ class Shrinker:
             progress = False
             for shorter in _smaller(steps[at].sql):
                 changed = [*steps]
-                changed[at] = Step(shorter)
+                changed[at] = replace(steps[at], sql=shorter, ordered_by=())
                 if await self._still(changed):
                     steps, progress = changed, True
                     break

@@ -7,14 +7,38 @@ together tell its rows apart, whatever the kind of the join.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
 from tests.differential.expressions import Expressions, Scope, Visible
 from tests.differential.kinds import COMMON
 from tests.differential.schema import Schema, Table
-from tests.differential.templates import templates
+from tests.differential.templates import HOLE, templates
+
+COLUMN_FUNCTIONS: Final = (
+    (
+        "jsonb_each(jsonb_build_object('a', {int4}, 'b', {text})) AS @(k, v)",
+        (("k", "text"), ("v", "jsonb")),
+    ),
+    (
+        "json_each_text(json_build_object('a', {int4}, 'b', {text})) AS @(k, v)",
+        (("k", "text"), ("v", "text")),
+    ),
+    (
+        "jsonb_to_recordset(jsonb_build_array(jsonb_build_object('a', {int4}, 'b', {text}),"
+        " jsonb_build_object('b', {bool}))) AS @(a int4, b text)",
+        (("a", "int4"), ("b", "text")),
+    ),
+    (
+        "json_to_record(json_build_object('a', {int4[]}, 'd', {date})) AS @(a int4[], d date)",
+        (("a", "int4[]"), ("d", "date")),
+    ),
+    ("unnest({int4[]}, {text[]}) AS @(a, b)", (("a", "int4"), ("b", "text"))),
+)
+"""Calls for FROM, with the alias as @, and the columns that they give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +155,8 @@ class Sources:
 
     def _function(self, scope: Scope) -> Source:
         alias = self.alias()
+        if self.random.random() < 0.3:
+            return self._function_of_columns(alias, scope)
         template = self.random.choice(templates("table"))
         kind = template.result if template.result != "E" else self.random.choice(("int4", "text"))
         call = self.expressions.fill(template, kind, scope, 1)
@@ -139,6 +165,16 @@ class Sources:
             sql = f"{call} WITH ORDINALITY AS {alias}(v, n)"
             return Source(sql, columns, (f"{alias}.n",))
         return Source(f"{call} AS {alias}(v)", columns[:1], None)
+
+    def _function_of_columns(self, alias: str, scope: Scope) -> Source:
+        """A function whose rows have several columns."""
+        call, columns = self.random.choice(COLUMN_FUNCTIONS)
+
+        def part(match: re.Match[str]) -> str:
+            return self.expressions.of(match[1], scope, 1)
+
+        sql = HOLE.sub(part, call).replace("@", alias)
+        return Source(sql, tuple(Visible(f"{alias}.{name}", kind) for name, kind in columns), None)
 
     def _joined(self, left: Source, outer: Scope | None, depth: int) -> Source:
         lot = self.random.random()

@@ -52,7 +52,7 @@ def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
     found = []
     for other in work.transaction.catalog.definitions():
         if isinstance(other, NamedQuery):
-            if table.key in other.uses and _needs(work, other, table, name):
+            if table.key in other.uses and needs_column(work, other, table, name):
                 found.append(view_dependent(other))
         elif isinstance(other, Table):
             found += [
@@ -63,7 +63,7 @@ def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
     return found
 
 
-def _needs(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
+def needs_column(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
     """Would the view have other columns, or none, without the column? It is tried."""
     gone = table.position(name)
     hidden = replace(

@@ -1,0 +1,58 @@
+"""What counts as a difference, and which ones are accepted under which name."""
+
+from __future__ import annotations
+
+from tests.differential.accepted import accepted_by
+from tests.differential.comparison import Difference, Step, difference
+from tests.differential.engines import Outcome
+
+
+def rows(*values: str | None, type_name: str = "text") -> Outcome:
+    return Outcome(columns=("a",), types=(type_name,), rows=tuple((value,) for value in values))
+
+
+def compared(expected: Outcome, found: Outcome, step: Step | None = None) -> Difference | None:
+    return difference(step or Step("SELECT f(g(a)) FROM t"), expected, found)
+
+
+def rule_for(expected: Outcome, found: Outcome, sql: str = "SELECT f(g(a)) FROM t") -> str | None:
+    differs = compared(expected, found, Step(sql))
+    assert differs is not None
+    rule = accepted_by(differs)
+    return None if rule is None else rule.name
+
+
+def test_rows_are_a_multiset_without_an_order() -> None:
+    assert compared(rows("1", "2", None), rows(None, "2", "1")) is None
+    assert compared(rows("1", "1", "2"), rows("1", "2", "2")) is not None
+
+
+def test_rows_follow_the_order_as_far_as_it_is_decided() -> None:
+    one = Outcome(columns=("a", "b"), types=("text",) * 2, rows=(("1", "x"), ("1", "y")))
+    other = Outcome(columns=("a", "b"), types=("text",) * 2, rows=(("1", "y"), ("1", "x")))
+    assert compared(one, other, Step("", (0,))) is None
+    assert compared(one, other, Step("", (0, 1))) is not None
+
+
+def test_types_names_errors_and_affected_rows_count() -> None:
+    assert compared(rows("1"), rows("1", type_name="integer")) is not None
+    assert compared(Outcome(error="22003"), Outcome(error="22012")) is not None
+    assert compared(Outcome(error="22003", message="a"), Outcome(error="22003")) is None
+    assert compared(Outcome(affected=1), Outcome(affected=2)) is not None
+    assert compared(Outcome(), Outcome(affected=2)) is None
+
+
+def test_last_digits_of_floating_point_are_accepted_and_others_are_not() -> None:
+    double = "double precision"
+    one = rows("0.30000000000000004", type_name=double)
+    assert rule_for(one, rows("0.3", type_name=double)) == "last_digit"
+    assert rule_for(one, rows("0.31", type_name=double)) is None
+    assert rule_for(rows("0.30000000000000004"), rows("0.3")) is None
+
+
+def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
+    failed, good = Outcome(error="22012"), rows("1")
+    assert rule_for(good, failed) == "order_of_evaluation"
+    differs = compared(good, failed, Step("SELECT (1 / 0)", strict=True))
+    assert differs is not None and accepted_by(differs) is None
+    assert rule_for(good, Outcome(error="42883")) is None
