@@ -81,6 +81,11 @@ def _first_violation(difference: Difference) -> bool:
     return all(code is not None and code.startswith((*DATA_EXCEPTIONS, "23")) for code in codes)
 
 
+def _first_refusal(difference: Difference) -> bool:
+    codes = [difference.expected.error, difference.found.error]
+    return difference.step.sql.startswith("ALTER TABLE") and None not in codes
+
+
 def _char_blanks(difference: Difference) -> bool:
     if difference.sort != "rows":
         return False
@@ -161,6 +166,11 @@ RULES: Final = (
         "a value that an operator refuses is an error only if it is looked at, and the order in"
         " which the parts of a statement are computed is not defined",
         _order_of_evaluation,
+    ),
+    Rule(
+        "first_refusal",
+        "where an ALTER TABLE is refused for more than one reason, another may be named",
+        _first_refusal,
     ),
     Rule(
         "first_violation",
