@@ -16,7 +16,7 @@ POSITIONS = [
     ("SELECT '{1,x}'::int[]", 8),
     ("SELECT 1 + 'abc'", 12),
     ("SELECT * FROM t WHERE a = 'abc'", 27),
-    ("SELECT 7, 8, coalesce(1, 'abc')", 26),
+    ("SELECT 7, 8, greatest(1, 'abc')", 26),
     ("SELECT 1 UNION SELECT 'abc'", 23),
     ("SELECT 1 IN (1, 'abc')", 17),
     ("SELECT * FROM t LIMIT 'abc'", 23),
@@ -58,9 +58,6 @@ async def test_a_kept_plan_says_where_the_literal_of_this_text_stands() -> None:
         ):
             with pytest.raises(QserverError) as raised:
                 await database.execute(sql)
-            assert raised.value.position == position
-            with pytest.raises(QserverError) as raised:
-                database.read_nowait(sql)
             assert raised.value.position == position
         await database.execute("INSERT INTO t VALUES ('1', 'x')")
         with pytest.raises(QserverError) as raised:
