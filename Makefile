@@ -8,11 +8,14 @@ SEEDS ?= 1..1000
 # `make powerloss`).
 KILLS ?= 200
 SEED ?=
+# How long `make powerloss` goes on.
+MINUTES ?= 10
 # How much `make differential` runs: so many statements, or for so many seconds.
 STATEMENTS ?= 20000
 SECONDS ?=
-# How long `make powerloss` goes on.
-MINUTES ?= 10
+# How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
+QUERIES ?= 10000
+SHAPE ?=
 # How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile
 # What `make serve` passes on, for example ARGS="--port 8080".
@@ -27,7 +30,8 @@ CODE := qserver simulations tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate torture powerloss differential bench format constraints clean
+.PHONY: help install serve test lint pytest coverage simulate torture powerloss differential \
+	metamorphic bench format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -60,12 +64,16 @@ simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
 torture: install ## kill the real server again and again; nothing may be lost (KILLS=200 SEED=7)
 	@$(BIN)/python -m tests.torture --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
+powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
+	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
 differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SECONDS= SEED=7)
 	@$(BIN)/python -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
 		$(if $(SEED),--seed $(SEED))
 
-powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
-	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
+	@$(BIN)/python -m tests.differential.metamorphic --queries $(QUERIES) \
+		$(if $(SEED),--seed $(SEED)) $(if $(SHAPE),--shape $(SHAPE))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
 	@$(BIN)/python -m qserver.storage.bench

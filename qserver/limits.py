@@ -99,8 +99,27 @@ COMMENT_DEPTH_MAX = 8
 TRANSACTION_STATEMENTS_MAX = 1000
 """Statements of one transaction request."""
 
+PLANNING_STEPS_MAX = 4096
+"""Steps (words parsed, expressions bound, nodes looked at by rules) that a statement is planned in
+while others wait. One that takes more is planned in a thread; see `sql/effort.py`."""
+
+PLANNING_THREADS_MAX = 2
+"""Statements that are planned in threads at once; others wait their turn, under their deadlines."""
+
+SOURCES_MAX = 4096
+"""Tables, subqueries, groupings and the like of one statement, those of its views included."""
+
+SOURCE_LENGTH_MAX = 256 * 1024
+"""Characters of the Python that a statement becomes: its compiler cannot be interrupted."""
+
+TARGETS_MAX = 1664
+"""Columns of a result, as in PostgreSQL."""
+
 PLANS_KEPT_MAX = 2048
 """Shapes of statements whose plans a database keeps; the one unused for longest goes first."""
+
+PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
+"""Memory of all plans that a database keeps, about; the one unused for longest goes first."""
 
 PLANS_OF_SHAPE_MAX = 32
 """Plans of one shape that differ by literals on which a plan depends."""

@@ -59,6 +59,8 @@ FORMAT: Final = 1
 
 READ_BYTES: Final = 4 << 20
 """A reading ends after so many bytes, however few rows that is."""
+APPENDS_UNMARKED_MAX: Final = 64
+"""After so many appends the mark is moved, if the thread was never idle meanwhile."""
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records that are dropped with one transaction have so many bytes at most, or are one."""
@@ -89,6 +91,7 @@ class SqliteFile:
         self._open: sqlite3.Connection | None = None
         self._last = 0
         self._last_checksum = 0
+        self._unmarked = 0
         self._mark = HighWaterMark(path)
 
     # --- opening and closing ---
@@ -126,6 +129,7 @@ class SqliteFile:
         """Note beside the log how far it is durable. It may be called at any time, or never."""
         if self._open is not None:
             self._mark.move(Mark(self._last, self._last_checksum))
+            self._unmarked = 0
 
     def close(self) -> None:
         self.move_mark()
@@ -167,6 +171,9 @@ class SqliteFile:
         if len(rows) > ROWS_OF_STATEMENT:
             self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
             return
+        if len(rows) == 1:  # a lone commit
+            self._run(lambda connection: connection.execute(f"{statement} (?, ?)", rows[0]))
+            return
         places = ", ".join(["(?, ?)"] * len(rows))
         values = tuple(chain.from_iterable(rows))
         self._run(lambda connection: connection.execute(f"{statement} {places}", values))
@@ -186,6 +193,9 @@ class SqliteFile:
         self._insert(_APPEND, records)
         self._last, data = records[-1]
         self._last_checksum = checksum_of(data)
+        self._unmarked += 1
+        if self._unmarked >= APPENDS_UNMARKED_MAX:
+            self.move_mark()
 
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))

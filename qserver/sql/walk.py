@@ -35,6 +35,7 @@ _EXPRESSIONS = frozenset(
         bound.Quantified,
         bound.ArrayQuery,
         bound.Array,
+        bound.Elements,
     }
 )
 _PLANS = frozenset(
@@ -158,6 +159,8 @@ def output_sources(node: Plan) -> tuple[int, ...]:
         case plan.Distinct() | plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit():
             return output_sources(node.input)
         case plan.WithTables():
+            return output_sources(node.input)
+        case plan.Distinct():  # DISTINCT ON passes on rows of several sources
             return output_sources(node.input)
         case plan.Window():
             return (*output_sources(node.input), node.source)

@@ -48,8 +48,9 @@ def place_aggregate(scope: Scope, node: syntax.Call, call: AggregateCall, name: 
     if error is not None:
         raise located(error, node.position)
     level.call_source = level.call_source or scope.binding.new_source()
-    at = next((n for n, known in enumerate(level.calls) if same(call, known)), len(level.calls))
-    if at == len(level.calls):
+    at = level.alike_calls.position(call, level.calls)
+    if at is None:
+        at = len(level.calls)
         level.calls.append(call)
     column = Column(level.call_source, at, call.type, call.nullable, name)
     scope.binding.remember(column, node.position)

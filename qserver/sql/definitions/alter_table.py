@@ -79,7 +79,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
             schema, _ = new_place(work, (action.new_name, now.name))
             definition = _move(work, now, schema, now.name)
         elif action.kind == "set options":
-            _set_options(work, now, action)
+            yield from _set_options(work, now, action)
         elif action.kind in WITHOUT_EFFECT:
             continue
         elif isinstance(now, Table):
@@ -103,12 +103,13 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
 
 def _set_options(
     work: Work, definition: Table | NamedQuery | Sequence, action: syntax.AlterAction
-) -> None:
+) -> Steps:
     """Those of a table have no effect; a view has one that does."""
     if isinstance(definition, NamedQuery):
-        set_view_options(work, definition, action.words)
+        yield from set_view_options(work, definition, action.words)
     else:
         check_table_options(action.words)
+    return 0
 
 
 def _add_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:

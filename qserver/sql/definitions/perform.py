@@ -35,5 +35,18 @@ def perform(work: Work, statement: syntax.Statement) -> Steps:
     """Make the changes that a definition asks for."""
     check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
-    refresh_references(work)
+    if type(statement) not in _WITHOUT_REFERENCES:
+        refresh_references(work)
     return made
+
+
+_WITHOUT_REFERENCES: Final = frozenset(
+    {
+        syntax.CreateTable,  # it adds its own, so that a thousand tables do not look at each other
+        syntax.CreateView,
+        syntax.CreateSequence,
+        syntax.CreateEnum,
+        syntax.CreateSchema,
+        syntax.CommentOn,
+    }
+)

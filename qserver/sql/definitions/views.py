@@ -35,7 +35,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
         require_free(work, key)
     elif not isinstance(old, NamedQuery):
         raise WrongObjectType(f'"{name}" is not a view')
-    found, names = work.statements.describe(node.query, work.literals)
+    found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
@@ -56,29 +56,30 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
         raise FeatureNotSupported("WITH CHECK OPTION not supported on recursive views")
     work.transaction.define(key, view)
     if view.check_option:
-        _require_updatable(work, view)
+        yield from _require_updatable(work, view)
     return 0
-    yield
 
 
-def _require_updatable(work: Work, view: NamedQuery) -> None:
+def _require_updatable(work: Work, view: NamedQuery) -> Steps:
     """WITH CHECK OPTION is about rows that are written through the view."""
     try:
-        work.statements.check(syntax.Delete(syntax.TableRef(view.path)))
+        yield from work.statements.check(syntax.Delete(syntax.TableRef(view.path)))
     except NotInPrerequisiteState as error:
         raise FeatureNotSupported(
             "WITH CHECK OPTION is supported only on automatically updatable views",
             hint=error.detail,
         ) from None
+    return 0
 
 
-def set_view_options(work: Work, view: NamedQuery, options: Sequence[tuple[str, str]]) -> None:
+def set_view_options(work: Work, view: NamedQuery, options: Sequence[tuple[str, str]]) -> Steps:
     """ALTER VIEW … SET (check_option = local)."""
     option = check_view_options(options)
     if option is not None:
         changed = replace(view, check_option=option)
         work.transaction.define(view.key, changed)
-        _require_updatable(work, changed)
+        yield from _require_updatable(work, changed)
+    return 0
 
 
 def _names_in(node: object) -> set[str]:
@@ -114,7 +115,7 @@ def is_unharmed(work: Work, view: NamedQuery) -> bool:
     target = syntax.Target(syntax.Star())
     query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
     try:
-        found, _ = work.statements.describe(query, ())
+        found = work.statements.columns_of(query, ())
     except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns

@@ -80,6 +80,8 @@ def _semi_join(
 ) -> Plan | None:
     inner = subquery
     while isinstance(inner, plan.Project | plan.Sort | plan.Distinct):
+        if isinstance(inner, plan.Distinct) and inner.on and more:
+            return None  # it decides which values there are, not only how often
         inner = inner.input
     conditions: list[Expression] = list(more)
     while isinstance(inner, plan.Filter):

@@ -10,10 +10,11 @@ from time import monotonic
 
 import trio
 
-from tests.differential.metamorphic.campaign import Campaign, Failure, Report
+from tests.differential.metamorphic.campaign import LITERALS_OF_SHAPE, Campaign, Failure, Report
+from tests.differential.metamorphic.cases import case_to_line
 from tests.differential.metamorphic.shrinking import ATTEMPTS_MAX, Shrinker
 
-SEEDS = Path(__file__).with_name("seeds.txt")
+KEPT = Path(__file__).with_name("kept.jsonl")
 
 
 def main() -> int:
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="the first seed; without it, a fresh one")
     parser.add_argument("--shape", type=int, help="only this shape of the one seed")
     parser.add_argument("--all", action="store_true", help="go on after a difference")
+    parser.add_argument("--literals", type=int, default=LITERALS_OF_SHAPE, help="of each shape")
     parser.add_argument("--attempts", type=int, default=ATTEMPTS_MAX, help="to shrink a case")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
@@ -29,7 +31,7 @@ def main() -> int:
     progress = Progress()
     failed = False
     while True:
-        campaign = Campaign(progress.tell)
+        campaign = Campaign(progress.tell, options.literals)
         campaign.report.queries = progress.done
         if options.shape is not None:
             trio.run(campaign.run_seed, seed, None, options.shape)
@@ -47,36 +49,33 @@ def main() -> int:
 
 
 def tell_failure(failure: Failure, attempts_most: int) -> None:
-    """The seed is kept; the case is told as small as it gets."""
-    line = f"{failure.seed} {failure.shape}\n"
-    known = SEEDS.read_text() if SEEDS.exists() else ""
-    if line not in known:
-        SEEDS.write_text(known + line)
+    """The case is told, and kept, as small as it gets."""
+    print(f"\n{failure.difference}\n", flush=True)
     shrinker = Shrinker(attempts_most)
     smaller = trio.run(shrinker.shrink, failure.case)
-    print(f"\n{failure.difference}\n\nshrunk in {shrinker.attempts} attempts to\n")
-    print(f"{smaller.script()}\n\n{smaller.question}\n", flush=True)
-    print(
-        "replay: make metamorphic"
-        f" SEED={failure.seed} SHAPE={failure.shape}\nthe seed was added to {SEEDS.name}",
-        flush=True,
-    )
+    print(f"shrunk in {shrinker.attempts} attempts to\n")
+    print(f"{smaller.script()}\n\n{smaller.question}\n")
+    with KEPT.open("a") as file:
+        file.write(case_to_line(smaller) + "\n")
+    print(f"replay: make metamorphic SEED={failure.seed} SHAPE={failure.shape}")
+    print(f"The case was added to {KEPT.name}: the tests ask it again.", flush=True)
 
 
 class Progress:
-    """One line: drawn over itself on a terminal, elsewhere one every ten thousand queries."""
+    """One line: drawn over itself on a terminal, elsewhere one every two thousand queries."""
 
     def __init__(self) -> None:
         self.done = 0
         self._began = monotonic()
+        self._executions = 0
         self._told = -1
 
     def tell(self, report: Report) -> None:
-        step = report.queries // (20 if sys.stdout.isatty() else 5_000)
+        step = report.queries // (20 if sys.stdout.isatty() else 2_000)
         if step == self._told:
             return
         self._told = step
-        rate = report.executions / (monotonic() - self._began)
+        rate = (self._executions + report.executions) / (monotonic() - self._began)
         line = f"{report}, {rate:.0f} executions/s"
         if sys.stdout.isatty():
             print(f"\r\x1b[K{line}", end="", flush=True)
@@ -87,6 +86,7 @@ class Progress:
         if sys.stdout.isatty():
             print()
         print(report, flush=True)
+        self._executions += report.executions
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ A `Case` is all that is needed to do it again on an empty database, and so what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from random import Random
 
 from qserver.errors import QserverError
@@ -133,6 +134,20 @@ def _in_same_order(question: Question, base: Answer, answer: Answer) -> bool:
 
 def _told(titles: Sequence[str], answers: Sequence[Answer]) -> str:
     return "\n".join(f"{title}\n  {answer}" for title, answer in zip(titles, answers, strict=True))
+
+
+def case_to_line(case: Case) -> str:
+    """As one line of JSON, to be kept."""
+    return json.dumps(asdict(case), ensure_ascii=False)
+
+
+def case_from_line(line: str) -> Case:
+    plain = json.loads(line)
+    question = plain["question"]
+    question["ordered_by"] = tuple(question["ordered_by"])
+    return Case(
+        tuple(plain["definitions"]), tuple(plain["changes"]), Question(**question), plain["seed"]
+    )
 
 
 async def outcome_of(case: Case) -> Outcome:

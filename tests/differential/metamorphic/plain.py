@@ -47,7 +47,7 @@ class PlainExpressions(Expressions):
             return self._any("bool", scope, max(depth, 1))
         if lot < 0.3 and depth > 0:
             return self._combined(scope, depth)
-        if lot < 0.42 and depth > 0 and self.subquery is not None:
+        if lot < 0.5 and depth > 0 and self.subquery is not None:
             made = self.subquery("bool", scope, depth)
             if made is not None:
                 return made

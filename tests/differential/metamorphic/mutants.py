@@ -1,0 +1,424 @@
+"""Planted bugs: what rules, generated code and the engine could do wrong, to see that it is found.
+
+A net that catches nothing proves something only if it would have caught a bug. Each mutant replaces
+one function of the product for the time of a hunt, from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Final
+
+from qserver.engine import planning
+from qserver.engine.planning import Planner
+from qserver.engine.row_stream import RowStream
+from qserver.sql import plan
+from qserver.sql.binder import Literals
+from qserver.sql.bound import Column, Expression
+from qserver.sql.codegen import joins, operators, subqueries
+from qserver.sql.codegen.expressions import Printer
+from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.subqueries import Subqueries
+from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
+from qserver.storage import transaction
+from simulations.mutants.mutant import Mutant, planted
+from tests.differential.metamorphic.campaign import Campaign, Report
+from tests.differential.metamorphic.cases import ORDINARY, SAME
+from tests.differential.metamorphic.relations import RELATIONS
+
+# The package names the functions as it names their modules.
+choose_access, order_joins, push_conditions, sort_less, unnest_exists = (
+    import_module(f"qserver.sql.rules.{name}")
+    for name in ("choose_access", "order_joins", "push_conditions", "sort_less", "unnest_exists")
+)
+
+Change = Callable[[Any], Any]
+
+LITERALS_OF_SHAPE: Final = 3
+
+LONG: Final = 256
+"""Rows of a stream's first page, about."""
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+
+def _lose_conditions_in_common_tables(original: Any) -> Any:
+    """Joins of a common table are ordered twice; the second time drops what the first hashed."""
+
+    def without_equalities(node: Any) -> Any:
+        if isinstance(node, plan.Join) and node.method == "hash":
+            kept = [each for each in conjuncts(node.condition) if not order_joins.is_equality(each)]
+            return replace(node, method="loop", condition=conjunction(kept))
+        return node
+
+    def in_common_tables(node: Any) -> Any:
+        if isinstance(node, plan.CommonTable) and not isinstance(node.plan, plan.Change):
+            return replace(node, plan=rebuilt(node.plan, without_equalities))
+        return node
+
+    def improve(*arguments: Any) -> Any:
+        return rebuilt(original(*arguments), in_common_tables)
+
+    return improve
+
+
+def _join_by_one_condition(original: Any) -> Any:
+    def conjunction_of_first(conditions: Any) -> Any:
+        return original(list(conditions)[:1])
+
+    return conjunction_of_first
+
+
+def _hash_the_wrong_side(original: Any) -> Any:
+    def with_method(node: Any, row_count: Any, left_rows: Any = None) -> Any:
+        made = original(node, row_count, left_rows)
+        if made.kind == "left" and made.method == "hash":
+            return order_joins._smaller_side_hashed(made, row_count)
+        return made
+
+    return with_method
+
+
+def _outer_join_becomes_inner(original: Any) -> Any:
+    def refuses_null(condition: Expression, sources: Any) -> bool:
+        return bool(sources_named(condition) & frozenset(sources))
+
+    return refuses_null
+
+
+def _conditions_of_left_join_go_left(original: Any) -> Any:
+    """What ON says of the left side alone filters the left side."""
+
+    def push_left(node: plan.Join, conditions: Any) -> Any:
+        right = frozenset(push_conditions.output_sources(node.right))
+        on = conjuncts(node.condition)
+        moved = tuple(each for each in on if not sources_named(each) & right)
+        kept = [each for each in on if sources_named(each) & right]
+        return original(replace(node, condition=conjunction(kept)), (*conditions, *moved))
+
+    return push_left
+
+
+def _anti_join_for_not_in(original: Any) -> Any:
+    """NOT IN becomes an anti-join, as if no value were NULL."""
+
+    def joined(left: Any, condition: Any) -> Any:
+        if isinstance(condition, unnest_exists.Not):
+            inner = condition.operand
+            if isinstance(inner, unnest_exists.InQuery) and not inner.negated:
+                made = unnest_exists._semi_join_in(left, inner)
+                return None if made is None else replace(made, kind="anti")
+        if isinstance(condition, unnest_exists.InQuery) and condition.negated:
+            made = unnest_exists._semi_join_in(left, replace(condition, negated=False))
+            return None if made is None else replace(made, kind="anti")
+        return original(left, condition)
+
+    return joined
+
+
+def _bounds_are_never_included(original: Any) -> Any:
+    def note(scan: Any, terms: Any, column: Any, symbol: str, *rest: Any) -> Any:
+        return original(scan, terms, column, symbol.removesuffix("=") or symbol, *rest)
+
+    return note
+
+
+def _limit_before_the_condition(original: Any) -> Any:
+    """A LIMIT tells the scan how many rows it wants, although some will not satisfy a condition."""
+
+    def limit(node: plan.Limit) -> Any:
+        made = original(node)
+        below = made.input if isinstance(made, plan.Project) else made
+        if not isinstance(below, plan.Limit) or not isinstance(below.input, plan.Scan):
+            return made
+        scan = below.input
+        if not scan.access.ordered or below.limit is None:
+            return made
+        hinted = replace(scan, access=replace(scan.access, wanted=below.limit))
+        cut = replace(below, input=hinted)
+        return replace(made, input=cut) if isinstance(made, plan.Project) else cut
+
+    return limit
+
+
+def _greatest_may_be_null(original: Any) -> Any:
+    """The last of an index is taken for the greatest, although NULLs come after all values."""
+
+    def not_null(expression: Any) -> Any:
+        known = isinstance(expression, Column)
+        return replace(expression, nullable=False) if known else expression
+
+    def extreme(node: plan.Aggregate) -> Any:
+        calls = tuple(
+            replace(call, arguments=tuple(map(not_null, call.arguments))) for call in node.calls
+        )
+        made = original(replace(node, calls=calls))
+        return made if isinstance(made.input, plan.Limit) else node
+
+    return extreme
+
+
+def _read_forward_whatever_is_asked(original: Any) -> Any:
+    def direction(*arguments: Any) -> bool | None:
+        return None if original(*arguments) is None else False
+
+    return direction
+
+
+# --- generated code ------------------------------------------------------------------------------
+
+
+def _null_is_false(original: Any) -> Any:
+    def falsity(self: Printer, expression: Expression, rows: Any) -> str:
+        return f"(not {self.truth(expression, rows)})"
+
+    return falsity
+
+
+def _null_equals_null(original: Any) -> Any:
+    def key(*arguments: Any) -> tuple[str, list[str]]:
+        code, _ = original(*arguments)
+        return code, []
+
+    return key
+
+
+def _semi_join_gives_every_match(original: Any) -> Any:
+    return {**original, "semi": original["inner"]}
+
+
+def _distinct_is_lost(original: Any) -> Any:
+    def distinct(self: Operators, node: plan.Distinct, rows: Any, consume: Any) -> None:
+        if node.on:
+            self.distinct(node, rows, consume)
+        else:
+            self.produce(node.input, rows, consume)
+
+    return {**original, plan.Distinct: distinct}
+
+
+def _remember_by_the_first_argument(original: Any) -> Any:
+    """The answer of a subquery that depends on two outer columns is kept for one of them."""
+
+    def function(self: Subqueries, name: str, arguments: list[str], *rest: Any) -> None:
+        lines = self.source._lines
+        before = len(lines)
+        original(self, name, arguments, *rest)
+        key, short = f"({', '.join(arguments)})", f"({arguments[0]},)" if arguments else "()"
+        for at in range(before, len(lines)):
+            if len(arguments) > 1 and "memory" in lines[at]:
+                lines[at] = lines[at].replace(key, short)
+
+    return function
+
+
+def _in_is_never_null(original: Any) -> Any:
+    def is_in(value: Any, found: Any) -> bool:
+        return bool(original(value, found))
+
+    return is_in
+
+
+def _except_all_as_except(original: Any) -> Any:
+    return lambda left, right, every: original(left, right, False)
+
+
+# --- the engine ----------------------------------------------------------------------------------
+
+
+def _plans_are_for_the_first_literals(original: Any) -> Any:
+    def make(self: Planner, lifted: Any, parsed: Any, catalog: Any, view: Any) -> Any:
+        fixed = Literals(lifted.literals, fixed=True)
+        made = planning.make_plan(parsed.statement, fixed, catalog, view, rules=self.rules)
+        self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made)
+        return made
+
+    return make
+
+
+def _own_writes_are_not_scanned(original: Any) -> Any:
+    return lambda stream, own: original(stream, {})
+
+
+def _a_stream_loses_its_last_page(original: Any) -> Any:
+    async def step(self: RowStream) -> Any:
+        page = await original(self)
+        return None if page is not None and self._given > LONG else page
+
+    return step
+
+
+def _mutant(
+    name: str, explanation: str, question: str, owner: Any, attribute: str, change: Change
+) -> Mutant:
+    """`question`: the way, or the relation, that is expected to notice."""
+    return Mutant(name, explanation, (question,), ((owner, attribute, change),))
+
+
+async def hunt(mutant: Mutant, first_seed: int, queries: int) -> Report:
+    """Ask in the mutant's way, or relation, until an answer differs; or for so many queries."""
+    (question,) = mutant.workloads
+    focus = (question, ORDINARY) if question in RELATIONS else (SAME, question)
+    campaign = Campaign(literals_of_shape=LITERALS_OF_SHAPE, focus=[focus])
+    with planted(mutant):
+        return await campaign.run(first_seed, queries)
+
+
+MUTANTS: Final = (
+    _mutant(
+        "join-in-with",
+        "a join inside WITH loses its equalities",
+        "common table",
+        planning,
+        "improve",
+        _lose_conditions_in_common_tables,
+    ),
+    _mutant(
+        "one-condition",
+        "of several conditions between the same relations only the first is kept",
+        "without rules",
+        order_joins,
+        "conjunction",
+        _join_by_one_condition,
+    ),
+    _mutant(
+        "wrong-side",
+        "the smaller side of a left join is hashed, whichever it is",
+        "without order_joins",
+        order_joins,
+        "with_method",
+        _hash_the_wrong_side,
+    ),
+    _mutant(
+        "inner-for-outer",
+        "a left join becomes an inner one when a condition names its right side",
+        "without push_conditions",
+        push_conditions,
+        "refuses_null",
+        _outer_join_becomes_inner,
+    ),
+    _mutant(
+        "on-as-where",
+        "what ON says of the left side of a left join filters the left side",
+        "without push_conditions",
+        push_conditions,
+        "_push_left",
+        _conditions_of_left_join_go_left,
+    ),
+    _mutant(
+        "not-in-as-anti-join",
+        "a correlated NOT IN becomes an anti-join, as if nothing were NULL",
+        "without unnest_exists",
+        unnest_exists,
+        "_joined",
+        _anti_join_for_not_in,
+    ),
+    _mutant(
+        "bounds",
+        "a range by key leaves out its ends",
+        "without choose_access",
+        choose_access,
+        "_note",
+        _bounds_are_never_included,
+    ),
+    _mutant(
+        "limit-first",
+        "LIMIT stops a scan before its condition has been looked at",
+        "first rows",
+        sort_less,
+        "_limit",
+        _limit_before_the_condition,
+    ),
+    _mutant(
+        "greatest-null",
+        "max by index does not pass over NULL",
+        "without sort_less",
+        sort_less,
+        "_extreme",
+        _greatest_may_be_null,
+    ),
+    _mutant(
+        "forward",
+        "a scan in descending order reads forward",
+        "without sort_less",
+        sort_less,
+        "_direction",
+        _read_forward_whatever_is_asked,
+    ),
+    _mutant(
+        "null-is-false",
+        "NOT of NULL is true",
+        "condition within",
+        Printer,
+        "falsity",
+        _null_is_false,
+    ),
+    _mutant(
+        "null-equals-null",
+        "hash joins find NULL for NULL",
+        "without order_joins",
+        joins,
+        "_key",
+        _null_equals_null,
+    ),
+    _mutant(
+        "semi-join-duplicates",
+        "a semi-join gives a row once for each match",
+        "without unnest_exists",
+        joins,
+        "_PRINTERS",
+        _semi_join_gives_every_match,
+    ),
+    _mutant("distinct", "DISTINCT is lost", "distinct", operators, "_PRODUCERS", _distinct_is_lost),
+    _mutant(
+        "stale-subquery",
+        "a subquery's answer is remembered for one of the two columns that it depends on",
+        "without rules",
+        Subqueries,
+        "_function",
+        _remember_by_the_first_argument,
+    ),
+    _mutant(
+        "in-is-never-null",
+        "IN of a query is false where it should be NULL",
+        "not in itself",
+        subqueries,
+        "is_in",
+        _in_is_never_null,
+    ),
+    _mutant(
+        "except-all",
+        "EXCEPT ALL is EXCEPT",
+        "doubled, except all itself",
+        operators,
+        "exception",
+        _except_all_as_except,
+    ),
+    _mutant(
+        "first-literals",
+        "a kept plan answers for the literals that it was made for",
+        "fresh plan",
+        Planner,
+        "make",
+        _plans_are_for_the_first_literals,
+    ),
+    _mutant(
+        "own-writes",
+        "a transaction does not see its own writes when it scans in any order",
+        "own writes",
+        transaction,
+        "_values_beside",
+        _own_writes_are_not_scanned,
+    ),
+    _mutant(
+        "short-stream",
+        "a stream loses what comes after its first page",
+        "streamed",
+        RowStream,
+        "step",
+        _a_stream_loses_its_last_page,
+    ),
+)
