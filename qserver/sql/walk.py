@@ -180,8 +180,22 @@ def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
             changes[name] = new
     if changes:
         assert is_dataclass(node) and not isinstance(node, type)
-        node = replace(node, **changes)
+        if type(node) is Apply and "arguments" in changes:
+            node = with_arguments(node, changes["arguments"])
+        else:
+            node = replace(node, **changes)
     return change(node)
+
+
+def with_arguments(node: Apply, arguments: tuple[Expression, ...]) -> Apply:
+    """The call with other arguments, which may be NULL where the old ones could not.
+
+    A column of EXCEPT is one of its left side, and the same condition on the right side meets
+    other values; a key that ROLLUP leaves out is NULL whatever the column says.
+    """
+    strict = node.function.strict
+    nullable = node.nullable or (strict and any(each.nullable for each in arguments))
+    return replace(node, arguments=arguments, nullable=nullable)
 
 
 def tree_rebuilt(node: Plan, change: Callable[[Plan], Plan]) -> Plan:
@@ -239,17 +253,11 @@ def is_volatile(node: Any) -> bool:
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:
-    """The node with columns replaced by expressions.
-
-    What could not be NULL may be so now: a column of EXCEPT is one of its left side, and the same
-    condition on the right side meets other values.
-    """
+    """The node with columns replaced by expressions."""
 
     def change(each: Any) -> Any:
         if type(each) is Column:
             return replacements.get((each.source, each.position), each)
-        if type(each) is Apply and each.function.strict and not each.nullable:
-            return replace(each, nullable=any(argument.nullable for argument in each.arguments))
         return each
 
     return rebuilt(node, change)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 from tests.differential.comparison import Difference, same_rows
@@ -18,7 +19,7 @@ from tests.differential.engines import TIMED_OUT, Outcome
 Row = tuple[str | None, ...]
 FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
 NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-MODIFIER: Final = re.compile(r"\([\d,]+\)")
+MODIFIER: Final = re.compile(r"\([\d,]+\)|(?<=interval) (?:year|month|day|hour|minute|second).*")
 DATA_EXCEPTIONS: Final = ("22", "21")
 
 
@@ -81,6 +82,11 @@ def _first_violation(difference: Difference) -> bool:
     return all(code is not None and code.startswith((*DATA_EXCEPTIONS, "23")) for code in codes)
 
 
+def _first_refusal(difference: Difference) -> bool:
+    codes = [difference.expected.error, difference.found.error]
+    return difference.step.sql.startswith("ALTER TABLE") and None not in codes
+
+
 def _char_blanks(difference: Difference) -> bool:
     if difference.sort != "rows":
         return False
@@ -98,6 +104,53 @@ def _stripped(outcome: Outcome) -> tuple[Row, ...]:
         )
         for row in outcome.rows
     )
+
+
+def _equal_values(difference: Difference) -> bool:
+    """The same rows, if values are compared as the type does and not as they are written."""
+    if difference.sort != "rows":
+        return False
+    expected, found = difference.expected, difference.found
+    ordered = difference.step.ordered_by
+    return same_rows(_canonical(expected), _canonical(found), ordered)
+
+
+def _canonical(outcome: Outcome) -> tuple[Row, ...]:
+    writers = [
+        next((write for word, write in CANONICAL.items() if name.startswith(word)), str)
+        for name in outcome.types
+    ]
+    return tuple(
+        tuple(
+            None if value is None else write(value)
+            for value, write in zip(row, writers, strict=True)
+        )
+        for row in outcome.rows
+    )
+
+
+def _interval_length(text: str) -> str:
+    """In microseconds, a month as 30 days, as intervals are compared."""
+    total = 0
+    for number, unit in re.findall(r"([+-]?\d+) (year|mon|day)", text):
+        total += int(number) * {"year": 360, "mon": 30, "day": 1}[unit] * 86_400_000_000
+    clock = re.search(r"([+-]?)(\d+):(\d\d):(\d\d(?:\.\d+)?)", text)
+    if clock is not None:
+        seconds = int(clock[2]) * 3600 + int(clock[3]) * 60 + Decimal(clock[4])
+        total += int(seconds * 1_000_000) * (-1 if clock[1] == "-" else 1)
+    return str(total)
+
+
+def _numeric_value(text: str) -> str:
+    return str(Decimal(text).normalize())
+
+
+CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {
+    "interval": _interval_length,
+    "numeric": _numeric_value,
+    "double precision": lambda text: "0" if text == "-0" else text,
+}
+"""How values are written alike that are equal, by the beginning of the type's name."""
 
 
 def _modifiers(difference: Difference) -> bool:
@@ -142,6 +195,12 @@ RULES: Final = (
         _modifiers,
     ),
     Rule(
+        "equal_values",
+        "which of two equal values is shown, or comes first, where they are written differently:"
+        " 1 day and 24:00:00, 1.0 and 1.00",
+        _equal_values,
+    ),
+    Rule(
         "array_bounds",
         "arrays begin at 1: what would make one that does not is refused",
         _array_bounds,
@@ -161,6 +220,11 @@ RULES: Final = (
         "a value that an operator refuses is an error only if it is looked at, and the order in"
         " which the parts of a statement are computed is not defined",
         _order_of_evaluation,
+    ),
+    Rule(
+        "first_refusal",
+        "where an ALTER TABLE is refused for more than one reason, another may be named",
+        _first_refusal,
     ),
     Rule(
         "first_violation",

@@ -7,8 +7,6 @@ RETURNING are about whichever row was written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from qserver.errors import (
     InvalidColumnReference,
     SqlSyntaxError,
@@ -17,20 +15,23 @@ from qserver.errors import (
 )
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import condition
+from qserver.sql.binder.coercion import condition, settled
+from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.binder.table_expressions import generated_values, has_generated
+from qserver.sql.binder.table_expressions import defined_expression, generated_values, has_generated
 from qserver.sql.binder.targets import Target
 from qserver.sql.binder.update import bind_assignments, whole_row
+from qserver.sql.bound import Expression
 from qserver.sql.plan import ConflictAction
-from qserver.values.schema import Index, Table
+from qserver.sql.walk import conjuncts
+from qserver.values.schema import Index, Table, is_predicate, predicate_text
 
 
 def bind_conflict(
     scope: Scope, target: Target, new: int, node: syntax.OnConflict
 ) -> ConflictAction:
     binding, table = scope.binding, target.table
-    arbiters = _arbiters(target, node)
+    arbiters = _arbiters(scope, target, node)
     old = binding.new_source()
     if not node.assignments:
         return ConflictAction(arbiters, old)
@@ -54,40 +55,84 @@ def bind_conflict(
     return ConflictAction(arbiters, old, values, where, new, checks)
 
 
-def _arbiters(target: Target, node: syntax.OnConflict) -> tuple[Index | None, ...]:
+def _arbiters(scope: Scope, target: Target, node: syntax.OnConflict) -> tuple[Index | None, ...]:
     """The unique indexes that count; None is the primary key."""
     table = target.table
     if node.constraint is not None:
         return (_named(table, node.constraint, node.position),)
     if not node.columns:
         return ()
-    wanted = {_column(target, each) for each in node.columns}
+    source = scope.binding.new_source()
+    inner = scope.inside().with_relations((target.relation(source),))
+    wanted = {_element(inner, target, source, each) for each in node.columns}
     found: list[Index | None] = []
     if set(table.primary_key) == wanted:
         found.append(None)
-    found += [index for index in _unique_indexes(table) if set(index.columns) == wanted]
+    found += [
+        index
+        for index in table.indexes
+        if index.unique and _is_meant(inner, table, source, index, wanted, node.where)
+    ]
     if not found:
-        raise InvalidColumnReference(
-            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-        )
+        raise _no_match()
     return tuple(found)
 
 
-def _unique_indexes(table: Table) -> Sequence[Index]:
-    """Those over plain columns and all rows."""
-    return [
-        index
-        for index in table.indexes
-        if index.unique
-        and not getattr(index, "expressions", ())
-        and not getattr(index, "predicate", None)
-    ]
+def _is_meant(
+    scope: Scope,
+    table: Table,
+    source: int,
+    index: Index,
+    wanted: set[int],
+    where: syntax.Expression | None,
+) -> bool:
+    """Is it over what was named, and over all rows, or such as the WHERE is about?
+
+    Of a partial index the WHERE must hold all conditions, as they are written or equal to that; it
+    is not tried to prove that one follows from another.
+    """
+    predicates = {at for at in index.columns if is_predicate(table.columns[at])}
+    if set(index.columns) - predicates != wanted:
+        return False
+    given: tuple[Expression, ...] = ()
+    if predicates and where is not None:
+        operand = scope.bind_in(Clause.INDEX_PREDICATE, where)
+        given = conjuncts(condition(scope.binding, operand, "WHERE", leftmost(where)))
+    return all(
+        any(same(each, needed, scope.literals) for each in given)
+        for at in predicates
+        for needed in conjuncts(
+            defined_expression(scope.binding, predicate_text(table.columns[at]), table, source)
+        )
+    )
+
+
+def _element(scope: Scope, target: Target, source: int, node: syntax.Expression) -> int:
+    """The position of a column, or of the hidden column of an expression that an index is over."""
+    if isinstance(node, syntax.Collate):
+        node = node.operand
+    if isinstance(node, syntax.Name) and len(node.parts) == 1:
+        return _column(target, node)
+    binding, table = scope.binding, target.table
+    expression = settled(binding, scope.bind_in(Clause.INDEX, node))
+    for at, column in enumerate(table.columns):
+        if column.hidden and column.generated is not None and not is_predicate(column):
+            defined = defined_expression(binding, column.generated, table, source)
+            if same(expression, defined, scope.literals):
+                return at
+    raise _no_match()
+
+
+def _no_match() -> InvalidColumnReference:
+    return InvalidColumnReference(
+        "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+    )
 
 
 def _named(table: Table, name: str, position: int) -> Index | None:
     if not table.has_row_id and name == table.primary_key_name:
         return None
-    for index in _unique_indexes(table):
+    for index in table.indexes:
         if index.name == name and index.constraint:
             return index
     raise UndefinedObject(
@@ -95,17 +140,10 @@ def _named(table: Table, name: str, position: int) -> Index | None:
     )
 
 
-def _column(target: Target, node: syntax.Expression) -> int:
-    if isinstance(node, syntax.Collate):
-        node = node.operand
-    if isinstance(node, syntax.Name) and len(node.parts) == 1:
-        name = node.parts[0]
-        if name not in target.relation(0).positions:
-            raise UndefinedColumn(
-                f'column "{name}" does not exist', position=node.position + 1, column=name
-            )
-        return target.position(name, node.position)
-    raise InvalidColumnReference(
-        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-        position=node.position + 1,
-    )
+def _column(target: Target, node: syntax.Name) -> int:
+    name = node.parts[0]
+    if name not in target.relation(0).positions:
+        raise UndefinedColumn(
+            f'column "{name}" does not exist', position=node.position + 1, column=name
+        )
+    return target.position(name, node.position)

@@ -13,6 +13,7 @@ from typing import Any
 
 from qserver.sql import bound, plan
 from qserver.sql.bound import Apply
+from qserver.sql.walk import with_arguments
 
 Change = Callable[[Any], Any]
 
@@ -52,7 +53,7 @@ def _chain(node: Apply, change: Change) -> Any:
             rest = [_value(each, change) for each in link.arguments[1:]]
             arguments = (result, *rest)
             if any(new is not old for new, old in zip(arguments, link.arguments, strict=True)):
-                link = replace(link, arguments=arguments)
+                link = with_arguments(link, arguments)
         result = link
     return result
 

@@ -32,6 +32,10 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
         one, other = waiting.pop()
         if one is other:
             continue
+        if type(one) is Slot and type(other) is Constant:
+            if not _is_worth(one, other, literals):
+                return False
+            continue
         if type(one) is not type(other):
             return False
         match one:
@@ -175,6 +179,14 @@ def _same_literal(left: Slot, right: Slot, literals: Literals | None) -> bool:
         return False
     one, other = literals.value(left.name), literals.value(right.name)
     return type(one) is type(other) and str(one) == str(other)
+
+
+def _is_worth(slot: Slot, constant: Constant, literals: Literals | None) -> bool:
+    """Is a literal of the statement the one of a definition, whose literals are constants?"""
+    if literals is None or not isinstance(slot.name, int) or slot.type != constant.type:
+        return False
+    value = literals.value(slot.name)
+    return bool((value if slot.convert is None else slot.convert(value)) == constant.value)
 
 
 def _compared(kind: type[Any]) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from qserver.errors import QserverError
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.calling import function
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import assigned, condition
+from qserver.sql.binder.coercion import assigned, condition, settled
 from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.relations import relation_of_table
@@ -89,6 +89,11 @@ def old_values(table: Table, source: int) -> list[Expression]:
         BoundColumn(source, at, column.type, column.nullable, column.name)
         for at, column in enumerate(table.columns)
     ]
+
+
+def defined_expression(binding: Binding, text: str, table: Table, source: int) -> Expression:
+    """What an index is over, or which rows it has, for the row that is `source`."""
+    return settled(binding, _bind_text(binding, text, Clause.INDEX, table, source))
 
 
 def _bind_text(
