@@ -127,19 +127,16 @@ def _bounds_are_never_included(original: Any) -> Any:
 
 
 def _limit_before_the_condition(original: Any) -> Any:
-    """A LIMIT tells the scan how many rows it wants, although some will not satisfy a condition."""
+    """LIMIT is pushed below the condition of the scan that it stands on."""
 
     def limit(node: plan.Limit) -> Any:
         made = original(node)
-        below = made.input if isinstance(made, plan.Project) else made
-        if not isinstance(below, plan.Limit) or not isinstance(below.input, plan.Scan):
+        if not isinstance(made, plan.Limit) or not isinstance(made.input, plan.Scan):
             return made
-        scan = below.input
-        if not scan.access.ordered or below.limit is None:
+        scan = made.input
+        if scan.condition is None:
             return made
-        hinted = replace(scan, access=replace(scan.access, wanted=below.limit))
-        cut = replace(below, input=hinted)
-        return replace(made, input=cut) if isinstance(made, plan.Project) else cut
+        return plan.Filter(replace(made, input=replace(scan, condition=None)), scan.condition)
 
     return limit
 
@@ -326,8 +323,8 @@ MUTANTS: Final = (
     ),
     _mutant(
         "limit-first",
-        "LIMIT stops a scan before its condition has been looked at",
-        "first rows",
+        "LIMIT cuts the rows of a scan before its condition has been looked at",
+        "without sort_less",
         sort_less,
         "_limit",
         _limit_before_the_condition,
