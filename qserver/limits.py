@@ -65,6 +65,15 @@ CHECKPOINT_SECONDS = 300.0
 CHECKPOINT_PAGES_AT_ONCE = 64
 """Pages that a checkpoint saves, or forgets, with one call: commits wait for no more than that."""
 
+CHECKPOINT_STEP_BYTES = 64 * 1024
+"""Bytes of pages after which a checkpoint saves what it has, however few pages that is."""
+
+CHECKPOINT_TIME_SHARE = 0.2
+"""What a checkpoint takes of the time beside clients, at most; more as the log behind it grows."""
+
+CHECKPOINT_PAUSE_SECONDS_MAX = 0.05
+"""The longest pause of a checkpoint between two of its steps."""
+
 CHECKPOINT_RETRY_SECONDS = 10.0
 """How long a checkpoint that failed is not tried again; commits go on meanwhile."""
 
@@ -90,8 +99,27 @@ COMMENT_DEPTH_MAX = 8
 TRANSACTION_STATEMENTS_MAX = 1000
 """Statements of one transaction request."""
 
+PLANNING_STEPS_MAX = 4096
+"""Steps (words parsed, expressions bound, nodes looked at by rules) that a statement is planned in
+while others wait. One that takes more is planned in a thread; see `sql/effort.py`."""
+
+PLANNING_THREADS_MAX = 2
+"""Statements that are planned in threads at once; others wait their turn, under their deadlines."""
+
+SOURCES_MAX = 4096
+"""Tables, subqueries, groupings and the like of one statement, those of its views included."""
+
+SOURCE_LENGTH_MAX = 256 * 1024
+"""Characters of the Python that a statement becomes: its compiler cannot be interrupted."""
+
+TARGETS_MAX = 1664
+"""Columns of a result, as in PostgreSQL."""
+
 PLANS_KEPT_MAX = 2048
 """Shapes of statements whose plans a database keeps; the one unused for longest goes first."""
+
+PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
+"""Memory of all plans that a database keeps, about; the one unused for longest goes first."""
 
 PLANS_OF_SHAPE_MAX = 32
 """Plans of one shape that differ by literals on which a plan depends."""
@@ -353,6 +381,7 @@ assert RETRIES_DEFAULT >= 1
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert HISTORY_VIEWS_MAX >= 1 and HISTORY_AGE_SECONDS_MAX > 0
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
+assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK
 assert PLANS_KEPT_MAX >= PLANS_OF_SHAPE_MAX >= 1
 assert INDEX_COLUMNS_MAX <= COLUMNS_MAX

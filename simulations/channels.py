@@ -51,6 +51,8 @@ class DelayedMailbox(Mailbox[Any]):
         self._arrival.set()
 
     async def take(self, most: int) -> list[Any]:
+        if self.name == "log":
+            self._world.log_rested = True
         await self._world.stand_at_await_point()
         while not self._under_way:
             self._arrival = trio.Event()

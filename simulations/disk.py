@@ -7,7 +7,8 @@ be there, cut anywhere; `read` drops a frame that is not whole at the end, which
 log does (SQLite's write-ahead log, by its own checksums). A failed sync leaves some
 whole records or none, and nobody is told which. Checkpoints lie on a `Shelf` beside the records.
 
-The device outlives processes. Operations run one at a time in a task of the device's own: an actor
+The device outlives processes. Operations run one at a time, in the order in which they were asked
+for, each in a task of the device's own: an actor
 that is killed in the middle of one does not stop it, just as a thread in a system call is not
 stopped; only a crash of the process is. So whoever reads after a kill waits for what is still
 being written, and can never be surprised by it later.
@@ -38,8 +39,9 @@ class Disk:
         self._synced = bytearray()
         self._cache = bytearray()
         self._records: list[tuple[int, bytes]] = []
-        self._shelf = Shelf()
-        self._busy = trio.Lock()
+        self.shelf = Shelf()
+        self._last: _Operation | None = None
+        """What the next operation has to wait for."""
 
     def connect(self) -> DiskHandle:
         """A handle for a process that starts; what a crash left behind is read again."""
@@ -59,10 +61,10 @@ class Disk:
                 self._synced += self._cache[:kept]
         self._cache.clear()
         self._crash_shelf(lose_all)
-        self._busy = trio.Lock()
+        self._last = None
 
     def _crash_shelf(self, lose_all: bool) -> None:
-        world, shelf = self.world, self._shelf
+        world, shelf = self.world, self.shelf
         if shelf.coming is not None:
             world.reach("the process crashed while it saved a checkpoint")
             if not lose_all and world.faults.strikes("tail_kept"):
@@ -93,10 +95,15 @@ class Disk:
             self.world.reach("unsynced records survived a crash")
         return records
 
+    def versions(self) -> list[int]:
+        """Those of all records that are there."""
+        return [version for version, _ in self._records]
+
     def perform(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
         """Start an operation in the device's own task, after those before it."""
-        started = _Operation()
-        self._nursery.start_soon(started.run, self._busy, operation)
+        started = _Operation(self._last)
+        self._last = started
+        self._nursery.start_soon(started.run, operation)
         return started
 
     async def write(self, handle: DiskHandle, records: Sequence[tuple[int, bytes]]) -> None:
@@ -121,6 +128,10 @@ class Disk:
     def _fail_sync(self, records: Sequence[tuple[int, bytes]]) -> None:
         world = self.world
         self._cache.clear()
+        if self.shelf.unsynced:
+            world.reach("a sync failed between the pages of a checkpoint and its record")
+            lost = self.shelf.lose_some(world.delays)
+            world.record("fault", f"{lost} unsynced pages are lost", actor="disk")
         kept = world.delays.randrange(len(records) + 1)
         for version, data in records[:kept]:
             self._synced += _frame(version, data)
@@ -133,7 +144,7 @@ class Disk:
         if handle.dead:
             return
         world = self.world
-        self._shelf.put(pages)
+        self.shelf.put(pages)
         world.record("sync", f"{len(pages)} pages are written", actor="disk")
         await trio.sleep(world.delays.uniform(0.0, 0.004))
         if world.faults.strikes("checkpoint_fails"):
@@ -144,17 +155,20 @@ class Disk:
         if handle.dead:
             return
         world = self.world
-        self._shelf.coming = (version, data)
+        self.shelf.coming = (version, data)
         slow = world.faults.strikes("sync_slow")
         await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
+        if self.shelf.lost:  # a connection on which a sync has failed is given up
+            self.shelf.forget_unsynced()
+            raise LogFailed("pages of the checkpoint are lost")
         fails = world.faults.strikes("checkpoint_fails")
         if not fails or world.delays.random() < 0.5:
-            self._shelf.sync()
+            self.shelf.sync()
             world.record("durable", f"the checkpoint of version {version} is", actor="disk")
             world.reach("a checkpoint was saved")
             if self._records and self._records[-1][0] > version:
                 world.reach("commits went on while a checkpoint was saved")
-        self._shelf.coming = None
+        self.shelf.coming = None
         if fails:
             world.record("fault", "nobody is told whether the checkpoint is there", actor="disk")
             world.reach("a checkpoint failed")
@@ -174,28 +188,35 @@ class Disk:
             world.reach("pages of an old checkpoint were forgotten")
 
     def _forget(self, version: int, pages: Sequence[int]) -> None:
-        self._shelf.remove(pages)
+        self.shelf.remove(pages)
         self._records = [record for record in self._records if record[0] > version]
         self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
 
     async def load_checkpoint(self) -> tuple[int, bytes] | None:
         await self._begin_reading()
-        if self._shelf.checkpoint is not None:
+        if self.shelf.checkpoint is not None:
             self.world.reach("recovery began with a checkpoint")
             if self._records:
                 self.world.reach("recovery read the log behind a checkpoint")
-        return self._shelf.checkpoint
+        return self.shelf.checkpoint
 
     async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
         await trio.sleep(self.world.delays.uniform(0.0, 0.001))
-        return self._shelf.after(after, most)
+        pages = self.shelf.after(after, most)
+        if after and pages:
+            self.world.reach("recovery read the pages in several pieces")
+        return pages
 
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
         await self._begin_reading()
-        return [record for record in self._records if record[0] > after][:most]
+        rest = [record for record in self._records if record[0] > after]
+        if len(rest) > most:
+            self.world.reach("recovery read the log in several pieces")
+        return rest[:most]
 
     async def _begin_reading(self) -> None:
         world = self.world
+        self.shelf.lost = False
         if world.faults.strikes("recovery_crashes"):
             world.record("fault", "the process will crash while it recovers", actor="disk")
             world.reach("the process crashed while it recovered")
@@ -215,12 +236,23 @@ class DiskHandle:
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
-        self._waiting: dict[int, _Operation] = {}
+        self._begun: list[_Operation] = []
         self.dead = False
 
-    async def append(self, records: Sequence[tuple[int, bytes]]) -> None:
-        await self._disk.world.stand_at_await_point()
-        await self._perform(lambda: self._disk.write(self, records))
+    def append(self, records: Sequence[tuple[int, bytes]]) -> Awaitable[None]:
+        """An eager disk begins at once, as a thread does; another when it is waited for."""
+        world = self._disk.world
+        if self.dead or not world.profile.eager_log:
+            return self._append(records, None)
+        if not world.log_rested:
+            world.reach("the next group was on its way before the answers of the last had left")
+        return self._append(records, self._begin(lambda: self._disk.write(self, records)))
+
+    async def _append(self, records: Sequence[tuple[int, bytes]], begun: _Operation | None) -> None:
+        world = self._disk.world
+        await world.stand_at_await_point()
+        await self._perform(lambda: self._disk.write(self, records), begun)
+        world.log_rested = False
 
     async def save_pages(self, pages: Sequence[tuple[int, bytes]]) -> None:
         await self._disk.world.stand_at_await_point()
@@ -248,22 +280,27 @@ class DiskHandle:
         result: list[tuple[int, bytes]] = await self._perform(lambda: self._disk.read(after, most))
         return result
 
-    async def _perform(self, operation: Callable[[], Awaitable[Any]]) -> Any:
+    async def _perform(
+        self, operation: Callable[[], Awaitable[Any]], begun: _Operation | None = None
+    ) -> Any:
+        """Wait for an operation, which may have begun before."""
         if not self.dead:
-            started = self._disk.perform(operation)
-            self._waiting[id(started)] = started
-            try:
-                with trio.CancelScope(shield=True):
-                    await started.done.wait()
-            finally:
-                del self._waiting[id(started)]
+            started = begun or self._begin(operation)
+            with trio.CancelScope(shield=True):
+                await started.done.wait()
             if not started.abandoned:
                 return started.outcome()
         return await trio.sleep_forever()  # the process is gone, and this task with it
 
+    def _begin(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
+        self._begun = [each for each in self._begun if not each.done.is_set()]
+        started = self._disk.perform(operation)
+        self._begun.append(started)
+        return started
+
     def die(self) -> None:
         self.dead = True
-        for operation in list(self._waiting.values()):
+        for operation in self._begun:
             operation.abandon()
 
 
@@ -274,19 +311,22 @@ def _frame(version: int, data: bytes) -> bytes:
 class _Operation:
     """Work of the device, and the place where its outcome is waited for."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: _Operation | None) -> None:
         self.done = trio.Event()
         self.abandoned = False
+        self._before = before
         self._scope = trio.CancelScope()
         self._result: Any = None
         self._error: LogFailed | None = None
 
-    async def run(self, busy: trio.Lock, operation: Callable[[], Awaitable[Any]]) -> None:
+    async def run(self, operation: Callable[[], Awaitable[Any]]) -> None:
         ACTOR.set("disk")
         try:
             with self._scope:
-                async with busy:
-                    self._result = await operation()
+                if self._before is not None:
+                    await self._before.done.wait()
+                    self._before = None
+                self._result = await operation()
         except LogFailed as error:
             self._error = error
         except trio.Cancelled:  # the run is over

@@ -16,6 +16,8 @@ from random import Random
 from typing import Final
 from zlib import crc32
 
+from simulations.sizes import Sizes, draw_sizes
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -36,6 +38,9 @@ class Profile:
     checkpoint_log_bytes: int = 2000
     checkpoint_seconds: float = 300.0
     checkpoint_pages_at_once: int = 2
+    eager_log: bool = False
+    """Whether the disk begins an append when it is asked to, or when it is waited for."""
+    sizes: Sizes = field(default_factory=Sizes)
     probabilities: dict[str, float] = field(default_factory=dict)
 
 
@@ -50,6 +55,7 @@ KINDS: Final = {
     "recovery_crashes": 0.03,  # the process, while it reads the log
     "tail_kept": 0.5,  # on a crash: some unsynced bytes are on the disk all the same
     "clock_jumps": 0.02,  # the wall clock, back or forth
+    "work_slow": 0.02,  # time passes while a task runs
     "client_pauses": 0.05,
 }
 """Each kind of fault with how often it strikes in a storm, where it has a chance to."""
@@ -73,6 +79,8 @@ def make_profile(name: str, seed: int) -> Profile:
         checkpoint_log_bytes=chance.choice((1, 500, 3000, 1_000_000_000)),
         checkpoint_seconds=chance.choice((0.2, 300.0)),
         checkpoint_pages_at_once=chance.choice((1, 2, 64)),
+        eager_log=chance.random() < 0.5,
+        sizes=draw_sizes(chance),
     )
     if name == "calm":
         return shape

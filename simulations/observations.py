@@ -33,6 +33,7 @@ SOMETIMES: Final = (
     "a mailbox was full",
     "a sender waited for room",
     "several rounds were synced as one group",
+    "the next group was on its way before the answers of the last had left",
     "coordinator killed",
     "shard killed",
     "log killed",
@@ -46,12 +47,17 @@ SOMETIMES: Final = (
     "a sync failed",
     "a checkpoint was saved",
     "a checkpoint failed",
+    "a sync failed between the pages of a checkpoint and its record",
     "commits went on while a checkpoint was saved",
     "pages of an old checkpoint were forgotten",
     "the process crashed between the pages of a checkpoint",
     "the process crashed while it saved a checkpoint",
     "recovery began with a checkpoint",
     "recovery read the log behind a checkpoint",
+    "recovery read the log in several pieces",
+    "recovery read the pages in several pieces",
+    "a tree had several pages",
+    "a tree had several levels of branches",
     "reading the log failed",
     "the wall clock jumped",
     "an outcome was unknown",
@@ -67,7 +73,25 @@ SOMETIMES: Final = (
     "a unique key was refused",
     "a foreign key was refused",
     "a check was refused",
+    "a statement ran into its deadline",
+    "a statement ran into its deadline in a turn of its own",
     "a deletion took along the rows that refer",
+    "a key changed that others refer to",
+    "a key could not change because others refer to it",
+    "a row came to lie where a range had been found empty",
+    "an indexed column changed from NULL",
+    "an upsert of several rows met some that were there",
+    "an upsert met rows of its own transaction",
+    "an upsert was refused because it would change a row twice",
+    "an INSERT of several rows was refused as a whole",
+    "definitions and data changed in one transaction",
+    "a transaction failed after it had changed definitions and data",
+    "two requests of one shape were under way across a definition",
+    "work raised in a turn of its own",
+    "a deadline passed in a turn of its own",
+    "a client left in a turn of its own",
+    "work raised where the coordinator ran it again",
+    "a deadline passed where the coordinator ran the work again",
     "a sequence was redefined while others drew from it",
     "a transaction that redefined a sequence failed",
 )
@@ -104,6 +128,7 @@ def observe(world: SimulatedWorld, message: Any) -> None:
         if not message.commits:
             world.reach("a wide transaction was aborted after a shard had said yes")
     elif kind == "Turn":
+        world.turns[REQUEST.get()] = message
         world.reach("a transaction had a turn of its own")
     elif kind == "Commit" and message.transaction is not None:
         read, newest = message.transaction.view.catalog, world.newest_catalog

@@ -1,7 +1,8 @@
 """One run: a seed, a workload and a profile in; a verdict and a trace out.
 
 set up ─► chaos: clients work while faults strike ─► heal: faults cease, everybody must finish
-    ─► power cycle that loses every unsynced byte ─► audit ─► nothing left over ─► checkers
+    ─► nothing left over ─► power cycle that loses every unsynced byte ─► audit ─► checkers
+    ─► nothing left over, in the process or on the disk
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine.database import DatabaseStatistics
 from simulations.checkers.versions import version_regressions
 from simulations.determinism import Exhausted, run_repeatably
 from simulations.disk import Disk
 from simulations.faults import PROFILES, Faults, Profile, make_profile
 from simulations.service import Service
+from simulations.sizes import sized
 from simulations.trace import Event, Trace
 from simulations.workloads import WORKLOADS, Workload
 from simulations.world import ACTOR, SimulatedWorld
@@ -105,12 +106,13 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
     run = _Run(world, workload)
     verdict = Verdict.PASSED
     try:
-        run_repeatably(
-            plan.seed,
-            run.main,
-            virtual_seconds_max=CHAOS_SECONDS + 3 * HEALING_SECONDS,
-            steps_max=STEPS_MAX,
-        )
+        with sized(plan.profile.sizes):
+            run_repeatably(
+                plan.seed,
+                run.main,
+                virtual_seconds_max=CHAOS_SECONDS + 3 * HEALING_SECONDS,
+                steps_max=STEPS_MAX,
+            )
     except Exhausted as error:
         verdict = Verdict.STUCK
         run.problems.append(str(error))
@@ -163,6 +165,7 @@ class _Run:
             self.crashes = service.crashes
             if not self.stuck:
                 await self._audit(service)
+            self.problems += service.problems
             self.transactions = len(service.history.attempts)
             self.ended = trio.current_time()
             nursery.cancel_scope.cancel()
@@ -201,35 +204,17 @@ class _Run:
     async def _audit(self, service: Service) -> None:
         """What is there after everything unsynced is lost, and is anything left over?"""
         self.world.faults.on = False
-        service.crash(lose_all=True)
-        self.world.record("check", "power cycle and audit")
         with trio.move_on_after(HEALING_SECONDS) as scope:
+            await service.rest()
+            service.crash(lose_all=True)
+            self.world.record("check", "power cycle and audit")
             await self.workload.check(service)
             self.problems += map(str, version_regressions(service.history.attempts))
-            statistics = await service.statistics()
-            self.problems += leftovers(statistics)
+            await service.rest()
+            await service.tidy_up()
         if scope.cancelled_caught:
             self.stuck = True
             self.problems.append("the audit did not end")
-
-
-def leftovers(statistics: DatabaseStatistics) -> list[str]:
-    """What a database at rest must not have."""
-    incarnation = statistics.incarnation
-    if incarnation is None:
-        return [f"the database is {statistics.state}"]
-    problems = []
-    if incarnation.unanswered:
-        problems.append(f"{incarnation.unanswered} commits were never answered")
-    for shard in incarnation.shards:
-        if shard.undecided:
-            problems.append(f"shard {shard.shard} has {shard.undecided} undecided transactions")
-    for mailbox in incarnation.mailboxes:
-        if mailbox.waiting or mailbox.waiting_most > mailbox.capacity:
-            problems.append(f"{mailbox} is not empty or was overfull")
-    if incarnation.published.newest != incarnation.published.durable:
-        problems.append(f"what is published is not durable: {incarnation.published}")
-    return problems
 
 
 def _leaves(errors: BaseExceptionGroup[Any] | BaseException) -> Iterable[str]:

@@ -12,8 +12,9 @@ unknown. Everything else is exactly what the engine answered.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import trio
 
@@ -22,12 +23,23 @@ from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sql_gateway import SqlDatabase
-from qserver.errors import Applied, QserverError, SerializationFailure
+from qserver.errors import Applied, DatabaseUnavailable, QserverError, SerializationFailure
+from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
+from simulations.inspection import (
+    disk_problems,
+    leftovers,
+    reach_shapes,
+    view_problems,
+    waiting_problems,
+)
 from simulations.observations import REQUEST
 from simulations.world import ACTOR, SimulatedWorld
+
+SECONDS_TO_REST: Final = 2.0
+"""After this long without a request nothing is under way in a process any more."""
 
 Operations: TypeAlias = tuple[Operation, ...]
 Seen: TypeAlias = Callable[[Any], Operations]
@@ -50,6 +62,8 @@ class Service:
         self.world = world
         self.disk = disk
         self.history = History()
+        self.problems: list[str] = []
+        """What was wrong with the data, or with a process at rest."""
         self.crashes = 0
         self._requests: dict[int, trio.CancelScope] = {}
         self._other_numbers = count(1_000_000)
@@ -58,6 +72,7 @@ class Service:
         self._database: Database | None = None
         self._sql: SqlDatabase | None = None
         self._up = trio.Event()
+        self._recovered = trio.Event()
 
     async def run(self) -> None:
         """Processes, one after the other; each until it crashes."""
@@ -70,6 +85,7 @@ class Service:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._database.run)
                     nursery.start_soon(self._crash_when_wanted)
+                    nursery.start_soon(self._inspect, self._database)
             await trio.sleep(self.world.delays.uniform(0.0, 0.05))
 
     def _new_database(self, handle: DiskHandle) -> Database:
@@ -79,7 +95,46 @@ class Service:
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
         )
-        return Database(handle, self.world, shards=profile.shards, rhythm=rhythm)
+        self._recovered = trio.Event()
+        return Database(
+            handle,
+            self.world,
+            shards=profile.shards,
+            rhythm=rhythm,
+            after_recovery=lambda: self._recovered.set(),
+        )
+
+    async def _inspect(self, database: Database) -> None:
+        """Look at what was recovered, each time."""
+        with suppress(DatabaseUnavailable):  # it ends before this task does, or has said why
+            while True:
+                await self._recovered.wait()
+                self._recovered = trio.Event()
+                self._look_at(await database.wait_durable_view())
+
+    def _look_at(self, view: View) -> None:
+        self.problems += [f"recovered: {problem}" for problem in view_problems(view)]
+        reach_shapes(self.world, view)
+
+    async def rest(self) -> None:
+        """Let the process that runs now come to rest, and see that nothing is left over in it."""
+        await self._up.wait()
+        assert self._database is not None
+        await self._database.transact(lambda transaction: None)  # waits for a living incarnation
+        await trio.sleep(SECONDS_TO_REST)
+        self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
+        self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
+        if self._requests:
+            self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
+
+    async def tidy_up(self) -> None:
+        """Take a last checkpoint, after which nothing may be on the disk that it does not need."""
+        await self._up.wait()
+        assert self._database is not None
+        await self._database.checkpoint()
+        self.problems += disk_problems(self.disk)
+        view = await self._database.wait_durable_view()
+        self.problems += [f"at the end: {problem}" for problem in view_problems(view)]
 
     async def _crash_when_wanted(self) -> None:
         await self.world.crash_wanted.wait()

@@ -19,6 +19,8 @@ class Shelf:
         self.unsynced: dict[int, bytes] = {}
         self.coming: tuple[int, bytes] | None = None
         """The checkpoint that is being saved."""
+        self.lost = False
+        """Whether pages that are saved and not synced were lost, and nobody has read since."""
 
     def put(self, pages: Iterable[tuple[int, bytes]]) -> None:
         self.unsynced.update(pages)
@@ -33,6 +35,14 @@ class Shelf:
     def forget_unsynced(self) -> None:
         self.unsynced.clear()
         self.coming = None
+
+    def lose_some(self, chance: Random) -> int:
+        """A sync that fails loses some unsynced pages; how many it were."""
+        lost = [number for number in self.unsynced if chance.random() < 0.5]
+        for number in lost:
+            del self.unsynced[number]
+        self.lost = True
+        return len(lost)
 
     def keep_some(self, chance: Random) -> int:
         """A crash keeps some unsynced pages; how many it were."""

@@ -12,15 +12,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import trio
+import trio.testing
 
 from qserver.engine.incarnation import ActorDied
+from qserver.engine.mailbox import Reply
+from qserver.engine.messages import Turn
+from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
+from simulations.observations import REQUEST
 from simulations.trace import Trace
 
 ACTOR: Final[ContextVar[str]] = ContextVar("actor", default="world")
@@ -38,6 +43,7 @@ class SimulatedWorld:
         self.faults = faults
         self.trace = trace
         self.chance = Random(f"engine {seed}")
+        self.compute = compute_here
         self.delays = Random(f"delays {seed}")
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
@@ -45,6 +51,10 @@ class SimulatedWorld:
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
         self.newest_catalog: Catalog | None = None
+        self.log_rested = True
+        """The log writer has waited for a message since its last group was synced."""
+        self.turns: dict[str, Turn] = {}
+        """The last turn that a request has asked for, by its name."""
         self.requests: dict[object, str] = {}
         """The name of a client's request by the reply that it waits for."""
         self._clock_error = 0.0
@@ -58,6 +68,9 @@ class SimulatedWorld:
             self._clock_error = self.delays.uniform(-30.0, 30.0)
             self.record("fault", f"the wall clock is off by {self._clock_error:+.1f} s")
             self.reach("the wall clock jumped")
+        if self.faults.strikes("work_slow"):
+            self.record("fault", "the processor is busy")
+            self.spend(self.delays.uniform(0.0, 0.1))
         return FIRST_MOMENT + trio.current_time() + self._clock_error
 
     def mailbox(self, name: str, capacity: int) -> DelayedMailbox:
@@ -106,6 +119,22 @@ class SimulatedWorld:
         self._messages += 1
         return self._messages
 
+    def spend(self, seconds: float) -> None:
+        """Let time pass while the current task runs, as for a processor that is busy."""
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, trio.testing.MockClock)
+        clock.jump(seconds)
+
+    def has_turn(self) -> bool:
+        """Has the current request a turn of its own, right now?"""
+        turn = self.turns.get(REQUEST.get())
+        return turn is not None and was_answered(turn.granted) and not was_answered(turn.returned)
+
+    def broke_off_turn(self) -> bool:
+        """Was the current request granted a turn of its own, and has returned nothing to commit?"""
+        turn = self.turns.get(REQUEST.get())
+        return turn is not None and was_answered(turn.granted) and turn.returned._content is None
+
     def record(
         self, kind: str, text: str, *, actor: str | None = None, message: int | None = None
     ) -> None:
@@ -117,3 +146,7 @@ class SimulatedWorld:
 
     def __repr__(self) -> str:
         return f"a simulated world, profile {self.profile.name}, {len(self.trace)} events"
+
+
+def was_answered(reply: Reply[Any]) -> bool:
+    return reply._answered

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from typing import Any, Self
 
 import httpx
@@ -152,7 +152,8 @@ class Client:
 class Stream:
     """The rows of one result, while they come: `with client.stream(…) as rows: for row in rows`.
 
-    Leaving the `with` early closes the connection, and the server stops the query.
+    Leaving the `with` early closes the connection, and the server stops the query. A loop over a
+    stream that no `with` has opened opens it, and closes it when the loop ends or is left.
     """
 
     def __init__(self, client: Client, request: Request) -> None:
@@ -161,6 +162,7 @@ class Stream:
         self._rows = RowsOfStream()
         self._batches: Iterator[list[Row]] = iter(())
         self._open = ExitStack()
+        self._opened = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -193,18 +195,20 @@ class Stream:
             )
             self._batches = self._start(answer)
             self._open = opening.pop_all()
+        self._opened = True
         return self
 
     def __exit__(self, *exception: Any) -> None:
         self._open.__exit__(*exception)
 
     def __iter__(self) -> Iterator[Row]:
-        for batch in self.batches():
-            yield from batch
+        with closing(self.batches()) as batches:  # else a loop that is left would not close it
+            for batch in batches:
+                yield from batch
 
-    def batches(self) -> Iterator[list[Row]]:
+    def batches(self) -> Generator[list[Row], None, None]:
         """Rows that arrived together, together."""
-        with trouble_named(self._client.url):
+        with nullcontext() if self._opened else self, trouble_named(self._client.url):
             yield from self._batches
 
     def _start(self, answer: httpx.Response) -> Iterator[list[Row]]:

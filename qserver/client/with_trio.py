@@ -158,7 +158,8 @@ class TrioStream:
     """The rows of one result, while they come: `async with client.stream(…) as rows: async for …`.
 
     Leaving it early closes the connection, and the server stops the query. It is an iterator and
-    no generator, so a loop that is left leaves nothing behind that must be closed on its own.
+    no generator, so a loop that is left leaves nothing behind that must be closed on its own; for
+    the same reason the `async with` is needed: nobody else would close the connection.
     """
 
     def __init__(self, client: TrioClient, request: Request) -> None:
@@ -169,6 +170,7 @@ class TrioStream:
         self._batch: list[Row] = []
         self._next = 0
         self._open = AsyncExitStack()
+        self._opened = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -201,12 +203,17 @@ class TrioStream:
             )
             await self._start(answer, opening)
             self._open = opening.pop_all()
+        self._opened = True
         return self
 
     async def __aexit__(self, *exception: Any) -> None:
         await self._open.__aexit__(*exception)
 
     def __aiter__(self) -> Self:
+        if not self._opened:
+            raise RuntimeError(
+                "the stream is not open: write `async with client.stream(…) as rows:`"
+            )
         return self
 
     async def __anext__(self) -> Row:

@@ -10,6 +10,8 @@ in its memory:
     restart   opens the data, reads a row: the time until then, the memory after and at most
     change    changes rows until the log is nearly as long as it gets, and is killed
     restart   the same again, with a log to read behind the checkpoint
+    beside    makes the rows anew, and measures point reads and inserts alone and beside the
+              checkpoint that saves all of them: the ratios are what counts
 """
 
 from __future__ import annotations
@@ -22,15 +24,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from random import Random
 
 import trio
 
 from qserver.durability.sqlite import open_log
+from qserver.engine.checkpointer import Rhythm
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.limits import CHECKPOINT_LOG_BYTES
@@ -40,6 +44,7 @@ from qserver.values.types import BIGINT, INTEGER, TEXT
 
 ROWS_OF_TRANSACTION = 5000
 ROWS_OF_CHANGE = 100
+BESIDE_SECONDS, BESIDE_PAUSE_SECONDS, BESIDE_ROWS = 3.0, 0.001, 1000
 SECONDS_MAX, MEGABYTES_MAX = 20.0, 700.0
 """What a restart with a million rows may take."""
 
@@ -60,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _all_phases(folder: Path, rows: int) -> int:
-    for phase in ("fill", "restart", "change", "restart"):
+    for phase in ("fill", "restart", "change", "restart", "beside"):
         command = [sys.executable, "-m", "qserver.durability.bench"]
         command += ["--phase", phase, "--rows", str(rows), "--folder", str(folder)]
         code = subprocess.run(command, check=False).returncode
@@ -75,16 +80,20 @@ def _all_phases(folder: Path, rows: int) -> int:
 async def fill(path: Path, rows: int) -> None:
     began = time.perf_counter()
     async with opened(path) as database:
-        await database.transact(_create)
-        chance = Random(1)
-        for first in range(0, rows, ROWS_OF_TRANSACTION):
-            numbers = range(first, min(first + ROWS_OF_TRANSACTION, rows))
-            made = [row(number, chance) for number in numbers]
-            await database.transact(partial(_put, made))
+        await _fill(database, rows)
         filled = time.perf_counter() - began
         await database.close()
     size = (await trio.Path(path).stat()).st_size
     _print("fill", f"{rows:,} rows", filled, f"{size / 1e6:.0f} MB of file")
+
+
+async def _fill(database: Database, rows: int) -> None:
+    await database.transact(_create)
+    chance = Random(1)
+    for first in range(0, rows, ROWS_OF_TRANSACTION):
+        numbers = range(first, min(first + ROWS_OF_TRANSACTION, rows))
+        made = [row(number, chance) for number in numbers]
+        await database.transact(partial(_put, made))
 
 
 async def change(path: Path, rows: int) -> None:
@@ -117,20 +126,81 @@ async def restart(path: Path, rows: int) -> None:
             print(f"{'':10}{limits}: {'kept' if well else 'NOT kept'}", flush=True)
 
 
-PHASES = {"fill": fill, "restart": restart, "change": change}
+async def beside(path: Path, rows: int) -> None:
+    path = path.with_name("beside.qserver")
+    async with opened(path, Rhythm(log_bytes=1 << 60, seconds=1e9)) as database:
+        await _fill(database, rows)
+        alone = await _measured(database, rows, trio.sleep, BESIDE_SECONDS)
+        during = await _measured(database, 2 * rows, lambda _: database.checkpoint(), 0)
+        statistics = database.statistics().incarnation
+        assert statistics is not None
+        saved = f"{statistics.checkpoints.pages_saved:,} pages in {during.seconds:.1f} s"
+        print(f"beside    a checkpoint of {saved}, {during.cpu_share:.0%} of a core")
+        for name in ("read", "insert"):
+            for share in (0.5, 0.99):
+                one, two = alone.latency(name, share), during.latency(name, share)
+                text = f"{one * 1e6:.0f} µs alone, {two * 1e6:.0f} µs beside it"
+                print(f"{'':10}{name}, {share:.0%}: {text}, {two / one:.1f} times")
+
+
+class _Latencies:
+    """Seconds that requests took, each sent a little after the one before."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, list[float]] = {"read": [], "insert": []}
+        self.seconds = self.cpu_share = 0.0
+
+    def latency(self, name: str, share: float) -> float:
+        ordered = sorted(self.of[name])
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+
+
+async def _measured(
+    database: Database, rows: int, meanwhile: Callable[[float], Awaitable[None]], seconds: float
+) -> _Latencies:
+    """Read and insert, one request of each kind at a time, until something else has ended."""
+    found = _Latencies()
+    chance = Random(4)
+
+    async def read(number: int) -> None:
+        await database.read(lambda transaction: _get(transaction, chance.randrange(BESIDE_ROWS)))
+
+    async def insert(number: int) -> None:
+        made = [row(rows + number, chance)]
+        await database.transact(partial(_put, made))
+
+    async def repeat(name: str, request: Callable[[int], Awaitable[None]]) -> None:
+        for number in count(1):
+            due = trio.current_time() + BESIDE_PAUSE_SECONDS
+            await trio.sleep_until(due)  # what keeps the loop from waking up counts too
+            await request(number)
+            found.of[name].append(trio.current_time() - due)
+
+    began, cpu = time.perf_counter(), time.process_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(repeat, "read", read)
+        nursery.start_soon(repeat, "insert", insert)
+        await meanwhile(seconds)
+        nursery.cancel_scope.cancel()
+    found.seconds = time.perf_counter() - began
+    found.cpu_share = (time.process_time() - cpu) / found.seconds
+    return found
+
+
+PHASES = {"fill": fill, "restart": restart, "change": change, "beside": beside}
 
 
 # --- what they are made of -----------------------------------------------------------------------
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Database]:
+async def opened(path: Path, rhythm: Rhythm | None = None) -> AsyncIterator[Database]:
     def report(text: str, error: Exception) -> None:
         print(text, repr(error), file=sys.stderr)
 
     async with await open_log(path) as log, trio.open_nursery() as nursery:
         world = OrdinaryWorld(time.time, Random(3), report)
-        database = Database(log, world, after_recovery=gc.freeze)
+        database = Database(log, world, rhythm=rhythm, after_recovery=gc.freeze)
         await nursery.start(database.run)
         yield database
         nursery.cancel_scope.cancel()

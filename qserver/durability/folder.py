@@ -97,4 +97,5 @@ def lock_folder(folder: Path, started: str) -> FolderLock:
 
 def _is_ours(path: Path) -> bool:
     endings = tuple(SUFFIX + companion for companion in (*COMPANIONS, ".new"))
-    return path.name == LOCK_FILE or path.name.endswith(endings)
+    is_evidence = path.name.startswith("stall") and path.suffix == ".txt"  # the watchdog's
+    return path.name == LOCK_FILE or is_evidence or path.name.endswith(endings)

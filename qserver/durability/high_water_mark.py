@@ -9,8 +9,9 @@ synced, so it is never ahead of the log. A power failure may leave it behind, be
 synced only when the file is opened and when a checkpoint is saved: what came after that may then be
 cut unnoticed, and so may everything when the mark is replaced or removed too.
 
-It costs a commit nothing: the thread writes it while it waits for the next job, without a sync. A
-mark that cannot be written stays behind. Two slots take turns, so that one is always whole.
+It costs a commit nothing: the thread writes it when no job has come for a moment, or after many
+appends, without a sync. A mark that cannot be written stays behind. Two slots take turns, so that
+one is always whole.
 """
 
 from __future__ import annotations

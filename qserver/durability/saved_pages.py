@@ -17,7 +17,9 @@ to them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
 
 from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.pages import encode_page
@@ -36,7 +38,7 @@ class SavedPages:
         self._unused: list[Tree] = []
         """Pages that nothing refers to; what is below them has not been looked at."""
         self._number_of: dict[Tree, int] = {}
-        self._references: dict[Tree, int] = {}
+        self._references: Counter[Tree] = Counter()
         self._roots: list[Tree] = []
         self.last_number = 0
         self._last_confirmed = 0
@@ -60,7 +62,8 @@ class SavedPages:
         self.to_forget = incomplete
         self.last_number = last_number
         roots = _roots_of_view(view)
-        self._add_references(number_of, roots)
+        self._references.update(chain.from_iterable(map(children_of, number_of)))
+        self._references.update(roots)
         self._unused = [page for page in number_of if page not in self._references]
         self._confirm(view.version, roots)
 
@@ -85,7 +88,8 @@ class SavedPages:
         """The view is durable as a checkpoint: what only the one before needs is for nothing."""
         roots = _roots_of_view(save.view)
         self._number_of |= save.number_of
-        self._add_references(save.number_of, roots)
+        self._references.update(save.children)
+        self._references.update(roots)
         for root in self._roots:
             self._release(root)
         self._confirm(save.view.version, roots)
@@ -103,14 +107,6 @@ class SavedPages:
         self.version = version
         self._roots = roots
         self._last_confirmed = self.last_number
-
-    def _add_references(self, branches: Iterable[Tree], roots: Iterable[Tree]) -> None:
-        references = self._references
-        for page in branches:
-            for child in children_of(page):
-                references[child] = references.get(child, 0) + 1
-        for root in roots:
-            references[root] = references.get(root, 0) + 1
 
     def _release(self, page: Tree) -> None:
         """One reference less; if it was the last, the page is not used any more."""
@@ -142,6 +138,8 @@ class Save:
         self.view = view
         self.number_of: dict[Tree, int] = {}
         """Pages that are new since the last checkpoint."""
+        self.children: list[Tree] = []
+        """What they refer to. It is gathered on the way, so that to confirm takes no time."""
         self._saved = saved
 
     def pages(self) -> Iterator[StoredPage]:
@@ -157,6 +155,7 @@ class Save:
             yield from self._new_pages(child)
         number = self._saved.next_number()
         self.number_of[page] = number
+        self.children += children
         below = {child: self._number(child) for child in children}
         yield number, encode_page(page, number, below)
 

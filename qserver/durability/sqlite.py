@@ -66,7 +66,9 @@ class SqliteLog:
         return await self._thread.run(lambda: self._file.load_pages(after, most))
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        await self._thread.run(lambda: self._file.forget(version, pages))
+        done = await self._thread.run(lambda: self._file.forget(version, pages))
+        while not done:  # what waits to be appended comes in between
+            done = await self._thread.run(lambda: self._file.forget(version, ()))
 
     async def troubles(self) -> list[str]:
         """What SQLite finds wrong with the file's own structure."""

@@ -28,9 +28,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from shutil import copyfile
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from qserver.durability.files import (
     beside,
@@ -58,7 +59,15 @@ FORMAT: Final = 1
 
 READ_BYTES: Final = 4 << 20
 """A reading ends after so many bytes, however few rows that is."""
+APPENDS_UNMARKED_MAX: Final = 64
+"""After so many appends the mark is moved, if the thread was never idle meanwhile."""
+ROWS_OF_STATEMENT: Final = 256
+FORGET_BYTES: Final = 1 << 20
+"""Records that are dropped with one transaction have so many bytes at most, or are one."""
 WAL_BYTES_KEPT: Final = 16 << 20
+WAL_PAGES_MOVED: Final = 256
+"""Pages after which a commit moves what is in the write-ahead log into the main file; that commit
+and those behind it wait for it, so it is a megabyte and not SQLite's four."""
 
 _COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
 Result = TypeVar("Result")
@@ -82,6 +91,7 @@ class SqliteFile:
         self._open: sqlite3.Connection | None = None
         self._last = 0
         self._last_checksum = 0
+        self._unmarked = 0
         self._mark = HighWaterMark(path)
 
     # --- opening and closing ---
@@ -119,6 +129,7 @@ class SqliteFile:
         """Note beside the log how far it is durable. It may be called at any time, or never."""
         if self._open is not None:
             self._mark.move(Mark(self._last, self._last_checksum))
+            self._unmarked = 0
 
     def close(self) -> None:
         self.move_mark()
@@ -140,15 +151,32 @@ class SqliteFile:
             self.close()
             raise explained(error, self.path) from error
 
-    def _change(self, work: Callable[[sqlite3.Connection], Any]) -> None:
+    def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
         """Do it as one transaction, which is durable when this returns."""
 
-        def change(connection: sqlite3.Connection) -> None:
+        def change(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
-            work(connection)
+            result = work(connection)
             connection.execute("COMMIT")
+            return result
 
-        self._run(change)
+        return self._run(change)
+
+    def _insert(self, statement: str, rows: Sequence[tuple[int, bytes]]) -> None:
+        """All rows as one transaction, which one statement is by itself.
+
+        This thread lets go of Python's lock in each statement. Were there one for each row, it
+        would have to get it back as often, from a loop that is busy.
+        """
+        if len(rows) > ROWS_OF_STATEMENT:
+            self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
+            return
+        if len(rows) == 1:  # a lone commit
+            self._run(lambda connection: connection.execute(f"{statement} (?, ?)", rows[0]))
+            return
+        places = ", ".join(["(?, ?)"] * len(rows))
+        values = tuple(chain.from_iterable(rows))
+        self._run(lambda connection: connection.execute(f"{statement} {places}", values))
 
     # --- records ---
 
@@ -162,12 +190,12 @@ class SqliteFile:
                 " follow",
                 hint="Something else has changed the file. The database reads it again.",
             )
-        if len(records) == 1:  # a statement by itself is a transaction, without more words
-            self._run(lambda connection: connection.execute(_APPEND, records[0]))
-        else:
-            self._change(lambda connection: connection.executemany(_APPEND, records))
+        self._insert(_APPEND, records)
         self._last, data = records[-1]
         self._last_checksum = checksum_of(data)
+        self._unmarked += 1
+        if self._unmarked >= APPENDS_UNMARKED_MAX:
+            self.move_mark()
 
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
@@ -175,10 +203,10 @@ class SqliteFile:
     # --- checkpoints ---
 
     def save_pages(self, pages: Sequence[StoredPage]) -> None:
-        self._change(lambda connection: connection.executemany(_SAVE_PAGE, pages))
+        self._insert(_SAVE_PAGE, pages)
 
     def save_checkpoint(self, version: int, data: bytes) -> None:
-        self._change(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+        self._run(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
         self.move_mark()
         self._mark.sync()
 
@@ -189,13 +217,22 @@ class SqliteFile:
     def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
 
-    def forget(self, version: int, pages: Sequence[int]) -> None:
-        def remove(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM records WHERE version <= ?", (version,))
-            numbers = [(number,) for number in pages]
-            connection.executemany("DELETE FROM pages WHERE number = ?", numbers)
+    def forget(self, version: int, pages: Sequence[int]) -> bool:
+        """Drop pages, and records up to a version as far as that is a short step.
 
-        self._change(remove)
+        True if that was all; otherwise ask again.
+        """
+
+        def remove(connection: sqlite3.Connection) -> bool:
+            until = _short_step(connection.execute(_SIZES, (version,)))
+            if until is not None:
+                connection.execute("DELETE FROM records WHERE version <= ?", (until,))
+            if pages:
+                marks = ",".join("?" * len(pages))
+                connection.execute(f"DELETE FROM pages WHERE number IN ({marks})", pages)
+            return until is None or until == version
+
+        return self._change(remove)
 
     # --- looking after it ---
 
@@ -209,12 +246,25 @@ class SqliteFile:
         return f"the file {self.path}, {state}, up to version {self._last}"
 
 
-_APPEND: Final = "INSERT INTO records VALUES (?, ?)"
+_APPEND: Final = "INSERT INTO records VALUES"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
-_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES (?, ?)"
+_SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
 _SAVE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)"
 _LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
+_SIZES: Final = (
+    "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
+)
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
+
+
+def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
+    """The last version of those that together are not too large; None if there is none at all."""
+    last, total = None, 0
+    for version, size in sizes:
+        if last is not None and total + size > FORGET_BYTES:
+            break
+        last, total = version, total + size
+    return last
 
 
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -237,6 +287,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
+        # Otherwise to forget a page or a record means to write all of it again, as zeros.
+        connection.execute("PRAGMA secure_delete = FAST")
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does nobody else?
         connection.execute("COMMIT")
         _make_durable(connection, path)

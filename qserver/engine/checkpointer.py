@@ -3,8 +3,11 @@
     due: enough log, enough time, or somebody asks
         ─► new pages, a few at a time ─► the checkpoint's record ─► forget what is behind it
 
-A view is immutable, so nothing has to stand still while it is saved. The work is cut small: after
-a few pages other tasks run, and between two slices the log takes what commits are waiting.
+A view is immutable, so nothing has to stand still while it is saved, and there is time. So a
+checkpoint is a guest: after each page other tasks run. A step saves a bounded number of bytes with
+one call, so a commit waits in the log for one step at most, and after it the checkpointer pauses in
+proportion to what the step took. The pauses shrink as the log grows meanwhile, and are gone when
+the next checkpoint would be due, or when somebody closes the database; so it always catches up.
 
 Only a checkpoint that is durable lets anything be forgotten. If saving fails, the log is whole
 without it: that is reported and tried again later, while commits go on. The log writer is the one
@@ -28,12 +31,14 @@ from qserver.errors import LogFailed
 from qserver.limits import (
     CHECKPOINT_LOG_BYTES,
     CHECKPOINT_PAGES_AT_ONCE,
+    CHECKPOINT_PAUSE_SECONDS_MAX,
     CHECKPOINT_RETRY_SECONDS,
     CHECKPOINT_SECONDS,
+    CHECKPOINT_STEP_BYTES,
+    CHECKPOINT_TIME_SHARE,
 )
 from qserver.storage.view import View
 
-PAGES_BEFORE_GIVING_WAY: Final = 8
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
 
@@ -43,6 +48,8 @@ class Rhythm(msgspec.Struct, frozen=True):
     log_bytes: int = CHECKPOINT_LOG_BYTES
     seconds: float = CHECKPOINT_SECONDS
     pages_at_once: int = CHECKPOINT_PAGES_AT_ONCE
+    step_bytes: int = CHECKPOINT_STEP_BYTES
+    time_share: float = CHECKPOINT_TIME_SHARE
 
 
 class CheckpointerStatistics(msgspec.Struct, frozen=True):
@@ -81,6 +88,8 @@ class Checkpointer:
         """Whether nothing is left of what is behind; before a start it may have been broken off."""
         self._news = trio.Event()
         self._asked: list[Reply[None]] = []
+        self._hurries = False
+        """Does somebody wait for the end, so that it is not the time to pause?"""
         self._trouble: LogFailed | None = None
         self._checkpoints = self._failures = 0
         self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
@@ -117,8 +126,12 @@ class Checkpointer:
         if self.logged >= self._rhythm.log_bytes:
             self._news.set()
 
-    async def save_now(self) -> None:
-        """Return when a checkpoint of what is durable now is; raises LogFailed if it fails."""
+    async def save_now(self, *, hurry: bool = False) -> None:
+        """Return when a checkpoint of what is durable now is; raises LogFailed if it fails.
+
+        It makes way for others unless one `hurries`, once and for all: it is the last.
+        """
+        self._hurries = self._hurries or hurry
         reply = Reply[None]()
         self._asked.append(reply)
         self._news.set()
@@ -142,35 +155,52 @@ class Checkpointer:
         await self.forget(behind, view.version)
 
     async def save(self, save: Save) -> None:
-        waiting: list[StoredPage] = []
-        for count, page in enumerate(save.pages(), start=1):
-            waiting.append(page)
-            if len(waiting) >= self._rhythm.pages_at_once:
-                await self._save_pages(waiting)
-                waiting = []
-            elif count % PAGES_BEFORE_GIVING_WAY == 0:
+        step: list[StoredPage] = []
+        size = 0
+        pace = _Pace(self.logged)
+        for page in save.pages():
+            step.append(page)
+            size += len(page[1])
+            if len(step) >= self._rhythm.pages_at_once or size >= self._rhythm.step_bytes:
+                await self._save_pages(step, size)
+                await self._pause(pace)
+                step, size = [], 0
+            else:
                 await trio.lowlevel.checkpoint()
-        if waiting:
-            await self._save_pages(waiting)
+        if step:
+            await self._save_pages(step, size)
         await self.log.save_checkpoint(save.view.version, save.record())
         self.saved.confirm(save)
 
-    async def _save_pages(self, pages: list[StoredPage]) -> None:
+    async def _save_pages(self, pages: list[StoredPage], size: int) -> None:
         await self.log.save_pages(pages)
         self._pages_saved += len(pages)
-        self._bytes_saved += sum([len(data) for _, data in pages])
+        self._bytes_saved += size
+
+    async def _pause(self, pace: _Pace) -> None:
+        """Leave the loop and the log to others, for longer the longer the last step took."""
+        took = trio.current_time() - pace.began
+        rhythm = self._rhythm
+        left = 1 - (self.logged - pace.logged) / rhythm.log_bytes
+        if left > 0 and not self._hurries:
+            pause = took * (1 / rhythm.time_share - 1) * min(left, 1)
+            await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
+        pace.began = trio.current_time()
 
     async def forget(self, behind: int, version: int) -> None:
         """The log up to a version, and the pages that nothing refers to, in small steps."""
         self._all_forgotten = self._all_forgotten and behind == version
-        while (
-            some := self.saved.some_to_forget(self._rhythm.pages_at_once)
-        ) or not self._all_forgotten:
+        pace = _Pace(self.logged)
+        some = self.saved.some_to_forget(self._rhythm.pages_at_once)
+        while some or not self._all_forgotten:
             behind = min(behind + RECORDS_FORGOTTEN_AT_ONCE, version)
             await self.log.forget(behind, some)
             self.saved.forgotten(some)
             self._pages_forgotten += len(some)
             self._all_forgotten = behind == version
+            some = self.saved.some_to_forget(self._rhythm.pages_at_once)
+            if some or not self._all_forgotten:
+                await self._pause(pace)
 
     def statistics(self) -> CheckpointerStatistics:
         return CheckpointerStatistics(
@@ -187,3 +217,13 @@ class Checkpointer:
 
     def __repr__(self) -> str:
         return f"the checkpointer after {self._checkpoints} checkpoints, with {self.saved!r}"
+
+
+class _Pace:
+    """When the current step began, and how much log there was when the first did."""
+
+    __slots__ = ("began", "logged")
+
+    def __init__(self, logged: int) -> None:
+        self.began = trio.current_time()
+        self.logged = logged

@@ -279,7 +279,7 @@ class Database:
         """
         if self._incarnation is not None:
             try:
-                await self._incarnation.checkpointer.save_now()
+                await self._incarnation.checkpointer.save_now(hurry=True)
             except (LogFailed, Fallen) as error:
                 self._world.report(f"database {self.name} closes without a checkpoint", error)
         self._life.cancel()

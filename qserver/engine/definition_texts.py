@@ -71,7 +71,8 @@ def _after(catalog: Catalog, view: View) -> Statements:
             yield "foreign key", f"ALTER TABLE {_name(table)} ADD {_foreign_key(catalog, key)}"
     for query in _in_order_of_use(catalog):
         columns = _columns(name for name, _ in query.columns)
-        yield "view", f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}"
+        option = f" WITH {query.check_option.upper()} CHECK OPTION" if query.check_option else ""
+        yield "view", f"CREATE VIEW {_name(query)} ({columns}) AS {query.text}{option}"
     yield from _comments(catalog)
 
 

@@ -27,9 +27,8 @@ import trio
 from qserver.engine.incarnation import Fallen, Incarnation
 from qserver.engine.mailbox import Reply, Told
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import begin, finish
+from qserver.engine.work import before, begin, finish, timed_out
 from qserver.errors import (
-    QueryCanceled,
     ReadOnlyTransaction,
     SerializationFailure,
     TooManyRequests,
@@ -89,7 +88,7 @@ class Gateway:
             view = incarnation.published.durable
             return Outcome(await read_view(view, work), view.version)
         assert scope.cancelled_caught
-        raise _timed_out()
+        raise timed_out()
 
     async def transact(
         self,
@@ -107,7 +106,7 @@ class Gateway:
         attempt = _Attempt(work, max_retries, deadline)
         while True:
             try:
-                incarnation = self._alive_nowait() or await _before(deadline, self._alive())
+                incarnation = self._alive_nowait() or await before(deadline, self._alive())
                 if attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = await self._take_turn(incarnation, attempt)
                 else:
@@ -160,7 +159,7 @@ class Gateway:
         view = incarnation.published.newest
         transaction, result, short = await self._run(incarnation, view, attempt)
         if not transaction.changes_anything:
-            await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
             return Outcome(result, view.version, attempt.retries)
         again = attempt.work if short and attempt.max_retries else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
@@ -172,11 +171,11 @@ class Gateway:
         self._turns += 1
         turn = Turn(next(self._numbers), Reply(), Reply())
         try:
-            view = await _before(attempt.deadline, incarnation.turn(turn))
+            view = await before(attempt.deadline, incarnation.turn(turn))
             transaction, result, _ = await self._run(incarnation, view, attempt)
             if not transaction.changes_anything:
                 turn.returned.put(None)
-                await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+                await before(attempt.deadline, incarnation.published.wait_durable(view.version))
                 return Outcome(result, view.version, attempt.retries)
             commit = Commit(next(self._numbers), transaction, None, Reply())
             incarnation.send(turn.returned.put, commit)
@@ -192,14 +191,14 @@ class Gateway:
         try:
             result, rest = begin(attempt.work, transaction)
             if rest is not None:
-                result = await _before(attempt.deadline, finish(rest))
+                result = await before(attempt.deadline, finish(rest))
         except Exception:
-            await _before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
                 await self._give_up(incarnation, attempt.conflict)
-            raise _timed_out()
+            raise timed_out()
         return transaction, result, rest is None
 
     async def _judge(
@@ -278,18 +277,6 @@ async def read_view(view: View, work: Work) -> Any:
     if transaction.changes_anything:
         raise ReadOnlyTransaction("cannot write in a read-only transaction")
     return result
-
-
-async def _before(deadline: float, waited_for: Awaitable[Any]) -> Any:
-    if deadline == FOREVER:
-        return await waited_for
-    with trio.CancelScope(deadline=deadline):
-        return await waited_for
-    raise _timed_out()
-
-
-def _timed_out() -> QueryCanceled:
-    return QueryCanceled("canceling statement due to statement timeout")
 
 
 def _table_of(view: View, conflict: Conflict) -> str | None:

@@ -115,7 +115,7 @@ def udt_name(sql_type: SqlType) -> str:
 
 def _views(catalog: Catalog, view: View) -> Rows:
     for each in views_of(catalog):
-        yield DATABASE, each.schema, each.name, each.text, "NONE", "NO"
+        yield DATABASE, each.schema, each.name, each.text, each.check_option.upper() or "NONE", "NO"
 
 
 def _sequences(catalog: Catalog, view: View) -> Rows:

@@ -8,12 +8,15 @@ A plan is good for the very definitions that it was made from: it remembers them
 while the catalog has the same objects under those names. One `is` tells that the catalog is
 still the one that was looked at last, so definitions are compared only after something changed.
 
+Plans are kept up to a number and up to a size in memory; what was unused for longest goes first.
+
 A plan also depends on how large its tables were when it was made. Now and then, more rarely the
 longer it lasts, it is asked whether one has grown or shrunk so much that another may be better.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from operator import itemgetter
@@ -21,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from qserver.limits import PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
+from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
 from qserver.sql.execution import Compiled
 from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
@@ -41,6 +44,8 @@ class PlanCacheStatistics(msgspec.Struct, frozen=True):
     hits: int
     misses: int
     invalidated: int
+    bytes: int = 0
+    """What the plans take in memory, about."""
 
 
 class Plan:
@@ -55,6 +60,7 @@ class Plan:
         "parameters",
         "pinned",
         "shape",
+        "size",
         "sizes",
         "statement",
         "system_tables",
@@ -80,6 +86,7 @@ class Plan:
         sizes: dict[int, int],
         writes: bool,
         watched: bool = False,
+        size: int = 0,
     ) -> None:
         self.compiled = compiled
         self.statement = statement
@@ -91,6 +98,8 @@ class Plan:
         self.undecided = undecided
         """Parameters whose values told their types."""
         self.sizes = sizes
+        self.size = size
+        """What it takes in memory, about."""
         self.writes = writes
         self.watched = watched
         """Does it change tables whose foreign keys have to be looked after?"""
@@ -129,9 +138,10 @@ class Plan:
 class KeptShape:
     """The plans of one shape, by the values of the literals that they depend on."""
 
-    __slots__ = ("pinned", "plans", "undecided", "values_of")
+    __slots__ = ("pinned", "plans", "size", "undecided", "values_of")
 
-    def __init__(self) -> None:
+    def __init__(self, shape: Any) -> None:
+        self.size = sum(sys.getsizeof(each) for each in shape)
         self.undecided: tuple[int | str, ...] = ()
         self.pinned: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
@@ -148,13 +158,30 @@ class KeptShape:
         if pinned != self.pinned:
             self.pinned = pinned
             self.values_of = itemgetter(*sorted(pinned))
-            self.plans.clear()
+            self.clear()
         if len(undecided) != len(self.undecided):
             self.undecided = tuple(sorted(undecided, key=str))
-            self.plans.clear()
+            self.clear()
         while len(self.plans) >= PLANS_OF_SHAPE_MAX:
-            del self.plans[next(iter(self.plans))]
-        self.plans[self.key(literals, given)] = plan
+            self.remove(next(iter(self.plans)))
+        plan.size += _size_of(self.values_of(literals))
+        values = self.key(literals, given)
+        if values in self.plans:
+            self.remove(values)
+        self.plans[values] = plan
+        self.size += plan.size
+
+    def remove(self, values: Any) -> None:
+        self.size -= self.plans.pop(values).size
+
+    def clear(self) -> None:
+        for values in [*self.plans]:
+            self.remove(values)
+
+
+def _size_of(values: Any) -> int:
+    """What pinned literals take: one may be a text of megabytes."""
+    return sum(map(sys.getsizeof, values)) if type(values) is tuple else sys.getsizeof(values)
 
 
 def _no_values(_: Sequence[Any]) -> None:
@@ -162,9 +189,13 @@ def _no_values(_: Sequence[Any]) -> None:
 
 
 class PlanCache:
-    def __init__(self, shapes_most: int = PLANS_KEPT_MAX) -> None:
+    def __init__(
+        self, shapes_most: int = PLANS_KEPT_MAX, bytes_most: int = PLANS_KEPT_BYTES_MAX
+    ) -> None:
         self._shapes: OrderedDict[Any, KeptShape] = OrderedDict()
         self._shapes_most = shapes_most
+        self._bytes_most = bytes_most
+        self._bytes = 0
         self._hits = self._misses = self._invalidated = 0
 
     def find(
@@ -195,7 +226,8 @@ class PlanCache:
             self._shapes.move_to_end(shape)
             return plan
         self._invalidated += 1
-        del kept.plans[values]
+        self._bytes -= plan.size
+        kept.remove(values)
         return None
 
     def look(
@@ -221,16 +253,28 @@ class PlanCache:
             self._shapes.move_to_end(plan.shape)
 
     def keep(self, shape: Any, literals: Sequence[Any], plan: Plan, given: Given = None) -> None:
+        """Keep a plan; one that would take a quarter of all there is for plans is made anew."""
+        if plan.size > self._bytes_most // 4:
+            return
         plan.shape = shape
         kept = self._shapes.get(shape)
         if kept is None:
-            kept = self._shapes[shape] = KeptShape()
-            if len(self._shapes) > self._shapes_most:
-                self._shapes.popitem(last=False)
+            kept = self._shapes[shape] = KeptShape(shape)
+        else:
+            self._bytes -= kept.size
         kept.add(plan, literals, given)
+        self._bytes += kept.size
+        self._shapes.move_to_end(shape)
+        while len(self._shapes) > self._shapes_most or (
+            self._bytes > self._bytes_most and len(self._shapes) > 1
+        ):
+            _, oldest = self._shapes.popitem(last=False)
+            self._bytes -= oldest.size
 
     def statistics(self) -> PlanCacheStatistics:
-        return PlanCacheStatistics(len(self._shapes), self._hits, self._misses, self._invalidated)
+        return PlanCacheStatistics(
+            len(self._shapes), self._hits, self._misses, self._invalidated, self._bytes
+        )
 
     def __repr__(self) -> str:
         return f"plans of {len(self._shapes)} shapes"

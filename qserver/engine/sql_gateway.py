@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from decimal import Overflow
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -25,16 +26,17 @@ from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
-from qserver.engine.planning import Planner, only_reads, slots_of
+from qserver.engine.planning import Planner, Prepared, locate, slots_of
 from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
-from qserver.engine.statements import StatementRun
+from qserver.engine.statements import Started, StatementRun
 from qserver.engine.system_tables import SystemReader
-from qserver.engine.work import GaveWay
+from qserver.engine.work import GaveWay, Step, before
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
 from qserver.sql.codegen.operators import ROWS_BETWEEN_PAUSES
+from qserver.sql.effort import NotShort
 from qserver.sql.execution import Rows
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.lift import Lifted
@@ -42,6 +44,9 @@ from qserver.sql.parameters import Given
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.types import SqlType
+
+COST_BETWEEN_PAUSES = 128
+"""What statements of a transaction may cost (see `StatementRun.cost`) before others may run."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ class SqlDatabase:
 
     def __init__(self, database: Database, world: World) -> None:
         self.database = database
-        self.planner = Planner()
+        self.planner = Planner(compute=world.compute)
         self._supplies = Supplies(world.now, trio.current_time, world.chance, database.sequences)
 
     # --- one statement ---
@@ -110,14 +115,21 @@ class SqlDatabase:
         view = self.database.durable_view()
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
-        lifted = self.planner.lift(sql, parameters)
+        try:
+            lifted = self.planner.lift(sql, parameters)
+        except NotShort:
+            lifted = await before(request.deadline, self.planner.lift_long(sql))
         plan = self.planner.find(lifted, view.catalog, view, parameters)
-        plan = plan or self._new_plan(sql, lifted, view, parameters)
+        if plan is None:
+            plan = await self._new_plan(sql, lifted, view, request, parameters)
         if plan is not None and not plan.writes:
             allowed.check_read()
             slots = slots_of(plan, lifted.literals, parameters)
             try:
                 return await self._read(plan, slots, request, view, max_rows, cut_rows)
+            except QserverError as error:
+                locate(error, sql)
+                raise
             finally:
                 if request.drawn:
                     request.give_back_unused()
@@ -142,7 +154,10 @@ class SqlDatabase:
         view = self.database.durable_view()
         if view is None:
             return None
-        lifted = self.planner.lift(sql, parameters)
+        try:
+            lifted = self.planner.lift(sql, parameters)
+        except NotShort:
+            return None
         plan = self.planner.look(lifted, view.catalog, parameters)
         return None if plan is None else Statement(sql, parameters, lifted, plan)
 
@@ -164,15 +179,23 @@ class SqlDatabase:
         except NotAtOnce:
             plan.takes_turns = True
             return None
+        except QserverError as error:
+            locate(error, found.sql)
+            raise
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
-    def _new_plan(self, sql: str, lifted: Lifted, view: View, given: Given) -> Plan | None:
+    async def _new_plan(
+        self, sql: str, lifted: Lifted, view: View, request: Request, given: Given
+    ) -> Plan | None:
         """A plan for a statement that can be run on a view; for any other, None."""
-        parsed = self.planner.parse(sql)
-        if not only_reads(parsed.statement):
-            return None
-        return self.planner.make(lifted, parsed, view.catalog, view, given)
+        planner, catalog = self.planner, view.catalog
+        try:
+            return planner.prepare_nowait(sql, lifted, catalog, view, given, to_read=True).plan
+        except NotShort:
+            preparing = planner.prepare(sql, lifted, catalog, view, given, to_read=True)
+        made: Prepared = await before(request.deadline, preparing)
+        return made.plan
 
     async def _read(
         self,
@@ -289,9 +312,13 @@ class SqlDatabase:
         view = self.database.durable_view()
         if view is None:
             view = await self.database.wait_durable_view(request.deadline)
-        lifted = self.planner.lift(sql, parameters)
+        try:
+            lifted = self.planner.lift(sql, parameters)
+        except NotShort:
+            lifted = await before(request.deadline, self.planner.lift_long(sql))
         plan = self.planner.find(lifted, view.catalog, view, parameters)
-        plan = plan or self._new_plan(sql, lifted, view, parameters)
+        if plan is None:
+            plan = await self._new_plan(sql, lifted, view, request, parameters)
         if plan is None or plan.writes:
             result = await self.execute(
                 sql, parameters, timeout_ms=timeout_ms, max_retries=max_retries, allowed=allowed
@@ -331,7 +358,7 @@ class _Body:
         self.max_rows = max_rows
         self.cut_rows = cut_rows
 
-    def __call__(self, transaction: Transaction) -> Generator[None, None, list[Result]]:
+    def __call__(self, transaction: Transaction) -> Generator[Step, Any, list[Result]]:
         run = StatementRun(self.planner, transaction, self.request)
         results = []
         for index, statement in enumerate(self.statements):
@@ -343,19 +370,39 @@ class _Body:
                 raise overflow from None
             except (QserverError, NeedsNumbers) as error:
                 error.statement = index
+                if isinstance(error, QserverError):
+                    locate(error, statement.sql)
                 raise
             results.append(result)
+            if run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(self.statements):
+                run.cost = 0
+                yield None
         return results
 
-    def _one(self, run: StatementRun, statement: Statement) -> Generator[None, None, Result]:
+    def _started(self, run: StatementRun, statement: Statement) -> Generator[Step, Any, Started]:
+        sql, given = statement.sql, statement.parameters
+        lifted = statement.lifted
+        try:
+            lifted = lifted or self.planner.lift(sql, given)
+        except NotShort:
+            lifted = yield partial(self.planner.lift_long, sql)
+        try:
+            return run.start(sql, given, lifted, statement.plan)
+        except NotShort:
+            catalog, view = run.transaction.catalog, run.transaction.view
+            made = yield partial(self.planner.prepare, sql, lifted, catalog, view, given)
+        return run.start(sql, given, lifted, prepared=made)
+
+    def _one(self, run: StatementRun, statement: Statement) -> Generator[Step, Any, Result]:
         now = self.request.supplies.now
         began = now()
-        started = run.start(statement.sql, statement.parameters, statement.lifted, statement.plan)
+        started = yield from self._started(run, statement)
         rows: Rows = []
         steps = started.steps
+        sent = None
         while True:
             try:
-                page = next(steps)
+                page = steps.send(sent)
             except StopIteration as end:
                 return Result(
                     started.columns,
@@ -367,8 +414,12 @@ class _Body:
                     self.cut_rows is not None and _cut(rows, self.cut_rows),
                     _microseconds(now() - began),
                 )
+            sent = None
+            if callable(page):
+                sent = yield page
+                continue
             if page is None or rows:  # one page is short; what has more lets others run
-                yield
+                yield None
             if page is not None:
                 rows += page
                 _check_size(run.context, len(started.columns), page, rows, self.max_rows)
@@ -388,8 +439,10 @@ class _ShortBody:
         run = StatementRun(self._planner, transaction, self._request)
         results: list[Result] = []
         rows_seen: list[int] = []
+        running = self._statements[0]
         try:
             for statement in self._statements:
+                running = statement
                 before = run.context.work
                 results.append(self._one(run, statement))
                 rows_seen.append(run.context.work - before)
@@ -397,6 +450,8 @@ class _ShortBody:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
             self._request.give_back_all()
+            if isinstance(error, QserverError):
+                locate(error, running.sql)
             raise
         return results
 
@@ -412,7 +467,10 @@ class _ShortBody:
         assert lifted is not None and plan is not None
         now = self._request.supplies.now
         began = now()
-        started = run.start(statement.sql, statement.parameters, lifted, plan)
+        try:
+            started = run.start(statement.sql, statement.parameters, lifted, plan)
+        except NotShort:
+            raise GaveWay from None
         rows: Rows = []
         affected = 0
         steps = started.steps

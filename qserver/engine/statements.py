@@ -12,6 +12,7 @@ generator that gives pages of rows, or None to give way, and returns how many ro
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -19,15 +20,18 @@ import msgspec
 from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
 from qserver.engine.plan_cache import Plan
-from qserver.engine.planning import Planner, make_plan, slots_of
+from qserver.engine.planning import Planner, Prepared, make_plan, slots_of, statement_inside
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.variables import set_variable, show_variable
-from qserver.errors import ActiveTransaction, ProtocolViolation
+from qserver.engine.work import Step
+from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
+from qserver.limits import PLANNING_STEPS_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Literals
 from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
+from qserver.sql.effort import Effort, NotShort
 from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
 from qserver.sql.lift import Lifted
@@ -40,7 +44,13 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
 
-Steps = Generator[Rows | None, None, int]
+Steps = Generator[Any, Any, int]
+"""Pages of rows, None to give way, or what the statement waits for; see `work`."""
+
+NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
+
+COST_OF_PREPARING = 16
+"""What a statement costs that was not kept, and a definition, beside one whose plan is."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -54,13 +64,16 @@ class Started(msgspec.Struct, frozen=True):
 class StatementRun:
     """Runs statements in a transaction. It is also what definitions compute with."""
 
-    __slots__ = ("allowed", "context", "planner", "transaction")
+    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
+        self._prepared: Prepared | None = None
+        self.cost = 0
+        """What its statements have cost since others last had a chance to run."""
 
     def start(
         self,
@@ -68,22 +81,26 @@ class StatementRun:
         given: Given,
         lifted: Lifted | None = None,
         plan: Plan | None = None,
+        prepared: Prepared | None = None,
     ) -> Started:
         """Begin a statement: whatever is wrong with it as a whole is raised here.
 
         `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
-        found one: it will do if the catalog is still the same.
+        found one: it will do if the catalog is still the same. NotShort: it takes long to prepare,
+        so it has to be prepared elsewhere and `prepared` given.
         """
         lifted = lifted or self.planner.lift(text, given)
         catalog, view = self.transaction.catalog, self.transaction.view
         if plan is None or plan.catalog is not catalog:
-            plan = self.planner.find(lifted, catalog, view, given)
+            plan = None if prepared else self.planner.find(lifted, catalog, view, given)
+        self.cost += 1
         if plan is None:
-            parsed = self.planner.parse(text)
-            kind = type(parsed.statement)
-            if kind in DEFINITIONS or kind in _SPECIAL or kind is syntax.Explain:
-                return self._start_other(parsed, given)
-            plan = self.planner.make(lifted, parsed, catalog, view, given)
+            self.cost += COST_OF_PREPARING
+            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view, given)
+            plan = prepared.plan
+            if plan is None:
+                self._prepared = prepared
+                return self._start_other(prepared.parsed, given)
         self._check_allowed(plan)
         return Started(
             plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted.literals, given))
@@ -157,21 +174,51 @@ class StatementRun:
     def check_read(self) -> None:
         self.allowed.check_read()
 
-    def _plan_now(self, statement: syntax.Statement, literals: Sequence[Any]) -> Plan:
+    def _plan(
+        self,
+        statement: syntax.Statement,
+        literals: Sequence[Any],
+        declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
+        given: Given = None,
+    ) -> Generator[Step, Any, Plan]:
+        """A plan for what a definition computes, made elsewhere if it takes long."""
+        catalog, view = self.transaction.catalog, self.transaction.view
+        made = self._prepared
+        if made is not None and statement is statement_inside(made.parsed.statement):
+            if isinstance(made.inner, QserverError):
+                raise made.inner
+            assert made.inner is not None
+            if made.inner.holds_in(catalog):
+                return made.inner
         fixed = Literals(literals, fixed=True)
-        return make_plan(statement, fixed, self.transaction.catalog, self.transaction.view, {})
+        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        try:
+            return make_plan(statement, fixed, catalog, view, declared, given, rules, effort)
+        except NotShort:
+            fixed = Literals(literals, fixed=True)
+            plan: Plan = yield partial(
+                self.planner.make_long, statement, fixed, catalog, view, declared, given
+            )
+        return plan
 
     def describe(
         self, query: syntax.Query, literals: Sequence[Any]
-    ) -> tuple[tuple[OutputColumn, ...], tuple[str, ...]]:
-        plan = self._plan_now(query, literals)
+    ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
+        plan = yield from self._plan(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
-    def check(self, statement: syntax.Statement) -> None:
-        self._plan_now(statement, ())
+    def columns_of(self, query: syntax.Query, literals: Sequence[Any]) -> tuple[OutputColumn, ...]:
+        catalog, view = self.transaction.catalog, self.transaction.view
+        plan = make_plan(query, Literals(literals, fixed=True), catalog, view, {})
+        return plan.compiled.columns
 
-    def run(self, statement: syntax.Statement, literals: Sequence[Any]) -> Steps:
-        plan = self._plan_now(statement, literals)
+    def check(self, statement: syntax.Statement) -> Generator[Step, Any, None]:
+        yield from self._plan(statement, ())
+
+    def run(
+        self, statement: syntax.Statement, literals: Sequence[Any]
+    ) -> Generator[Step, Any, Steps]:
+        plan = yield from self._plan(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
     def parse_query(self, text: str) -> syntax.Query:
@@ -207,8 +254,7 @@ class StatementRun:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
-        transaction, fixed = self.transaction, Literals(literals, fixed=True)
-        plan = make_plan(node.statement, fixed, transaction.catalog, transaction.view, given=given)
+        plan = yield from self._plan(node.statement, literals, None, given)
         self._check_allowed(plan)
         slots = slots_of(plan, literals, given)
         lines = explain(plan.statement)

@@ -7,6 +7,7 @@ change the meaning of statements is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -37,9 +38,7 @@ VARIABLES: Final[Mapping[str, tuple[str, str]]] = {
 }
 ALIASES: Final = {"time zone": "timezone", "names": "client_encoding"}
 WRITTEN_AS: Final = {"datestyle": "DateStyle", "timezone": "TimeZone"}
-FREE: Final = frozenset(
-    {"application_name", "client_min_messages", "extra_float_digits", "statement_timeout"}
-)
+FREE: Final = frozenset({"application_name", "client_min_messages"})
 """May be set to anything, because nothing depends on them."""
 
 HARMLESS_PREFIXES: Final = ("enable_", "log_", "work_mem", "max_parallel", "jit", "lock_timeout")
@@ -68,8 +67,15 @@ def set_variable(name: str, value: str | None) -> None:
     if value is None or _same(key, value):
         return
     raise FeatureNotSupported(
-        f'parameter "{key}" cannot be set to {value!r}: it is {VARIABLES[key][0]!r} for everyone'
+        f'parameter "{key}" cannot be set to {value!r}: it is {VARIABLES[key][0]!r} for everyone',
+        hint=HINTS.get(key),
     )
+
+
+HINTS: Final = {
+    "statement_timeout": "Give the request a timeout_ms.",
+    "search_path": "Write names in other schemas with theirs.",
+}
 
 
 def _same(key: str, value: str) -> bool:
@@ -80,9 +86,14 @@ def _same(key: str, value: str) -> bool:
     if key == "client_encoding":
         return wanted.replace("-", "") in ("utf8", "unicode")
     if key == "search_path":
-        return "public" in wanted
+        searched = [each.strip().strip("'\"") for each in wanted.split(",")]
+        return [each for each in searched if each not in ("$user", "pg_catalog")] == ["public"]
     if key == "datestyle":
-        return wanted.startswith("iso")
+        return wanted.replace(" ", "") in ("iso", "iso,mdy", "iso,us", "iso,noneuropean", "mdy,iso")
+    if key == "extra_float_digits":
+        return wanted in ("1", "2", "3")
+    if key == "statement_timeout":
+        return re.fullmatch(r"0+\s*(us|ms|s|min|h|d)?", wanted) is not None
     if key == "timezone":
         return wanted in ("utc", "gmt", "0", "etc/utc", "zulu", "+00", "+00:00")
     if current in ("on", "off"):

@@ -99,6 +99,7 @@ from qserver.errors.statements import (
     UndefinedTable,
     UniqueViolation,
     WindowingError,
+    WithCheckOptionViolation,
     WrongObjectType,
 )
 from qserver.errors.values import (
@@ -153,6 +154,7 @@ __all__ = [
     "CardinalityViolation",
     "CharacterNotInRepertoire",
     "CheckViolation",
+    "WithCheckOptionViolation",
     "DataCorrupted",
     "DataError",
     "DataInUse",

@@ -24,6 +24,8 @@ class QserverError(Exception):
     applied: ClassVar[Applied] = Applied.NO
     statement: int | None = None
     """Which statement of a transaction it was, counted from 0."""
+    literal: int | None = None
+    """Which literal of the statement could not be read, for whoever knows where that stands."""
 
     def __init_subclass__(cls) -> None:
         if "name" not in cls.__dict__:

@@ -1,4 +1,4 @@
-"""Classes 0A, 23 and 42: a statement is wrong, or a constraint does not hold."""
+"""Classes 0A, 23, 42 and 44: a statement is wrong, or a constraint does not hold."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ class CheckViolation(IntegrityError):
     """The caller's fault: a row fails a CHECK. Retrying cannot help."""
 
     code = "23514"
+
+
+class WithCheckOptionViolation(QserverError):
+    """The caller's fault: a view WITH CHECK OPTION would not show the row. Do not retry."""
+
+    code = "44000"
+    name = "with_check_option_violation"
 
 
 # --- classes 0A and 42: the statement is wrong ---------------------------------------------------

@@ -245,6 +245,15 @@ class Array:
     nullable: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """All elements of an array, as items of IN: `= ANY (array)`. No row decides the array."""
+
+    array: Expression
+    type: SqlType
+    nullable: bool = True
+
+
 Expression: TypeAlias = (
     Constant
     | Slot
@@ -266,6 +275,7 @@ Expression: TypeAlias = (
     | Quantified
     | ArrayQuery
     | Array
+    | Elements
 )
 
 

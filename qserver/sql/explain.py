@@ -175,6 +175,8 @@ def text_of(expression: Expression) -> str:
             negated = "NOT " if expression.negated else ""
             items = ", ".join(map(text_of, expression.items))
             return f"{text_of(expression.operand)} {negated}IN ({items})"
+        case bound.Elements():
+            return f"elements of {text_of(expression.array)}"
         case bound.Case():
             return "CASE … END"
         case bound.Coalesce():

@@ -98,9 +98,10 @@ class ParameterList:
                 raise ProtocolViolation(f"parameter :{name} was not given")
             value = given[name]
             slots[f":{name}"] = None if value is None else convert(value)
-        unknown = [name for name in given if name not in dict(self.named)]
-        if unknown:
-            raise ProtocolViolation(f"the statement has no parameter :{unknown[0]}")
+        if len(given) > len(self.named):
+            known = {name for name, _ in self.named}
+            unknown = next(name for name in given if name not in known)
+            raise ProtocolViolation(f"the statement has no parameter :{unknown}")
 
 
 def type_of_value(value: Any) -> SqlType | None:

@@ -32,6 +32,7 @@ from qserver.sql.builder import Builder
 from qserver.sql.builder.places import unexpected_next
 from qserver.sql.builder.select_into import without_into
 from qserver.sql.depth import check_depth
+from qserver.sql.effort import Effort
 from qserver.sql.syntax import Expression, Statement
 from qserver.sql.terminals import Source, Terminal
 
@@ -60,9 +61,9 @@ class ParsedExpression:
     parameters: tuple[int | str, ...]
 
 
-def parse(sql: str, *, repeat: bool = True) -> Parsed:
+def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Parsed:
     """The one statement of a text; a semicolon may follow it. `repeat` is as in `lift`."""
-    source = Source(sql, repeat=repeat)
+    source = Source(sql, repeat=repeat, effort=effort)
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
     statement = without_into(_run(source, "start"), source)
@@ -162,6 +163,11 @@ def _refusal(source: Source) -> QserverError:
     if words and words[0] in _UNSUPPORTED:
         place = source.terminals[0].start + 1
         return FeatureNotSupported(f"{words[0].upper()} is not supported", position=place)
+    if words[:2] == ["set", "constraints"]:
+        return FeatureNotSupported(
+            "SET CONSTRAINTS is not supported: constraints hold at the end of each statement",
+            position=source.terminals[0].start + 1,
+        )
     if words and words[0] in ("create", "alter", "drop", "comment"):
         for at, word in enumerate(words[1:], 1):
             if word in _UNSUPPORTED_THINGS:

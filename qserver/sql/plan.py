@@ -277,10 +277,11 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CheckedExpression:
-    """A CHECK of a table over the new row (source `Change.new_source`)."""
+    """A CHECK of a table over the new row (source `Change.new_source`), or that of a view."""
 
     name: str
     expression: Expression
+    of_view: bool = False
 
 
 @dataclass(frozen=True, slots=True)

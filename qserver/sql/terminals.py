@@ -11,11 +11,13 @@ reading, and it can be looked at (see the tests). The literals are counted as `l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql import definition_words
+from qserver.sql.effort import Effort
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
 from qserver.sql.lexer import Token, check_text, tokenize
 from qserver.sql.literals import KIND_NAMES, read_literal
@@ -81,6 +83,7 @@ class Source:
 
     __slots__ = (
         "consumed",
+        "effort",
         "kinds",
         "literals",
         "lookahead",
@@ -92,12 +95,13 @@ class Source:
         "text",
     )
 
-    def __init__(self, text: str, *, repeat: bool = True) -> None:
+    def __init__(self, text: str, *, repeat: bool = True, effort: Effort | None = None) -> None:
         check_text(text)
         self.text = text
+        self.effort = effort or Effort.boundless()
         self.literals: list[Any] = []
         self.kinds = ""
-        self.parameters: list[int | str] = []
+        self.parameters: dict[int | str, None] = {}
         self.terminals: list[Terminal] = []
         self.lookahead: Terminal | None = None
         """What comes after that which the parser builds right now."""
@@ -106,13 +110,15 @@ class Source:
         self.selects_into: list[Any] = []
         """What INTO clauses the SELECTs had."""
         rows = find_rows(text) if repeat else None
-        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows))
+        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows, self.effort))
         _Classifier(self, tokens, rows).run()
 
     def feed(self) -> Iterator[Terminal]:
         """The terminals for the parser, which builds a node when it has seen the one behind it."""
         end = 0
+        spend = self.effort.spend
         for terminal in self.terminals:
+            spend()
             self.lookahead = terminal
             self.consumed = end
             yield terminal
@@ -121,13 +127,22 @@ class Source:
         self.consumed = end
 
 
-def _tokens(text: str, rows: Rows | None) -> list[Token]:
+def _tokens(text: str, rows: Rows | None, effort: Effort) -> list[Token]:
     """All tokens; a list of rows is one of them, of the kind "rows"."""
-    tokens = list(tokenize(text, 0, None if rows is None else rows.start))
+    tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), effort)
     if rows is not None:
         tokens.append(Token("rows", "(", rows.start))
-        tokens.extend(tokenize(text, rows.end))
+        tokens.extend(_counted(tokenize(text, rows.end), effort))
     return tokens
+
+
+def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
+    """Sixteen tokens are cut as quickly as one is parsed."""
+    found: list[Token] = []
+    while some := list(islice(tokens, 16)):
+        effort.spend()
+        found += some
+    return found
 
 
 def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int | None]:
@@ -260,8 +275,7 @@ class _Classifier:
             raise SqlSyntaxError(
                 "parameters are written in one way only: $1, ? or :name", position=token.start + 1
             )
-        if name not in self._source.parameters:
-            self._source.parameters.append(name)
+        self._source.parameters[name] = None
         self._add("PARAMETER", Parameter(name, position=token.start), token, end)
 
     def _wants_operand(self, index: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from qserver.sql import bound, plan
-from qserver.sql.bound import And, Column, Expression
+from qserver.sql.bound import And, Apply, Column, Expression
 from qserver.sql.plan import Plan
 
 _EXPRESSIONS = frozenset(
@@ -35,6 +35,7 @@ _EXPRESSIONS = frozenset(
         bound.Quantified,
         bound.ArrayQuery,
         bound.Array,
+        bound.Elements,
     }
 )
 _PLANS = frozenset(
@@ -155,7 +156,9 @@ def output_sources(node: Plan) -> tuple[int, ...]:
             return output_sources(node.left)
         case plan.Join():
             return output_sources(node.left) + output_sources(node.right)
-        case plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit() | plan.WithTables():
+        case plan.Distinct() | plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit():
+            return output_sources(node.input)
+        case plan.WithTables():
             return output_sources(node.input)
         case plan.Distinct():  # DISTINCT ON passes on rows of several sources
             return output_sources(node.input)
@@ -236,11 +239,17 @@ def is_volatile(node: Any) -> bool:
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:
-    """The node with columns replaced by expressions."""
+    """The node with columns replaced by expressions.
+
+    What could not be NULL may be so now: a column of EXCEPT is one of its left side, and the same
+    condition on the right side meets other values.
+    """
 
     def change(each: Any) -> Any:
         if type(each) is Column:
             return replacements.get((each.source, each.position), each)
+        if type(each) is Apply and each.function.strict and not each.nullable:
+            return replace(each, nullable=any(argument.nullable for argument in each.arguments))
         return each
 
     return rebuilt(node, change)

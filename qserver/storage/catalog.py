@@ -18,7 +18,7 @@ from pyrsistent import PMap, pmap
 
 from qserver.storage.partition import SEQUENCES_TREE
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
-from qserver.values.schema import PUBLIC, Table
+from qserver.values.schema import Table, catalog_key
 
 
 class Catalog(msgspec.Struct, frozen=True, eq=False):
@@ -27,6 +27,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     tables: PMap[str, Table] = pmap()
     trees_used: int = SEQUENCES_TREE
     others: PMap[str, Definition] = pmap()
+    owners: PMap[str, str] = pmap()
+    """Which table has an index, or a primary key, of a name."""
 
     def find(self, name: str) -> Definition | None:
         """What is defined under a name, if anything."""
@@ -41,25 +43,25 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
 
     def index_owner(self, key: str) -> Table | None:
         """The table that has an index, or a primary key, of that name in its schema."""
-        schema, _, name = key.rpartition("\0")
-        for table in self.tables.values():
-            if table.schema == (schema or PUBLIC) and (
-                table.primary_key_name == name or any(each.name == name for each in table.indexes)
-            ):
-                return table
-        return None
+        owner = self.owners.get(key)
+        return None if owner is None else self.tables.get(owner)
 
     def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
         """The next catalog; None takes a name away."""
-        tables, others = self.tables, self.others
+        tables, others, owners = self.tables, self.others, self.owners
+        for name in changes:
+            for key in _index_keys(tables.get(name)):
+                owners = owners.discard(key)
         for name, definition in changes.items():
+            for key in _index_keys(definition):
+                owners = owners.set(key, name)
             if isinstance(definition, Table):
                 tables, others = tables.set(name, definition), others.discard(name)
             elif definition is not None:
                 tables, others = tables.discard(name), others.set(name, definition)
             else:
                 tables, others = tables.discard(name), others.discard(name)
-        return Catalog(tables, trees_used, others)
+        return Catalog(tables, trees_used, others, owners)
 
     def name_of_tree(self, number: int) -> str:
         """What people call a tree, for messages."""
@@ -70,6 +72,14 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
                 if index.id == number:
                     return index.name
         return "the sequences" if number == SEQUENCES_TREE else f"tree {number}"
+
+
+def _index_keys(definition: Definition | None) -> list[str]:
+    """What the catalog would call the primary key and the indexes of a table."""
+    if not isinstance(definition, Table):
+        return []
+    names = [definition.primary_key_name, *(index.name for index in definition.indexes)]
+    return [catalog_key(definition.schema, name) for name in names if name]
 
 
 def changes_to_plain(changes: Mapping[str, Definition | None]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class NamedQuery:
     uses: tuple[str, ...] = ()
     comments: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
+    check_option: str = ""  # "local", "cascaded"
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -59,6 +60,7 @@ class NamedQuery:
             "uses": list(self.uses),
             "comments": [list(pair) for pair in self.comments],
             "schema": self.schema,
+            "check_option": self.check_option,
         }
 
     @staticmethod
@@ -71,6 +73,7 @@ class NamedQuery:
             tuple(plain["uses"]),
             tuple((what, text) for what, text in plain["comments"]),
             plain["schema"],
+            plain.get("check_option", ""),  # a log may be older than the option
         )
 
 

@@ -470,19 +470,20 @@ def _check_table(table: Table) -> None:
     visible = [column.name for column in table.columns if not column.hidden]
     if len(visible) > COLUMNS_MAX:
         raise TooManyColumns(f"tables can have at most {COLUMNS_MAX} columns", table=table.name)
-    for at, name in enumerate(visible):
-        if name in visible[:at]:
-            message = f'column "{name}" specified more than once'
-            raise DuplicateColumn(message, table=table.name, column=name)
+    if len(set(visible)) < len(visible):
+        name = next(name for at, name in enumerate(visible) if name in visible[:at])
+        message = f'column "{name}" specified more than once'
+        raise DuplicateColumn(message, table=table.name, column=name)
     behind = table.columns[len(visible) :]
     assert all(column.hidden for column in behind), "hidden columns are the last"
     _check_primary_key(table)
-    for at, index in enumerate(table.indexes):
+    names: set[str] = set()
+    for index in table.indexes:
         _check_positions(table, index.columns)
-        earlier = table.indexes[:at]
-        if any(index.name == other.name for other in earlier):
+        if index.name in names:
             raise DuplicateTable(f'relation "{index.name}" already exists', table=table.name)
-        assert all(index.id != other.id for other in earlier), "two indexes have one id"
+        names.add(index.name)
+    assert len({index.id for index in table.indexes}) == len(names), "two indexes have one id"
 
 
 def _check_primary_key(table: Table) -> None:

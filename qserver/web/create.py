@@ -20,6 +20,7 @@ from qserver.durability.folder import lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.web.app import Application
+from qserver.web.computing import compute_in_threads
 from qserver.web.http1 import Counters
 from qserver.web.lifespan import Lifespan
 from qserver.web.service import Service
@@ -40,7 +41,8 @@ def create_app(
     without it both are said on the terminal. `counters` are those of our own server, for metrics.
     """
     settings = settings or load(os.environ)
-    world = OrdinaryWorld(time.time, Random(secrets.randbits(64)), _report)
+    chance = Random(secrets.randbits(64))
+    world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())
     in_memory = settings.data == IN_MEMORY
     logs: Logs = MemoryLogs() if in_memory else DataFolder(Path(settings.data))
     service = Service(settings, world, logs, secrets.token_bytes, counters)

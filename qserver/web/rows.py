@@ -71,6 +71,10 @@ class RowEncoder:
         return columns
 
 
+COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX
+"""Columns of all results whose encoders are kept: an encoder has a class with a field for each."""
+
+
 class RowEncoders:
     """Those that were made, for as many kinds of results as there are plans.
 
@@ -80,13 +84,16 @@ class RowEncoders:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], RowEncoder] = {}
+        self._columns = 0
 
     def find(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> RowEncoder:
         key = (id(columns), id(types))
         encoder = self._kept.get(key)
         if encoder is None:
-            if len(self._kept) >= PLANS_KEPT_MAX:
+            self._columns += len(columns)
+            if len(self._kept) >= PLANS_KEPT_MAX or self._columns > COLUMNS_KEPT_MAX:
                 self._kept.clear()
+                self._columns = len(columns)
             encoder = self._kept[key] = RowEncoder(columns, types)
         return encoder
 
@@ -97,12 +104,15 @@ def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
         return tuple(columns)
     taken = set(columns)
     seen: set[str] = set()
+    numbers: dict[str, int] = {}
     names = []
     for column in columns:
-        name, number = column, 1
+        number = numbers.get(column, 0) + 1  # the numbers before it are taken
+        name = column if number == 1 else f"{column}_{number}"
         while name in seen or (number > 1 and name in taken):
             number += 1
             name = f"{column}_{number}"
+        numbers[column] = number
         seen.add(name)
         names.append(name)
     return tuple(names)

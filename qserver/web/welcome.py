@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from qserver import __version__
 from qserver.config import Settings
 
+ADDRESS_UNKNOWN: Final = "http://ADDRESS"
+"""An ASGI application is not told where the server that runs it listens."""
+
 
 def welcome(settings: Settings, first_key: str | None, port: int | None = None) -> str:
-    """The first start shows the key, which is not stored and so is never shown again."""
-    url = _url(settings, settings.port if port is None else port)
-    lines = [f"qserver {__version__} at {url}, data in {settings.data}"]
+    """The first start shows the key, which is not stored and so is never shown again.
+
+    `port` is None where another server listens; that one says where.
+    """
+    url = _url(settings, port)
+    place = "" if url == ADDRESS_UNKNOWN else f" at {url}"
+    lines = [f"qserver {__version__}{place}, data in {settings.data}"]
     if first_key is not None:
         lines += ["", f"Your API key, shown only now: {first_key}", "", "Try it:"]
         lines += [f"  {line}" for line in curl_lines(url, first_key)]
@@ -25,9 +34,11 @@ def curl_lines(url: str, key: str) -> list[str]:
     ]
 
 
-def _url(settings: Settings, port: int) -> str:
+def _url(settings: Settings, port: int | None) -> str:
     if settings.data_url is not None:
         return settings.data_url
+    if port is None:
+        return ADDRESS_UNKNOWN
     host = "localhost" if settings.host in ("0.0.0.0", "::", "") else settings.host
     scheme = "http" if settings.tls_certificate is None else "https"
     return f"{scheme}://{host}:{port}"

@@ -8,7 +8,20 @@ the mutations of one part of the product, and says in its MUTANTS what they are.
 
 from typing import Final
 
-from simulations.mutants import begun, checkpoints, footprints, logged, numbers, shards, sql
+from simulations.mutants import (
+    begun,
+    bounds,
+    checkpoints,
+    footprints,
+    logged,
+    numbers,
+    recovered,
+    shards,
+    sql,
+    sql_changes,
+    trees,
+    turns,
+)
 from simulations.mutants.mutant import Mutant, hunt, planted
 
 __all__ = ["MUTANTS", "Mutant", "hunt", "planted"]
@@ -21,4 +34,9 @@ MUTANTS: Final = (
     *checkpoints.MUTANTS,
     *sql.MUTANTS,
     *begun.MUTANTS,
+    *trees.MUTANTS,
+    *recovered.MUTANTS,
+    *bounds.MUTANTS,
+    *turns.MUTANTS,
+    *sql_changes.MUTANTS,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from simulations.workloads.bank import Bank
+from simulations.workloads.blind_writes import BlindWrites
 from simulations.workloads.definitions import Definitions
 from simulations.workloads.hot_key import HotKey
 from simulations.workloads.list_append import ListAppend
@@ -17,13 +18,18 @@ from simulations.workloads.range_sums import RangeSums
 from simulations.workloads.registers import Registers
 from simulations.workloads.ring import Ring
 from simulations.workloads.sql_bank import SqlBank
+from simulations.workloads.sql_bounds import SqlBounds
 from simulations.workloads.sql_constraints import SqlConstraints
 from simulations.workloads.sql_definitions import SqlDefinitions
 from simulations.workloads.sql_keys import SqlKeys
+from simulations.workloads.sql_migrations import SqlMigrations
+from simulations.workloads.sql_moves import SqlMoves
 from simulations.workloads.sql_predicates import SqlPredicates
 from simulations.workloads.sql_queue import SqlQueue
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_sequences import SqlSequences
+from simulations.workloads.sql_upserts import SqlUpserts
+from simulations.workloads.turns import Turns
 from simulations.workloads.unique_keys import UniqueKeys
 from simulations.workloads.workload import Workload
 from simulations.workloads.write_skew import WriteSkew
@@ -49,6 +55,12 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
         SqlDefinitions,
         SqlConstraints,
         SqlSequences,
+        SqlBounds,
+        SqlUpserts,
+        SqlMoves,
+        SqlMigrations,
+        BlindWrites,
+        Turns,
     )
 }
 

@@ -1,7 +1,7 @@
 """Range sums: a writer adds up a range of rows and notes the sum; phantoms make the notes wrong.
 
 Rows belong to groups. Some transactions scan a range of keys, others the whole table with
-a predicate that picks their group; both add or remove a row and write what the group's
+a predicate that picks their group; both add, change or remove a row and write what the group's
 sum is now. Every reader must find notes and rows in agreement.
 """
 
@@ -32,7 +32,7 @@ class RangeSums(Workload):
         group = self.chance.randrange(GROUPS)
         key = group * KEYS_PER_GROUP + number
         amount = self.chance.randrange(1, 100)
-        removes = self.chance.random() < 0.3
+        kind = self.chance.choice(("remove", "remove", "change", "insert", "insert", "insert"))
         by_predicate = self.chance.random() < 0.5
         long = self.is_long()
 
@@ -42,9 +42,13 @@ class RangeSums(Workload):
             if long:
                 yield
             total = sum(row[2] for row in found)
-            if removes and found:
+            if kind == "remove" and found:
                 transaction.delete(rows, (found[-1][0],))
                 total -= found[-1][2]
+            elif kind == "change" and found:
+                changed = found[number % len(found)]
+                transaction.put(rows, (*changed[:2], amount))
+                total += amount - changed[2]
             else:
                 transaction.insert(rows, (key, group, amount))
                 total += amount

@@ -32,10 +32,12 @@ from qserver.errors import (
     CheckViolation,
     ForeignKeyViolation,
     QserverError,
+    QueryCanceled,
     UniqueViolation,
 )
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Index, Table
+from simulations.inspection import reference_problems
 from simulations.service import Service
 from simulations.workloads.workload import Workload
 
@@ -45,10 +47,14 @@ PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
 BEGUN_AT_ONCE: Final = 0.5
 """How often what writes is begun without waiting, if it can be."""
 
+IMPATIENT: Final = 0.1
+"""How often what writes has a deadline."""
+
 REFUSALS: Final[dict[type[QserverError], str]] = {
     UniqueViolation: "a unique key was refused",
     ForeignKeyViolation: "a foreign key was refused",
     CheckViolation: "a check was refused",
+    QueryCanceled: "a statement ran into its deadline",
 }
 
 
@@ -92,7 +98,7 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> Result | QserverError:
         """One statement, or the error that it ended in; noted in the book."""
-        retries = self.profile.max_retries
+        retries, timeout_ms = self.profile.max_retries, self._timeout(service)
         at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
@@ -101,12 +107,15 @@ class SqlWorkload(Workload):
             if at_once:
                 begun = await self._begin(service, database, [Statement(sql, given)])
             if begun is None:
-                result = await database.execute(sql, given, max_retries=retries)
+                result = await database.execute(
+                    sql, given, max_retries=retries, timeout_ms=timeout_ms
+                )
             else:
                 version, again = begun.version, begun.retries
                 result = msgspec.structs.replace(begun.results[0], version=version, retries=again)
             return Outcome(result, result.version, result.retries)
 
+        may = may if timeout_ms is None else (*may, QueryCanceled)
         return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
 
     async def together(
@@ -118,7 +127,7 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> TransactionResult | QserverError:
         """Several in one transaction."""
-        retries = self.profile.max_retries
+        retries, timeout_ms = self.profile.max_retries, self._timeout(service)
         at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
@@ -126,10 +135,19 @@ class SqlWorkload(Workload):
             if at_once:
                 result = await self._begin(service, database, statements)
             if result is None:
-                result = await database.transaction(statements, max_retries=retries)
+                result = await database.transaction(
+                    statements, max_retries=retries, timeout_ms=timeout_ms
+                )
             return Outcome(result, result.version, result.retries)
 
+        may = may if timeout_ms is None else (*may, QueryCanceled)
         return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+
+    def _timeout(self, service: Service) -> float | None:
+        """Some clients do not wait for long, while things go wrong."""
+        if not service.world.faults.on or self.chance.random() >= IMPATIENT:
+            return None
+        return self.chance.uniform(0.0, 100.0)
 
     async def _begin(
         self, service: Service, database: SqlDatabase, statements: Sequence[Statement]
@@ -187,6 +205,8 @@ class SqlWorkload(Workload):
             point = REFUSALS.get(type(error))
             if point is not None:
                 service.world.reach(point)
+            if isinstance(error, QueryCanceled) and service.world.broke_off_turn():
+                service.world.reach("a statement ran into its deadline in a turn of its own")
         elif error.applied is not Applied.UNKNOWN and not error.retryable:
             self.problems.append(f"an error that nothing explains: {error!r}")
 
@@ -253,11 +273,7 @@ def tree_problems(transaction: Transaction) -> list[str]:
         for index in table.indexes:
             problems += _index_problems(transaction, table, index, rows)
         for key in table.foreign_keys:
-            (at,) = [table.position(column) for column in key.columns]
-            there = {row[0] for row in transaction.rows(transaction.table(key.table))}
-            orphans = [row for row in rows if row[at] is not None and row[at] not in there]
-            if orphans:
-                problems.append(f"rows of {table.name} refer to nothing: {orphans}")
+            problems += reference_problems(transaction.view, table, key)
     return problems
 
 

@@ -191,6 +191,30 @@ async def test_a_stream_can_be_left_early_and_the_client_used_again(server: Fake
         assert (await waiting.query("SELECT 1")).rows == [(1,)]
 
 
+async def test_a_loop_over_a_stream_opens_and_closes_it(server: FakeServer) -> None:
+    server.answer("SELECT many", streamed(["n"], ["integer"], [[n] for n in range(5000)]))
+    server.answer("SELECT 1", rows(["n"], ["integer"], [[1]]))
+
+    def run() -> None:
+        with Client(server.url, KEY) as client:
+            assert list(client.stream("SELECT many")) == [(n,) for n in range(5000)]
+            assert sum(map(len, client.stream("SELECT many").batches())) == 5000
+            for row in client.stream("SELECT many"):
+                assert row == (0,)
+                break
+            assert client.query("SELECT 1").rows == [(1,)]
+
+    await trio.to_thread.run_sync(run)
+
+
+async def test_a_stream_that_trio_has_not_opened_says_so(server: FakeServer) -> None:
+    async with TrioClient(server.url, KEY) as client:
+        with pytest.raises(RuntimeError, match="async with"):
+            async for _ in client.stream("SELECT"):
+                raise AssertionError("there are no rows")
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("streams", [False, True])
 async def test_a_call_that_is_cancelled_leaves_a_client_that_works(
     server: FakeServer, streams: bool

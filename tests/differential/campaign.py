@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from tests.differential.accepted import RULES, accepted_by
 from tests.differential.comparison import Difference, Step, difference
@@ -14,6 +15,9 @@ from tests.differential.programs import Program
 from tests.differential.shrinking import Attempt, Shrinker
 from tests.differential.templates import all_names
 from tests.sql.databases import opened_sql
+
+SORTS: Final = ("query", "probe", "change", "definition", "look")
+"""The sorts of statements whose success is counted."""
 
 
 @dataclass(slots=True)
@@ -41,7 +45,7 @@ class Report:
 
     def share(self, sort: str = "") -> float:
         """Of the statements that were run, how many succeeded on both sides and gave rows."""
-        sorts = [sort] if sort else ["query", "change", "definition", "look"]
+        sorts = [sort] if sort else list(SORTS)
         all_of = sum(self.statements[each] for each in sorts)
         good = sum(self.statements[f"{each} useful"] for each in sorts)
         return good / all_of if all_of else 0.0
@@ -53,8 +57,7 @@ class Report:
             f"{self.total} statements, {len(self.failures)} unnamed differences",
             "useful (both succeed, with rows or effects): "
             + ", ".join(
-                f"{sort} {self.share(sort):.0%} of {self.statements[sort]}"
-                for sort in ("query", "change", "definition", "look")
+                f"{sort} {self.share(sort):.0%} of {self.statements[sort]}" for sort in SORTS
             )
             + f", all {self.share():.0%}",
             f"templates reached: {templates} of {len(known)}",
@@ -122,7 +125,7 @@ class Campaign:
                     self.report.rules[rule.name] += 1
                 else:
                     self.report.failures.append(Failure(seed, list(history), differs))
-                if drawn.sort not in ("query", "look"):
+                if drawn.sort not in ("query", "look", "probe"):
                     break
         self.report.reached.update(program.queries.reached)
         if self._shrink:

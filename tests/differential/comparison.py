@@ -14,10 +14,14 @@ from tests.differential.engines import TIMED_OUT, Outcome
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement of a program. `ordered_by` are the columns whose order is decided."""
+    """One statement of a program. `ordered_by` are the columns whose order is decided.
+
+    `strict`: it does one thing, so there is no order of evaluation, and an error is the error.
+    """
 
     sql: str
     ordered_by: tuple[int, ...] = ()
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,8 +239,9 @@ class Definitions:
     def look_at_columns(self) -> Definition:
         """Not a definition, but what is known of them."""
         return Definition(
-            "SELECT table_name, column_name, ordinal_position, is_nullable, data_type,"
-            " character_maximum_length, numeric_precision, numeric_scale, is_generated"
+            "SELECT table_name::text, column_name::text, is_nullable::text,"
+            " data_type::text, character_maximum_length::int4, numeric_precision::int4,"
+            " numeric_scale::int4, is_generated::text"
             " FROM information_schema.columns WHERE table_schema = 'public'"
             " AND table_name NOT LIKE 'v%'"
         )

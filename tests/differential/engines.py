@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.errors import QserverError
-from qserver.values.text_output import text_function
-from qserver.values.types import Kind, SqlType
+from qserver.values.text_output import shown_function
 
 TIMEOUT_MS: Final = 20_000
 TIMED_OUT: Final = "57014"
@@ -68,7 +67,7 @@ class Postgres:
         if result.status == ExecStatus.FATAL_ERROR:
             code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
             message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-            return Outcome(code.decode(), message.decode())
+            return Outcome(code.decode(), message.decode(errors="replace"))
         status = result.command_status or b""
         affected = int(result.command_tuples or 0) if status.startswith(WRITES) else None
         if result.status != ExecStatus.TUPLES_OK:
@@ -142,7 +141,7 @@ class Qserver:
 
 
 def outcome_of(result: Result, sql: str) -> Outcome:
-    writers = [_writer(sql_type) for sql_type in result.types]
+    writers = [shown_function(sql_type) for sql_type in result.types]
     return Outcome(
         columns=result.columns,
         types=tuple(str(sql_type) for sql_type in result.types),
@@ -155,13 +154,6 @@ def outcome_of(result: Result, sql: str) -> Outcome:
         ),
         affected=result.affected_rows,
     )
-
-
-def _writer(sql_type: SqlType) -> Callable[[Any], str]:
-    """As PostgreSQL sends a value: booleans as one letter, which answers over HTTP do not do."""
-    if sql_type.kind is Kind.BOOLEAN:
-        return lambda value: "t" if value else "f"
-    return text_function(sql_type)
 
 
 def _text(value: bytes | None) -> str | None:

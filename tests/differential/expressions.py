@@ -15,10 +15,14 @@ from typing import Final
 
 from tests.differential.kinds import COMMON, GROUPS, NUMBERS, cast_name
 from tests.differential.literals import literal, special
-from tests.differential.templates import HOLE, Template, draw, making
+from tests.differential.templates import HOLE, Template, draw, making, templates
 
 BEFORE_WINDOW: Final = re.compile(r"DISTINCT|ORDER BY|WITHIN GROUP")
 """What an aggregate cannot have if OVER follows it."""
+
+
+WILD_SHARE: Final = 0.08
+"""Of the literals, how many are wild ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Expressions:
         self.random = random
         self.reached: Counter[str] = Counter()
         self.subquery = subquery
+        self._wild = WILD_SHARE
 
     def of(self, kind: str, scope: Scope, depth: int) -> str:
         lot = self.random.random()
@@ -84,6 +89,19 @@ class Expressions:
         finally:
             self.subquery = subquery
 
+    def probe(self, table: str = "scalar") -> str:
+        """One template with literals alone, wild ones often."""
+        template = self.random.choice(templates(table))
+        kind = template.result
+        letter = kind.removesuffix("[]")
+        if letter in GROUPS:
+            kind = self.random.choice(GROUPS[letter]) + ("[]" if kind.endswith("[]") else "")
+        self._wild = self.random.choice((0.1, 0.5, 1.0))
+        try:
+            return self.fill(template, kind, NOTHING, 0)
+        finally:
+            self._wild = WILD_SHARE
+
     def condition(self, scope: Scope, depth: int) -> str:
         return self.of("bool", scope, max(depth, 1))
 
@@ -104,7 +122,7 @@ class Expressions:
             return made
         if lot > 0.97:
             return f"NULL::{cast_name(kind)}"
-        return literal(self.random, kind, wild=self.random.random() < 0.08)
+        return literal(self.random, kind, wild=self.random.random() < self._wild)
 
     def aggregate(
         self, kind: str, scope: Scope, depth: int = 0, *, windowed: bool = False
@@ -151,6 +169,7 @@ class Expressions:
         made = special(self.random, name)
         if made is not None:
             return made
+        name, plain = name.removesuffix("."), name.endswith(".")
         letter = name.removesuffix("!").removesuffix("[]")
         if letter in GROUPS:
             if letter not in binding:
@@ -162,6 +181,8 @@ class Expressions:
             return cast_name(wanted)
         if wanted not in GROUPS["T"]:
             return None
+        if plain:
+            return self.leaf(wanted, scope.without_aggregates())
         return self.of(wanted, scope, depth - 1)
 
     def _bound(self, letter: str, scope: Scope) -> str:

@@ -13,8 +13,10 @@ from tests.differential.definitions import Definitions, Model
 from tests.differential.queries import Queries
 from tests.differential.schema import random_schema
 
-STATEMENTS: Final = 40
+STATEMENTS: Final = 50
 """Of a program, beside those that make its schema."""
+PROBES_SHARE: Final = 0.25
+"""Statements of one function or operator with literals; the other shares are of the rest."""
 QUERIES_SHARE: Final = 0.68
 CHANGES_SHARE: Final = 0.2
 
@@ -48,6 +50,10 @@ class Program:
             yield from self._some()
 
     def _some(self) -> Iterator[Drawn]:
+        if self.random.random() < PROBES_SHARE:
+            sql = f"SELECT {self.queries.expressions.probe()} AS v"
+            yield Drawn(Step(sql, strict=True), "probe")
+            return
         lot = self.random.random()
         if lot < QUERIES_SHARE:
             query = self.queries.select()

@@ -3,6 +3,7 @@
     int4: ({int4} + {int4})         two expressions of kind int4
     T: coalesce({T}, {T})           any kind, the same throughout
     bool: {text} LIKE {like}        a literal from `SPECIAL`
+    int4: octet_length({bpchar.})   a column or a literal, nothing that is computed
 
 `~` before a template says that it fails for many values; it is drawn less often. What is not said
 here is never tried: a new function needs a line.
@@ -317,7 +318,12 @@ int4: length({bpchar})
 int4: char_length({varchar})
 int4: character_length({text})
 int4: octet_length({text})
+int4: octet_length({bpchar.})
 int4: bit_length({text})
+int4: bit_length({bpchar.})
+bool: ({bpchar.} LIKE {like})
+bool: ({bpchar.} ~ {regex})
+bool: ({bpchar.} SIMILAR TO {similar})
 text: reverse({text})
 text: repeat({text}, {small})
 text: left({text}, {small})
@@ -567,7 +573,7 @@ text: enum_range({mood}, NULL)::text
 text: enum_range(NULL::mood)::text
 text: pg_typeof({T})::text
 text: pg_typeof(coalesce({int4}, {numeric}))::text
-text: pg_typeof({int2} + {int4})::text
+text: pg_typeof({int2} + 1)::text
 text: (ROW({int4}, {text}, NULL))::text
 text: format('%s', ARRAY[{text}, {text}])
 bool: ({int4} = 1 OR NULL)

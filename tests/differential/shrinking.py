@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Final
 
 from tests.differential.comparison import Difference, Step
@@ -84,10 +85,13 @@ class Shrinker:
                     tried += 1
                     if tried > QUERIES_MAX:
                         break
-                    if self._same(await attempt(Step(shorter))):
+                    if self._same(await attempt(replace(steps[-1], sql=shorter, ordered_by=()))):
                         sql, progress = shorter, True
                         break
-        return [*steps[:-1], Step(sql) if sql != steps[-1].sql else steps[-1]]
+        return [
+            *steps[:-1],
+            replace(steps[-1], sql=sql, ordered_by=()) if sql != steps[-1].sql else steps[-1],
+        ]
 
     async def _shorter(self, steps: list[Step], at: int) -> list[Step]:
         progress = True
@@ -95,7 +99,7 @@ class Shrinker:
             progress = False
             for shorter in _smaller(steps[at].sql):
                 changed = [*steps]
-                changed[at] = Step(shorter)
+                changed[at] = replace(steps[at], sql=shorter, ordered_by=())
                 if await self._still(changed):
                     steps, progress = changed, True
                     break

@@ -13,7 +13,7 @@ from tests.differential.aggregate_templates import AGGREGATES, NEIGHBOURS, RANKS
 from tests.differential.kinds import GROUPS
 from tests.differential.scalar_templates import SCALARS
 
-HOLE: Final = re.compile(r"\{(=?[A-Za-z0-9]+(?:\[\])?!?)\}")
+HOLE: Final = re.compile(r"\{(=?[A-Za-z0-9]+(?:\[\])?[!.]?)\}")
 TABLES: Final[Mapping[str, str]] = {
     "scalar": SCALARS,
     "aggregate": AGGREGATES,

@@ -15,7 +15,7 @@ from qserver.durability.high_water_mark import SLOT_BYTES, HighWaterMark, Mark
 from qserver.durability.restoring import restore
 from qserver.durability.seal import sealed
 from qserver.durability.sqlite import open_log
-from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.sqlite_file import APPENDS_UNMARKED_MAX, SqliteFile
 from qserver.errors import DataCorrupted
 
 PROGRAM = """
@@ -152,6 +152,18 @@ def test_a_mark_moves_only_by_what_is_durable(tmp_path: Path) -> None:
     found = file._mark.read()
     assert found is not None and found.version == 1
     file.close()
+
+
+def test_a_mark_follows_a_log_that_is_never_idle(tmp_path: Path) -> None:
+    file = SqliteFile(tmp_path / "data")
+    file.open()
+    for version in range(1, 2 * APPENDS_UNMARKED_MAX):
+        file.append([(version, sealed(b"record"))])
+    found = file._mark.read()
+    assert found is not None and found.version == APPENDS_UNMARKED_MAX
+    file.close()
+    found = file._mark.read()
+    assert found is not None and found.version == 2 * APPENDS_UNMARKED_MAX - 1
 
 
 async def test_a_removed_database_leaves_no_mark_and_a_restored_one_is_not_measured_by_the_old(

@@ -34,6 +34,22 @@ async def test_results_and_errors_come_back() -> None:
     await thread.aclose(lambda: None)
 
 
+async def test_when_no_job_comes_the_thread_does_once_what_could_wait() -> None:
+    idle: list[str] = []
+    once = threading.Event()
+
+    def note() -> None:
+        idle.append(threading.current_thread().name)
+        once.set()
+
+    thread = WriterThread("worker", note)
+    await thread.run(lambda: None)
+    assert await trio.to_thread.run_sync(once.wait, 60)
+    assert await thread.run(lambda: len(idle)) >= 1
+    assert set(idle) == {"worker"}
+    await thread.aclose(lambda: None)
+
+
 async def test_a_cancelled_job_is_done_before_the_next() -> None:
     thread = WriterThread("worker")
     begun, go_on = threading.Event(), threading.Event()

@@ -17,6 +17,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
 from qserver.engine.database import Database
 from qserver.engine.mailbox import Mailbox
+from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
 from tests.engine.counters import create
 
@@ -58,6 +59,7 @@ class Laboratory:
     def __init__(self, chance: Random | None = None) -> None:
         self.chance = chance or Random(0)
         self.time = 1000.0
+        self.compute = compute_here
         self.sent: list[tuple[str, Any]] = []
         self.reports: list[str] = []
         self.capacities: dict[str, int] = {}

@@ -270,6 +270,107 @@ async def increments(database: Database, client: int) -> None:
         await database.transact(counters.increment(client * 30 + number))
 
 
+# --- beside others -------------------------------------------------------------------------------
+
+
+class SteppedLog(MemoryLog):
+    """A log that notes the size of each step, and takes a while for it."""
+
+    def __init__(self, seconds: float = 0.001) -> None:
+        super().__init__()
+        self.steps: list[int] = []
+        self.ticks: list[int] = []
+        self.ticker = 0
+        self._seconds = seconds
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        self.steps.append(sum(len(data) for _, data in pages))
+        self.ticks.append(self.ticker)
+        await trio.sleep(self._seconds)
+        await super().save_pages(pages)
+
+    async def tick(self) -> None:
+        """Somebody else who wants to run, each time that the loop comes round."""
+        while True:
+            self.ticker += 1
+            await trio.lowlevel.checkpoint()
+
+
+async def test_a_step_saves_a_bounded_number_of_bytes_and_others_run_after_each_page() -> None:
+    log = SteppedLog(seconds=0.0)
+    rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
+    async with opened(log, rhythm) as database, trio.open_nursery() as nursery:
+        await database.transact(counters.create(5000))
+        nursery.start_soon(log.tick)
+        with trio.CancelScope(shield=True):
+            await database.checkpoint()
+        nursery.cancel_scope.cancel()
+    pages = sizes_of(log)
+    largest = max(pages)
+    assert len(log.steps) > 10
+    assert max(log.steps) < 3000 + largest, "a step ends with the page that fills it"
+    between = [later - earlier for earlier, later in zip(log.ticks, log.ticks[1:], strict=False)]
+    pages_of_step = 3000 // largest
+    assert min(between) >= pages_of_step, "between two steps the loop comes round for each page"
+
+
+def sizes_of(log: MemoryLog) -> list[int]:
+    return [len(data) for data in log._pages.values()]
+
+
+async def time_of_checkpoint(rhythm: Rhythm, grown: int = 0, hurry: bool = False) -> float:
+    """How long a checkpoint of many steps of 1 ms takes, by the clock that jumps."""
+    log = SteppedLog()
+    async with opened(log, rhythm) as database:
+        await database.transact(counters.create(5000))
+        began = trio.current_time()
+        if hurry:
+            await database.close()
+        else:
+            incarnation = database._incarnation
+            assert incarnation is not None
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(database.checkpoint)
+                await wait_all_tasks_blocked()
+                incarnation.checkpointer.note_logged(grown)
+        return (trio.current_time() - began) / len(log.steps)
+
+
+async def test_a_checkpoint_takes_its_share_of_the_time_and_all_of_it_when_the_log_grows(
+    autojump_clock: MockClock,
+) -> None:
+    rhythm = Rhythm(log_bytes=10_000_000, seconds=1e9, step_bytes=3000, time_share=0.2)
+    assert await time_of_checkpoint(rhythm) == pytest.approx(0.005, rel=0.1)
+    assert await time_of_checkpoint(rhythm, grown=5_000_000) == pytest.approx(0.003, rel=0.1)
+    assert await time_of_checkpoint(rhythm, grown=10_000_000) == pytest.approx(0.001, rel=0.1)
+    assert await time_of_checkpoint(rhythm, hurry=True) == pytest.approx(0.001, rel=0.1)
+
+
+async def test_a_commit_waits_for_one_step_of_a_checkpoint_and_not_for_all(tmp_path: Path) -> None:
+    async with await open_log(tmp_path / "data") as log:
+        rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
+        async with opened(log, rhythm) as database, trio.open_nursery() as nursery:
+            await database.transact(counters.create(5000))
+            saving = Observed(nursery, database.checkpoint)
+            commits = 0
+            while not saving.outcomes:
+                await database.transact(counters.increment(1))
+                commits += 1
+            assert saving.outcome is None
+            assert commits > 5
+
+
+async def test_large_records_are_forgotten_in_several_steps(tmp_path: Path) -> None:
+    async with await open_log(tmp_path / "data") as log:
+        await log.append([(version, bytes(300_000)) for version in range(1, 11)])
+        await log.save_checkpoint(10, b"all")
+        assert log._file.forget(10, []) is False
+        left = await log.read(0, 100)
+        assert left[0][0] == 4, "a megabyte at a time"
+        await log.forget(10, [])
+        assert await log.read(0, 100) == []
+
+
 class ForgetfulLog(MemoryLog):
     """A log that can forget a few records, and then fails for a while."""
 

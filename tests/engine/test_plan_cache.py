@@ -117,3 +117,20 @@ def test_plans_of_one_shape_are_bounded() -> None:
         if cache.find("shape", [value], view.catalog, view) is not None
     ]
     assert found == list(range(5, PLANS_OF_SHAPE_MAX + 5))
+
+
+def test_plans_are_kept_up_to_a_size_in_memory() -> None:
+    view = database(2)
+    cache = PlanCache(bytes_most=100_000)
+    for number in range(20):
+        plan = plan_for(view)
+        plan.size = 20_000
+        cache.keep((f"shape {number}", ""), [], plan)
+    statistics = cache.statistics()
+    assert statistics.shapes == 4 and 80_000 < statistics.bytes <= 100_000
+    assert cache.find(("shape 19", ""), [], view.catalog, view) is not None
+    assert cache.find(("shape 0", ""), [], view.catalog, view) is None
+    too_large = plan_for(view)
+    too_large.size = 26_000
+    cache.keep(("large", ""), [], too_large)
+    assert cache.find(("large", ""), [], view.catalog, view) is None

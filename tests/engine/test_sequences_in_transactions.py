@@ -423,3 +423,25 @@ async def test_a_reservation_is_not_undone_by_a_failed_change_of_the_definition(
                 await together(database, "ALTER SEQUENCE s INCREMENT BY 3", FAILS)
             given.append(await draw(database))
         assert given == list(range(1, len(given) + 1))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO t (a) SELECT g FROM generate_series(1, 300000) AS g",
+        "SELECT nextval('t_id_seq') FROM generate_series(1, 1000000)",
+        "SELECT setval('t_id_seq', g) FROM generate_series(1, 100000) AS g",
+        "ALTER TABLE t ADD COLUMN b serial",
+    ],
+)
+async def test_every_way_to_draw_ends_with_its_deadline(statement: str) -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id serial, a integer)")
+        if statement.startswith("ALTER"):
+            await database.execute("INSERT INTO t (a) SELECT g FROM generate_series(1, 20000) AS g")
+        with trio.fail_after(60), pytest.raises(QueryCanceled):
+            await database.execute(statement, timeout_ms=30)
+        with trio.move_on_after(0.03) as scope:  # a client who leaves
+            await database.execute(statement)
+        assert scope.cancelled_caught
+        assert len(await column(database, "SELECT nextval('t_id_seq')")) == 1

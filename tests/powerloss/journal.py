@@ -67,7 +67,7 @@ class Control:
         with path.open("r+b") as file:
             self._page = mmap.mmap(file.fileno(), 4096)
 
-    def set(self, *, only: str = "", **fields: int) -> None:
+    def set(self, only: str = "", /, **fields: int) -> None:
         """What is not named is taken back."""
         numbers = [self.get("operations"), *(fields.pop(name, 0) for name in _FIELDS[1:-1])]
         assert not fields, f"the control page has no {', '.join(fields)}"

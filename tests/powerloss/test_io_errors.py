@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -88,4 +89,7 @@ def test_reads_go_on_while_the_disk_fails_and_writes_when_it_is_well(tmp_path: P
             recorder.control.set()
             client.query("DELETE FROM t WHERE id >= 1000")
             assert health(url) == 200
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in root.rglob("*")}
+        assert modes.pop("data") == 0o700
+        assert set(modes.values()) == {0o600}, "only the owner may read what the server keeps"
     recorder.control.close()

@@ -171,7 +171,7 @@ async def first(life: Life) -> None:
         await life.commit(*range(21, 25))
         await life.checkpoint()
         await life.commit(30)
-        Control(Path(os.environ[CONTROL])).set(kill_sync=1, only="-wal")
+        Control(Path(os.environ[CONTROL])).set("-wal", kill_sync=1)
         await life.commit(31)
 
 

@@ -80,8 +80,8 @@ def forget_too_much() -> None:
     """A checkpoint cuts the log one version too far."""
     forget = SqliteFile.forget
 
-    def greedy(file: SqliteFile, version: int, pages: Sequence[int]) -> None:
-        forget(file, version + 1, pages)
+    def greedy(file: SqliteFile, version: int, pages: Sequence[int]) -> bool:
+        return forget(file, version + 1, pages)
 
     SqliteFile.forget = greedy  # type: ignore[method-assign, assignment]
 

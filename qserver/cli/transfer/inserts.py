@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from qserver.cli.transfer.snapshot import TableShape, Texts
@@ -16,9 +16,14 @@ BARE: Final = frozenset({"smallint", "integer", "bigint", "boolean"})
 
 
 class Inserts:
-    """INSERT statements of one table after the other: `take` and `finish` give what is full."""
+    """INSERT statements of one table after the other: `take` and `finish` give what is full.
 
-    def __init__(self) -> None:
+    `before_rows` stands between VALUES and the first row: with a blank there, and a row a line, the
+    line of an error is that of its row.
+    """
+
+    def __init__(self, before_rows: str = "\n") -> None:
+        self._before_rows = before_rows
         self._table: TableShape | None = None
         self._columns: tuple[str, ...] = ()
         self._tuples: list[str] = []
@@ -43,16 +48,17 @@ class Inserts:
     def finish(self) -> str | None:
         table, tuples = self._table, self._tuples
         self._table, self._tuples, self._size = None, [], 0
-        return None if table is None else insert(table, self._columns, tuples)
+        if table is None:
+            return None
+        return insert(table, self._columns, self._before_rows + ",\n".join(tuples))
 
 
-def insert(table: TableShape, columns: Sequence[str], tuples: Iterable[str]) -> str:
+def insert(table: TableShape, columns: Sequence[str], rows: str) -> str:
     if not columns:
         return f"INSERT INTO {table.name} DEFAULT VALUES"
     names = ", ".join(map(quote_identifier, columns))
     overriding = " OVERRIDING SYSTEM VALUE" if table.is_numbered else ""
-    rows = ",\n".join(tuples)
-    return f"INSERT INTO {table.name} ({names}){overriding} VALUES\n{rows}"
+    return f"INSERT INTO {table.name} ({names}){overriding} VALUES{rows}"
 
 
 def tuple_of(values: Texts, types: Sequence[str]) -> str:

@@ -81,7 +81,7 @@ def ndjson_steps(read: Read, by_row: bool = False) -> Iterator[Step]:
         )
     yield from (Step(Statement(text, 1), 1) for text in head.before)
     tables = {each.table: each.to_table() for each in head.tables}
-    inserts = Inserts()
+    inserts = Inserts(before_rows=" ")
     first = previous = number + 1
     is_whole = False
     for number, line in lines:

@@ -21,7 +21,7 @@ from qserver.errors import (
 from qserver.sql import syntax
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
-from qserver.sql.binder.coercion import condition, implicit, settled
+from qserver.sql.binder.coercion import condition, implicit, settled, with_blanks
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.same import same
@@ -48,8 +48,9 @@ def place_aggregate(scope: Scope, node: syntax.Call, call: AggregateCall, name: 
     if error is not None:
         raise located(error, node.position)
     level.call_source = level.call_source or scope.binding.new_source()
-    at = next((n for n, known in enumerate(level.calls) if same(call, known)), len(level.calls))
-    if at == len(level.calls):
+    at = level.alike_calls.position(call, level.calls)
+    if at is None:
+        at = len(level.calls)
         level.calls.append(call)
     column = Column(level.call_source, at, call.type, call.nullable, name)
     scope.binding.remember(column, node.position)
@@ -66,6 +67,8 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
         operands = [*operands, *keys]
     resolved = resolve(scope, name, operands, node)
     arguments = cast_arguments(scope, resolved, operands, node.position)
+    if name.startswith("json"):  # they print what they are given
+        arguments = tuple([with_blanks(each) for each in arguments])
     if node.within_group:
         keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
     order_by = tuple(
@@ -73,6 +76,10 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     )
     if node.distinct:
         _check_distinct(scope, node, operands, keys)
+        if resolved.aggregate.ordered and not order_by:
+            # PostgreSQL tells values apart by sorting them, and so they come sorted.
+            copies = [settled(binding, again(binding, each)) for each in arguments]
+            order_by = tuple([SortKey(copy) for copy in copies])
     return AggregateCall(
         resolved.aggregate,
         arguments,

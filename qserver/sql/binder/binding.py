@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from qserver.errors import StatementTooComplex, UndefinedParameter
+from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
+from qserver.limits import SOURCES_MAX
 from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.bound import Column, Slot
+from qserver.sql.effort import Effort
 from qserver.sql.ports import CatalogPort
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import Table
@@ -43,6 +45,7 @@ class Binding:
         "common_tables",
         "declared",
         "depth",
+        "effort",
         "expression_binders",
         "inferred",
         "prepare_query",
@@ -62,6 +65,7 @@ class Binding:
         prepare_query: Callable[..., Prepared],
         bind_change: Callable[..., Change],
         suggested: Mapping[int | str, SqlType | None],
+        effort: Effort | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
@@ -79,11 +83,18 @@ class Binding:
         self.views: dict[str, NamedQuery] = {}
         self.views_open: list[str] = []
         self.depth = 0
+        self.effort = effort or Effort.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}
 
     def new_source(self) -> int:
-        """Sources count from 1: 0 is none."""
+        """Sources count from 1: 0 is none. Views that name views can make many of a short text."""
         self.sources += 1
+        if self.sources > SOURCES_MAX:
+            raise ProgramLimitExceeded(
+                "too many range table entries",
+                detail=f"The limit is {SOURCES_MAX}, those of views and subqueries included.",
+            )
+        self.effort.spend(4)
         return self.sources
 
     def new_common_table(self) -> int:
@@ -99,6 +110,7 @@ class Binding:
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise too_deep()
+        self.effort.spend()
 
     def leave(self) -> None:
         self.depth -= 1

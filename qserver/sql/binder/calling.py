@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from qserver.errors import QserverError
 from qserver.sql.binder.binding import Binding
-from qserver.sql.binder.coercion import implicit, settled, suggested_types
+from qserver.sql.binder.coercion import implicit, settled, suggested_types, with_blanks
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.bound import Apply, Expression
 from qserver.sql.functions.resolve import Resolved, resolve_function, resolve_operator
@@ -67,6 +67,8 @@ def apply(
             for operand, parameter in zip(operands, resolved.parameters, strict=True)
         ]
     )
+    if chosen.sees_blanks:
+        arguments = tuple([with_blanks(each) for each in arguments])
     nullable = chosen.gives_null or any(each.nullable for each in arguments)
     return Apply(chosen, arguments, resolved.returns, nullable)
 

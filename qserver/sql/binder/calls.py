@@ -11,6 +11,7 @@ everything else                                 an ordinary function
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from qserver.errors import (
@@ -33,7 +34,7 @@ from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
 from qserver.sql.binder.windows import bind_window_call
-from qserver.sql.bound import Case, Coalesce, Constant, Expression
+from qserver.sql.bound import Apply, Case, Coalesce, Constant, Expression
 from qserver.sql.functions.json_records import POPULATING
 from qserver.sql.functions.resolve import (
     is_aggregate,
@@ -132,8 +133,9 @@ def _nullif(scope: Scope, node: syntax.Call) -> Expression:
 
 def _greatest_or_least(scope: Scope, node: syntax.Call) -> Expression:
     name = node.name[-1]
-    operands, _ = _alike(scope, node, name.upper())
-    return function(scope.binding, name, operands, node.position)
+    operands, target = _alike(scope, node, name.upper())
+    chosen = function(scope.binding, name, operands, node.position)
+    return replace(chosen, type=target) if isinstance(chosen, Apply) else chosen
 
 
 def _type_of(scope: Scope, node: syntax.Call) -> Expression:

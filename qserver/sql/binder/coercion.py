@@ -68,6 +68,19 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
     return _cast(expression, target, cast_function(expression.type, target), position)
 
 
+def with_blanks(expression: Expression) -> Expression:
+    """A value of CHAR(n), which is kept without them, with the blanks that fill it up."""
+    length = expression.type.length
+    if expression.type.kind is not Kind.CHAR or length is None:
+        return expression
+    return _cast(expression, expression.type.bare, _filler(length), -1)
+
+
+@lru_cache(maxsize=256)
+def _filler(length: int) -> CastFunction:
+    return lambda text: text.ljust(length)
+
+
 def explicit(binding: Binding, operand: Operand, target: SqlType, position: int) -> Expression:
     """As CAST makes it."""
     if isinstance(operand, Unknown):

@@ -19,7 +19,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.binder.table_expressions import checks_of, generated_values, has_generated
+from qserver.sql.binder.table_expressions import generated_values, has_generated
 from qserver.sql.binder.targets import Target
 from qserver.sql.binder.update import bind_assignments, whole_row
 from qserver.sql.plan import ConflictAction
@@ -50,7 +50,7 @@ def bind_conflict(
     values = whole_row(table, old, assigned_values)
     if has_generated(table):
         values = generated_values(binding, table, values)
-    checks = checks_of(binding, table, new)
+    checks = target.checks(binding, new)
     return ConflictAction(arbiters, old, values, where, new, checks)
 
 

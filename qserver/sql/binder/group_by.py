@@ -15,7 +15,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
-from qserver.sql.binder.same import CONSTANTS, constant_in, position_in
+from qserver.sql.binder.same import CONSTANTS, Alike, constant_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Expression
 from qserver.sql.walk import everything
@@ -33,6 +33,7 @@ class GroupBy:
         self.scope = scope
         self.outputs = outputs
         self.keys: list[Expression] = []
+        self._alike = Alike(scope.literals)
         self.sets: tuple[GroupingSet, ...] | None = None
 
     def bind(
@@ -97,7 +98,7 @@ class GroupBy:
         if isinstance(expression, CONSTANTS):
             at = constant_in(expression, self.keys)
         else:
-            at = position_in(expression, self.keys, self.scope.literals)
+            at = self._alike.position(expression, self.keys)
         if at is None:
             at = len(self.keys)
             self.keys.append(expression)

@@ -23,7 +23,7 @@ from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
 from qserver.sql.binder.rewriting import rewritten, with_parts
-from qserver.sql.binder.same import constant_in, position_in
+from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Constant, Expression, Slot
 from qserver.sql.plan import Aggregate, Plan
@@ -49,6 +49,7 @@ class Grouping:
         self.keys = list(keys)
         self.sets = sets
         self.source = scope.binding.new_source()
+        self._alike = Alike(scope.literals)
         self._subqueries = 0
 
     def plan(self, input: Plan) -> Aggregate:
@@ -89,9 +90,9 @@ class Grouping:
         if kind is Slot or kind is Constant:
             at = None if self.sets is None else constant_in(node, self.keys)
             return node if at is None else self._key(at)
-        for at, key in enumerate(self.keys):
-            if type(key) is kind and position_in(node, (key,), self.scope.literals) is not None:
-                return self._key(at)
+        at = self._alike.position(node, self.keys)
+        if at is not None:
+            return self._key(at)
         if kind in _SUBQUERIES:
             self._subqueries += 1
             result = with_parts(node, self._change)
@@ -113,20 +114,16 @@ class Grouping:
             return self._grouping(column)
         if column.source not in level.sources:
             return column
-        for at, key in enumerate(self.keys):
-            if (
-                isinstance(key, Column)
-                and key.source == column.source
-                and key.position == column.position
-            ):
-                return self._key(at)
+        known = self._alike.position(column, self.keys)
+        if known is not None:
+            return self._key(known)
         raise self._ungrouped(column)
 
     def _grouping(self, column: Column) -> Expression:
         """GROUPING(…) as bits of the mask, which is the last column of the grouping."""
         positions: list[int] = []
         for argument, position in self.level.groupings[column.position]:
-            at = position_in(argument, self.keys, self.scope.literals)
+            at = self._alike.position(argument, self.keys)
             if at is None:
                 raise located(
                     GroupingError(

@@ -25,7 +25,6 @@ from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -64,7 +63,7 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
         plan,
         tuple(values),
         new,
-        checks_of(binding, table, new),
+        target.checks(binding, new),
         on_conflict,
         returning,
     )
@@ -84,10 +83,10 @@ def _places(target: Target, node: syntax.Insert) -> list[_Place]:
     columns = target.table.columns
     if not node.columns:
         return [_Place(at, columns[at].type) for at in target.positions()]
-    position = node.table.position
+    stand = node.places or (node.table.position,) * len(node.columns)
     parts = node.targets or (None,) * len(node.columns)
     places: list[_Place] = []
-    for name, part in zip(node.columns, parts, strict=True):
+    for name, part, position in zip(node.columns, parts, stand, strict=True):
         at = target.position(name, position, "insert into")
         if any(each.at == at and (part is None or each.part is None) for each in places):
             raise DuplicateColumn(
@@ -218,7 +217,8 @@ def _check_count(
         )
     if count < len(places) and node.columns:
         raise SqlSyntaxError(
-            "INSERT has more target columns than expressions", position=node.table.position + 1
+            "INSERT has more target columns than expressions",
+            position=(node.places[count] if node.places else node.table.position) + 1,
         )
 
 

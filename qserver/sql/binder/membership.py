@@ -3,6 +3,7 @@
 a IN (1, 2)             one look-up, if all have a type in common; else a = 1 OR a = 2
 a = ANY (ARRAY[1, 2])   the same as IN
 a < ANY (ARRAY[1, 2])   a < 1 OR a < 2
+a = ANY ($1)            one look-up among the elements; <> ALL likewise
 a < ANY (array)         a function of the operand and the array, made for the comparison
 """
 
@@ -18,7 +19,7 @@ from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
-from qserver.sql.bound import Apply, Expression, InList
+from qserver.sql.bound import Apply, Cast, Constant, Elements, Expression, InList, Slot
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type, resolve_operator
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, array_of
@@ -120,7 +121,18 @@ def over_array(
         implicit(binding, operand, left, position),
         implicit(binding, array, array_of(right), position),
     )
+    is_member = resolved.function.comparison == ("<>" if every else "=")
+    if is_member and left == right and _is_given(arguments[1]):
+        equal = resolved.function if not every else resolve_operator("=", left, right).function
+        return InList(arguments[0], (Elements(arguments[1], right),), equal, negated=every)
     return Apply(_over_elements(resolved.function, every), arguments, BOOLEAN, nullable=True)
+
+
+def _is_given(array: Expression) -> bool:
+    """Does the array come with the execution, the same for all rows?"""
+    while isinstance(array, Cast):
+        array = array.operand
+    return isinstance(array, Slot | Constant)
 
 
 def _element_for(operand: Operand) -> SqlType:

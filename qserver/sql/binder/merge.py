@@ -19,7 +19,6 @@ from qserver.sql.binder.joins import bind_from
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -98,14 +97,19 @@ def _action(
     if has_generated(table):
         values = generated_values(binding, table, values)
         changed = None
-    checks = checks_of(binding, table, new, changed)
+    checks = target.checks(binding, new, changed)
     return MergeAction(when.matched, when.action, chosen, values, checks)
 
 
 def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Expression, ...]:
     table, place = target.table, when.position
     positions = (
-        [target.position(name, place, "insert into") for name in when.columns]
+        [
+            target.position(name, at, "insert into")
+            for name, at in zip(
+                when.columns, when.places or (place,) * len(when.columns), strict=True
+            )
+        ]
         if when.columns
         else target.positions()
     )

@@ -25,7 +25,7 @@ from qserver.sql.binder.coercion import assigned
 from qserver.sql.binder.copies import copied
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
-from qserver.sql.binder.same import position_in, same
+from qserver.sql.binder.same import Alike
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.bound import Column, Expression, SortKey
 from qserver.sql.functions.resolve import resolve_operator
@@ -65,6 +65,8 @@ def bind_order(
     scope: Scope, items: Sequence[syntax.OrderItem], outputs: Sequence[Output]
 ) -> list[OrderKey]:
     keys: list[OrderKey] = []
+    expressions: list[Expression] = []
+    alike = Alike()
     for item in items:
         found = find_output(scope, outputs, item.expression, Clause.ORDER_BY)
         if isinstance(found, int):
@@ -72,8 +74,9 @@ def bind_order(
         else:
             key = OrderKey(item, None, found)
         check_sortable(key.expression.type, leftmost(item.expression))
-        if not any(same(key.expression, known.expression) for known in keys):
+        if alike.position(key.expression, expressions) is None:
             keys.append(key)
+            expressions.append(key.expression)
     return keys
 
 
@@ -109,10 +112,11 @@ def keys_for_distinct(
     """After DISTINCT only the items are left, so each key must be one of them."""
     expressions = [typed(scope, output) for output in outputs]
     found: list[OrderKey] = []
+    alike = Alike(scope.literals)
     for key in keys:
         at = key.output
         if at is None:
-            at = position_in(key.expression, expressions, scope.literals)
+            at = alike.position(key.expression, expressions)
         if at is None:
             raise InvalidColumnReference(
                 "for SELECT DISTINCT, ORDER BY expressions must appear in select list",
@@ -146,8 +150,9 @@ def check_distinct_on(
     expressions = [expression for _, expression in on]
     other_seen = False
     matched: set[int] = set()
+    alike = Alike(scope.literals)
     for key in keys:
-        at = position_in(key.expression, expressions, scope.literals)
+        at = alike.position(key.expression, expressions)
         if at is None:
             other_seen = True
             continue

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import NoReturn, TypeGuard
 
-from qserver.errors import AmbiguousColumn, InvalidColumnReference, SqlSyntaxError
+from qserver.errors import (
+    AmbiguousColumn,
+    InvalidColumnReference,
+    SqlSyntaxError,
+    TooManyColumns,
+)
+from qserver.limits import TARGETS_MAX
 from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
@@ -54,6 +60,8 @@ def bind_targets(scope: Scope, targets: Sequence[syntax.Target], clause: Clause)
         name = target.alias or column_name(node)
         operand = scope.bind(node)
         outputs.append(Output(name, operand, leftmost(node)))
+    if len(outputs) > TARGETS_MAX:
+        raise TooManyColumns(f"target lists can have at most {TARGETS_MAX} entries")
     level.clause = outer
     return outputs
 
@@ -76,6 +84,7 @@ def _star(scope: Scope, node: syntax.Star) -> list[Output]:
 
 
 def _columns(scope: Scope, relation: AnyRelation, position: int) -> list[Output]:
+    scope.binding.effort.spend(len(relation.names))
     return [
         Output(name, named(scope, relation.expression(at), position), position)
         for at, name in enumerate(relation.names)
@@ -103,10 +112,8 @@ def find_output(
     elif isinstance(node, syntax.Constant):
         raise _not_a_number(word, node.position)
     expression = settled(scope.binding, scope.bind_in(clause, node))
-    for at, output in enumerate(outputs):
-        if output.operand is expression or same(output.operand, expression):
-            return at
-    return expression
+    at = scope.level.alike_outputs.position(expression, [each.operand for each in outputs])
+    return expression if at is None else at
 
 
 def _by_name(

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeAlias
 
 from qserver.sql import bound, plan
 from qserver.sql.binder.literals import Literals
 from qserver.sql.bound import Column, Constant, Expression, Slot
 
 CONSTANTS = (Constant, Slot)
+
+FEW = 8
+"""So many candidates are looked at one by one; more are found by their outline."""
+
+Outline: TypeAlias = tuple[Any, ...]
 
 
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
@@ -62,6 +67,99 @@ def position_in(
         if same(expression, candidate, literals):
             return at
     return None
+
+
+class Alike:
+    """Finds, in a list that only grows, the first that says the same, however long the list is.
+
+    Beyond a few candidates it looks them up by outline: all of an expression but what its
+    literals are worth. With `literals`, those of one outline are told apart by their values.
+    """
+
+    __slots__ = ("_by_outline", "_by_values", "_literals", "_seen")
+
+    def __init__(self, literals: Literals | None = None) -> None:
+        self._literals = literals
+        self._by_outline: dict[Outline, list[int]] = {}
+        self._by_values: dict[tuple[Outline, Outline], int] = {}
+        self._seen = 0
+
+    def position(self, expression: Any, candidates: Sequence[Any]) -> int | None:
+        if len(candidates) <= FEW:
+            return position_in(expression, candidates, self._literals)
+        for at in range(self._seen, len(candidates)):
+            outline, _ = _outline(candidates[at], self._literals is None)
+            self._by_outline.setdefault(outline, []).append(at)
+        self._seen = len(candidates)
+        outline, slots = _outline(expression, self._literals is None)
+        alike = self._by_outline.get(outline, [])
+        if self._literals is not None and slots and len(alike) > FEW:
+            found = self._by_value(outline, slots, alike, candidates)
+            alike = [] if found is None else [found]
+        for at in alike:
+            if same(expression, candidates[at], self._literals):
+                return at
+        return None
+
+    def _by_value(
+        self, outline: Outline, slots: list[Slot], alike: list[int], candidates: Sequence[Any]
+    ) -> int | None:
+        known = self._by_values
+        counted = known.get((outline, ()), 0)
+        for at in alike[counted:]:
+            values = self._values(_outline(candidates[at], False)[1])
+            known.setdefault((outline, values), at)
+        known[outline, ()] = len(alike)
+        return known.get((outline, self._values(slots)))
+
+    def _values(self, slots: list[Slot]) -> Outline:
+        literals = self._literals
+        assert literals is not None
+        values: list[Any] = []
+        for slot in slots:
+            if isinstance(slot.name, int):
+                value = literals.value(slot.name)
+                values.append((type(value), str(value)))
+            else:
+                values.append(slot.name)
+        return tuple(values)
+
+
+def _outline(expression: Any, named: bool) -> tuple[Outline, list[Slot]]:
+    """What expressions that are the same have in common, and the slots in order.
+
+    `named`: slots are told apart by their names, else only by what they are converted to.
+    """
+    found: list[Any] = []
+    slots: list[Slot] = []
+    waiting: list[Any] = [expression]
+    while waiting:
+        node = waiting.pop()
+        kind = type(node)
+        if kind is Column:
+            found.append((node.source, node.position))
+        elif kind is Slot:
+            slots.append(node)
+            found.append((node.type, id(node.convert), node.name if named else None))
+        elif kind is tuple:
+            found.append(len(node))
+            waiting.extend(node)
+        else:
+            names = _compared(kind)
+            if names is None:
+                found.append((kind, node if _is_plain(node) else None))
+            else:
+                found.append(kind)
+                waiting.extend([getattr(node, name) for name in names])
+    return tuple(found), slots
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def constant_in(expression: Expression, candidates: Sequence[Expression]) -> int | None:

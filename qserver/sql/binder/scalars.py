@@ -42,7 +42,7 @@ LITERAL_TYPES = {
     "boolean": BOOLEAN,
 }
 DIMENSIONS_MAX = 6
-_COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
+COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
 
 
 def bind_literal(scope: Scope, node: syntax.Literal) -> Operand:
@@ -121,7 +121,7 @@ def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
 def bind_collate(scope: Scope, node: syntax.Collate) -> Operand:
     """Text has one order here, by code point."""
     operand = scope.bind(node.operand)
-    if node.collation not in _COLLATIONS:
+    if node.collation not in COLLATIONS:
         raise UndefinedObject(
             f'collation "{node.collation}" for encoding "UTF8" does not exist',
             position=node.position + 1,

@@ -23,6 +23,7 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand
 from qserver.sql.binder.relations import AnyRelation
+from qserver.sql.binder.same import Alike
 from qserver.sql.bound import AggregateCall, Expression, WindowCall
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Level:
     """
 
     __slots__ = (
+        "alike_calls",
+        "alike_outputs",
+        "alike_windows",
         "call_source",
         "calls",
         "clause",
@@ -61,10 +65,13 @@ class Level:
         self.sources: set[int] = set()
         self.entries: list[AnyRelation] = []
         self.calls: list[AggregateCall] = []
+        self.alike_calls = Alike()
+        self.alike_outputs = Alike()
         self.call_source = 0
         self.grouping_source = 0
         self.groupings: list[tuple[tuple[Expression, int], ...]] = []
         self.windows: list[WindowCall] = []
+        self.alike_windows = Alike()
         self.window_source = 0
         self.window_definitions: dict[str, syntax.Window] = {}
         self.row_functions: list[FunctionScan] = []

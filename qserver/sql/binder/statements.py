@@ -23,6 +23,7 @@ from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
 from qserver.sql.bound import Expression
+from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, Select
 from qserver.sql.ports import CatalogPort
 from qserver.values.relations import NamedQuery
@@ -57,11 +58,12 @@ def bind(
     catalog: CatalogPort,
     parameters: Parameters | None = None,
     suggested: Parameters = NOTHING_SUGGESTED,
+    effort: Effort | None = None,
 ) -> Bound:
     """The statement, bound. Without `parameters` their types are inferred; with them, a type of
     None is inferred, and one that is missing is an error. `suggested` are the types of the values
     that are given, for parameters of which nothing else tells the type."""
-    binding = _binding(catalog, parameters, suggested)
+    binding = _binding(catalog, parameters, suggested, effort)
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
@@ -114,8 +116,11 @@ def _binding(
     catalog: CatalogPort,
     parameters: Parameters | None,
     suggested: Parameters = NOTHING_SUGGESTED,
+    effort: Effort | None = None,
 ) -> Binding:
-    return Binding(catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested)
+    return Binding(
+        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
+    )
 
 
 def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:

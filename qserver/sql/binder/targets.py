@@ -12,6 +12,7 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import syntax
+from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.operands import located
@@ -19,8 +20,9 @@ from qserver.sql.binder.outputs import bind_targets
 from qserver.sql.binder.relations import AnyRelation, relation_of_table
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.sources import missing_table
+from qserver.sql.binder.table_expressions import checks_of
 from qserver.sql.binder.updatable_views import UpdatableView, bind_updatable
-from qserver.sql.plan import OutputColumn, Returning
+from qserver.sql.plan import CheckedExpression, OutputColumn, Returning
 from qserver.values.schema import Column, Table
 
 
@@ -41,6 +43,13 @@ class Target:
         if self.view is not None:
             return self.view.relation(name or self.name, source)
         return relation_of_table(name or self.name, source, self.table)
+
+    def checks(
+        self, binding: Binding, source: int, changed: frozenset[int] | None = None
+    ) -> tuple[CheckedExpression, ...]:
+        """What a new row must satisfy: the table's CHECKs, then WITH CHECK OPTION of the view."""
+        of_table = checks_of(binding, self.table, source, changed)
+        return of_table if self.view is None else of_table + self.view.checks_over(source)
 
     def positions(self) -> list[int]:
         """The columns that an INSERT without a list of them means."""

@@ -5,6 +5,9 @@ the table's row, and one that is a mere column can be assigned to:
 
     CREATE VIEW v AS SELECT a AS x, b + 1 AS y FROM t WHERE b > 0
     UPDATE v SET x = 1 WHERE y = 2      ──►     UPDATE t SET a = 1 WHERE b > 0 AND b + 1 = 2
+
+WITH CHECK OPTION demands that a new row be one that the view shows: LOCAL by its own condition,
+CASCADED by those of the views below as well.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ from qserver.sql.binder.relations import (
 )
 from qserver.sql.binder.rows import conjunction
 from qserver.sql.binder.scope import Scope, outermost
-from qserver.sql.bound import Column, Expression
+from qserver.sql.bound import Column, Expression, IsTruth
+from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import Table
@@ -41,6 +45,8 @@ class UpdatableView:
     names: tuple[str, ...]
     expressions: tuple[Expression, ...]
     condition: Expression | None
+    checks: tuple[tuple[str, Expression], ...] = ()
+    """What WITH CHECK OPTION demands of a new row, by the view that demands it, innermost first."""
 
     def relation(self, name: str, source: int) -> JoinedRelation:
         """The view over a row of the table that has another number."""
@@ -49,6 +55,15 @@ class UpdatableView:
 
     def condition_over(self, source: int) -> Expression | None:
         return None if self.condition is None else self._over(source, self.condition)
+
+    def checks_over(self, source: int) -> tuple[CheckedExpression, ...]:
+        """A row that a view would not show fails, also if that is unknown."""
+        return tuple(
+            [
+                CheckedExpression(name, IsTruth(self._over(source, each), truth=True), of_view=True)
+                for name, each in self.checks
+            ]
+        )
 
     def table_position(self, name: str) -> int | None:
         """Which of the table's columns a column of the view is, if it is one."""
@@ -66,8 +81,13 @@ class UpdatableView:
         return result
 
 
-def bind_updatable(scope: Scope, view: NamedQuery, verb: str, position: int) -> UpdatableView:
-    """The view as something that can be changed, or the reason why it cannot."""
+def bind_updatable(
+    scope: Scope, view: NamedQuery, verb: str, position: int, *, cascaded: bool = False
+) -> UpdatableView:
+    """The view as something that can be changed, or the reason why it cannot.
+
+    `cascaded`: a view above demands what this one asks of its rows, too.
+    """
     query, literals = parsed_query(view.text)
     body = query.body
     reason = _reason(query)
@@ -79,10 +99,11 @@ def bind_updatable(scope: Scope, view: NamedQuery, verb: str, position: int) -> 
     binding = scope.binding
     binding.views[view.name] = view
     inner = outermost(binding, literals)
-    base = _base(inner, item, verb, position)
+    cascades = cascaded or view.check_option == "cascaded"
+    base = _base(inner, item, verb, position, cascades)
     if base is None:
         raise _refusal(view, verb, _SINGLE, position)
-    relation, table, source, below = base
+    relation, table, source, below, checks = base
     inner = inner.with_relations((relation,))
     outputs = bind_targets(inner, body.targets, Clause.TARGETS)
     level = inner.level
@@ -96,7 +117,10 @@ def bind_updatable(scope: Scope, view: NamedQuery, verb: str, position: int) -> 
             raise _refusal(view, verb, reason, position)
     where = [] if below is None else [below]
     if body.where is not None:
-        where.append(condition(binding, inner.bind_in(Clause.WHERE, body.where), "WHERE", -1))
+        own = condition(binding, inner.bind_in(Clause.WHERE, body.where), "WHERE", -1)
+        where.append(own)
+        if view.check_option or cascaded:
+            checks = (*checks, (view.name, own))
     return UpdatableView(
         view.name,
         table,
@@ -104,12 +128,16 @@ def bind_updatable(scope: Scope, view: NamedQuery, verb: str, position: int) -> 
         tuple([name for name, _ in view.columns]),
         tuple([settled(binding, output.operand) for output in outputs][: len(view.columns)]),
         conjunction(where) if where else None,
+        checks,
     )
 
 
+Base = tuple[AnyRelation, Table, int, Expression | None, tuple[tuple[str, Expression], ...]]
+
+
 def _base(
-    scope: Scope, item: syntax.TableRef, verb: str, position: int
-) -> tuple[AnyRelation, Table, int, Expression | None] | None:
+    scope: Scope, item: syntax.TableRef, verb: str, position: int, cascades: bool
+) -> Base | None:
     """What the view selects from: a table, or another view that can be changed."""
     binding = scope.binding
     if item.column_aliases or item.sample is not None:
@@ -119,13 +147,13 @@ def _base(
         binding.use_table(table)
         source = binding.new_source()
         relation = relation_of_table(item.alias or table.name, source, table)
-        return relation, table, source, None
+        return relation, table, source, None, ()
     view = binding.catalog.find_view(item.name)
     if view is None:
         return None
-    below = bind_updatable(scope, view, verb, position)
-    name = item.alias or view.name
-    return below.relation(name, below.source), below.table, below.source, below.condition
+    below = bind_updatable(scope, view, verb, position, cascaded=cascades)
+    shown = below.relation(item.alias or view.name, below.source)
+    return shown, below.table, below.source, below.condition, below.checks
 
 
 # --- errors --------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import check_names, scan_table
 from qserver.sql.binder.subqueries import row_query
 from qserver.sql.binder.table_expressions import (
-    checks_of,
     default_of,
     generated_values,
     has_generated,
@@ -58,7 +57,7 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
         values,
         new,
         changed,
-        checks_of(binding, table, new, changed),
+        target.checks(binding, new, changed),
         returning,
     )
 
@@ -116,7 +115,11 @@ def bind_assignments(
     values: dict[int, Expression] = {}
     whole: set[int] = set()
     for assignment in assignments:
-        targets = [target.position(name, assignment.position) for name in assignment.columns]
+        stand = assignment.places or (assignment.position,) * len(assignment.columns)
+        targets = [
+            target.position(name, place)
+            for name, place in zip(assignment.columns, stand, strict=True)
+        ]
         part = assignment.target
         for at, (node, operand) in zip(targets, _operands(scope, assignment), strict=True):
             if at in whole or (at in values and part is None):

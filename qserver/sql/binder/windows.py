@@ -26,7 +26,6 @@ from qserver.sql.binder.aggregates import (
 from qserver.sql.binder.clauses import Clause, refuse_window
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
-from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.window_frames import bind_frame, whole_window
 from qserver.sql.bound import Column, Expression, WindowCall
@@ -80,8 +79,9 @@ def bind_window_call(scope: Scope, node: syntax.Call, name: str) -> Expression:
                 "into a LATERAL FROM item.",
             )
             raise located(error, binding.position_of(each))
-    at = next((n for n, known in enumerate(level.windows) if same(call, known)), len(level.windows))
-    if at == len(level.windows):
+    at = level.alike_windows.position(call, level.windows)
+    if at is None:
+        at = len(level.windows)
         level.windows.append(call)
     column = Column(level.window_source, at, call.type, call.nullable, name)
     binding.remember(column, node.position)

@@ -63,10 +63,16 @@ class Alterations:
         """What tunes PostgreSQL's storage and has no counterpart here."""
         return AlterAction("nothing", position=children[0].start)
 
+    def set_options(self, children: Children) -> AlterAction:
+        word, *options = children
+        return AlterAction("set options", words=tuple(options), position=word.start)
+
     def set_type(self, children: Children) -> AlterAction:
-        _, type_name, _, using = children
+        _, type_name, collation, using = children
         expression, text = using or (None, "")
-        return AlterAction("type", type=type_name, expression=expression, text=text)
+        return AlterAction(
+            "type", type=type_name, expression=expression, text=text, collation=collation
+        )
 
     def using_text(self, children: Children) -> tuple[Expression, str]:
         word, expression = children

@@ -44,6 +44,7 @@ class Changes:
             returning or (),
             *_with(with_clause),
             targets=tuple(targets) if any(targets) else (),
+            places=_places(columns),
             position=_start(with_clause, word),
         )
 
@@ -129,7 +130,9 @@ class Changes:
 
     def assignment_row(self, children: Children) -> Assignment:
         columns, expression = children
-        return Assignment(_plain_columns(columns), expression, position=columns[0][2])
+        return Assignment(
+            _plain_columns(columns), expression, places=_places(columns), position=columns[0][2]
+        )
 
     # --- MERGE ------------------------------------------------------------------------------------
 
@@ -167,7 +170,12 @@ class Changes:
             columns=_plain_columns(columns),
             values=() if values == _DEFAULT_VALUES else values,
             overriding=overriding,
+            places=_places(columns),
         )
+
+
+def _places(columns: list[ColumnTarget] | None) -> tuple[int, ...]:
+    return tuple([start for _, _, start in columns or ()])
 
 
 def _with(clause: With | None) -> tuple[Any, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from qserver.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from qserver.sql.builder.expressions import Children, parts
 from qserver.sql.syntax import Explain, Literal, SetVariable, Show, TransactionControl
 from qserver.sql.terminals import Terminal
@@ -21,6 +22,27 @@ class OptionValue:
     literals: tuple[int, ...]
 
 
+EXPLAIN_OPTIONS = frozenset(
+    {
+        *("analyze", "code", "format"),
+        *("verbose", "costs", "settings", "buffers", "wal", "timing", "summary"),
+    }
+)
+"""The second row is about details that are printed neither way."""
+
+
+def _check_format(text: str, name: Terminal) -> None:
+    if text in ("xml", "json", "yaml"):
+        raise FeatureNotSupported(
+            f"EXPLAIN (FORMAT {text.upper()}) is not supported: the plan is a text",
+            position=name.start + 1,
+        )
+    if text != "text":
+        raise InvalidParameterValue(
+            f'unrecognized value for EXPLAIN option "format": "{text}"', position=name.start + 1
+        )
+
+
 class Others:
     """Methods for the rules under "the rest"."""
 
@@ -35,10 +57,15 @@ class Others:
 
     def explain_option(self, children: Children) -> str:
         name, value = children
-        text = "" if value is None else value.text.lower()
-        if text in _YES:
-            return str(name.value)
-        return f"{name.value} off" if text in _NO else f"{name.value} {text}"
+        option, text = str(name.value), "" if value is None else value.text.lower()
+        if option not in EXPLAIN_OPTIONS:
+            raise SqlSyntaxError(f'unrecognized EXPLAIN option "{option}"', position=name.start + 1)
+        if option == "format":
+            _check_format(text, name)
+            return "format text"
+        if text not in _YES | _NO:
+            raise SqlSyntaxError(f"{option} requires a Boolean value", position=name.start + 1)
+        return option if text in _YES else f"{option} off"
 
     def option_value(self, children: Children) -> OptionValue:
         """A string without its quotes; anything else as it is written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from qserver.errors import CardinalityViolation, CheckViolation
+from qserver.errors import CardinalityViolation, CheckViolation, WithCheckOptionViolation
 from qserver.sql.execution import Writer
 from qserver.values.keys import Row
 from qserver.values.schema import Index, Table
@@ -45,6 +45,13 @@ def refuse_second_change() -> NoReturn:
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have"
         " duplicate constrained values.",
+    )
+
+
+def fail_view(table: Table, view: str, row: tuple[Any, ...]) -> NoReturn:
+    raise WithCheckOptionViolation(
+        f'new row violates check option for view "{view}"',
+        detail=f"Failing row contains ({table.describe(row)}).",
     )
 
 

@@ -14,6 +14,7 @@ from qserver.sql.bound import Expression
 from qserver.sql.codegen.change_support import (
     arbiter_of,
     fail_check,
+    fail_view,
     find_row_in_the_way,
     refuse_second_change,
     replace_row,
@@ -286,9 +287,11 @@ class ChangePrinter:
                 self.source.line(f"refuse_null({self.table}, {new})")
         for check in checks:
             self.source.name("fail_check", fail_check)
+            self.source.name("fail_view", fail_view)
+            fail = "fail_view" if check.of_view else "fail_check"
             with self.source.block(f"if {self.printer.falsity(check.expression, rows)}:"):
                 name = self.source.known(check.name, "name")
-                self.source.line(f"fail_check({self.table}, {name}, {new})")
+                self.source.line(f"{fail}({self.table}, {name}, {new})")
 
     def done(self, rows: Rows) -> None:
         """Count a row, and give back what RETURNING wants of it."""

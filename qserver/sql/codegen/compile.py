@@ -18,13 +18,17 @@ import linecache
 import re
 from itertools import count
 from operator import itemgetter
-from types import CodeType
+from typing import Any
+from weakref import finalize
 
+from qserver.errors import QserverError, StatementTooComplex
+from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.bound import Slot
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
 from qserver.sql.codegen.expressions import Printer, Rows
 from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.runtime import made_slots
 from qserver.sql.codegen.scans import (
     can_be_first_rows,
     is_read_by_pages,
@@ -33,6 +37,7 @@ from qserver.sql.codegen.scans import (
 )
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.subqueries import Subqueries, can_give_way
+from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
 from qserver.sql.plan import Change, Select
 from qserver.sql.walk import has_subquery
@@ -50,23 +55,36 @@ READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
 _NUMBERS = count(1)
 
 
-def compile_statement(statement: Select | Change, tables: tuple[Table, ...] = ()) -> Compiled:
+def compile_statement(
+    statement: Select | Change, tables: tuple[Table, ...] = (), effort: Effort | None = None
+) -> Compiled:
     """The function of a bound statement whose plan the rules have seen."""
-    compiler = _printed(statement, subqueries_give_way=True)
+    effort = effort or Effort.boundless()
+    compiler = _printed(statement, effort, subqueries_give_way=True)
     if compiler.subqueries.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, subqueries_give_way=False)
+        compiler = _printed(statement, effort, subqueries_give_way=False)
     text = compiler.source.text()
+    if len(text) > SOURCE_LENGTH_MAX:
+        raise StatementTooComplex(
+            "the statement is too complex",
+            detail=f"It would become a program of {len(text)} characters;"
+            f" the limit is {SOURCE_LENGTH_MAX}.",
+            hint="Split it into several, or use fewer expressions.",
+        )
     namespace = compiler.source.namespace
-    exec(_code(text), namespace)
+    for apart in compiler.printer.apart.texts:
+        effort.spend(len(apart) // 64)
+        exec(compile(apart, "<apart>", "exec"), namespace)
+    run = _function(text, namespace)
     if isinstance(statement, Select):
         columns = statement.columns
     else:
         columns = () if statement.returning is None else statement.returning.columns
-    return Compiled(columns, namespace["run"], not isinstance(statement, Select), text, tables)
+    return Compiled(columns, run, not isinstance(statement, Select), text, tables)
 
 
-def _printed(statement: Select | Change, *, subqueries_give_way: bool) -> _Compiler:
-    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way)
+def _printed(statement: Select | Change, effort: Effort, *, subqueries_give_way: bool) -> _Compiler:
+    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -77,17 +95,21 @@ def _printed(statement: Select | Change, *, subqueries_give_way: bool) -> _Compi
     return compiler
 
 
-def _code(text: str) -> CodeType:
+def _function(text: str, namespace: dict[str, Any]) -> Any:
+    """The function of a text. `linecache` forgets the text when the function is gone."""
     name = f"<statement {next(_NUMBERS)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return compile(text, name, "exec")
+    exec(compile(text, name, "exec"), namespace)
+    run = namespace.pop("run")  # else the two would hold each other
+    finalize(run, linecache.cache.pop, name, None)
+    return run
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, subqueries_give_way: bool) -> None:
+    def __init__(self, reads_before: bool, subqueries_give_way: bool, effort: Effort) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
-        self.printer = Printer(self.source)
+        self.printer = Printer(self.source, effort)
         self.subqueries = Subqueries(
             self.printer,
             lambda: Operators(self.source, self.printer, gives_way=subqueries_give_way),
@@ -219,8 +241,11 @@ class _Compiler:
                     self.source.line(f"{name} = {reader}.{name}")
             for name, slot in self.printer.slots.items():
                 self._slot(name, slot)
-            for name, codes in self.printer.sets.items():
-                self.source.line(f"{name}_all = {{{', '.join(codes)}}}")
+            if self.printer.made:
+                maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")
+                self.source.line(f"made = {maker}(slots, context)")
+            for name, items in self.printer.sets.items():
+                self.source.line(f"{name}_all = {{{items}}}")
                 self.source.line(f"{name} = {name}_all - {{None}}")
         return lines + functions
 
@@ -229,9 +254,22 @@ class _Compiler:
         if slot.convert is None:
             self.source.line(f"{name} = {value}")
             return
-        if not slot.nullable:
-            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
-        else:
+        if slot.nullable:
             self.source.line(f"{name} = {value}")
             with self.source.block(f"if {name} is not None:"):
-                self.source.line(f"{name} = {self.printer.converted(slot.convert, name)}")
+                self._converted(name, slot, name)
+        else:
+            self._converted(name, slot, value)
+
+    def _converted(self, name: str, slot: Slot, value: str) -> None:
+        """A literal that cannot be read is told by its number; who has the text finds its place."""
+        assert slot.convert is not None
+        if not isinstance(slot.name, int):
+            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+            return
+        self.source.name("QserverError", QserverError)
+        with self.source.block("try:"):
+            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+        with self.source.block("except QserverError as error:"):
+            self.source.line(f"error.literal = {slot.name}")
+            self.source.line("raise")

@@ -14,7 +14,7 @@ name or subscript.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from qserver.sql.bound import (
@@ -27,6 +27,7 @@ from qserver.sql.bound import (
     Coalesce,
     Column,
     Constant,
+    Elements,
     Exists,
     Expression,
     InList,
@@ -40,9 +41,14 @@ from qserver.sql.bound import (
     ScalarQuery,
     Slot,
 )
+from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
+from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source
+from qserver.sql.effort import Effort
 from qserver.sql.functions.moments import MomentReader
 from qserver.sql.functions.registry import Function
+from qserver.values.keys import canonical
+from qserver.values.types import CAREFUL_KINDS
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.subqueries import Subqueries
@@ -51,6 +57,11 @@ _SIMPLE = re.compile(r"\w+(\[\d+\])?")
 _FIELD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"\b[rat]\d+\b")
 _NOT_BRACKETS = re.compile(r"[^()\[\]]+")
+
+SLOTS_NAMED_MOST = 256
+"""So many slots of an execution are local variables; a statement with more has a list of them."""
+
+_MADE = re.compile(r"made\[(\d+)\]")
 
 BRACKETS_MOST = 50
 """How deep brackets may nest in printed code; Python allows 200."""
@@ -103,11 +114,15 @@ class Rows:
 class Printer:
     """Prints expressions; remembers which slots of the execution they use."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, effort: Effort) -> None:
         self.source = source
+        self._spend = effort.spend
         self.slots: dict[str, Slot] = {}
-        self._names_of_slots: dict[int | str, list[str]] = {}
-        self.sets: dict[str, list[str]] = {}
+        self._names_of_slots: dict[int | str, list[tuple[Slot, str]]] = {}
+        self.made: list[Slot] = []
+        """Slots beyond the first: they have no names of their own, but places in a list."""
+        self.sets: dict[str, str] = {}
+        self.apart = Apart(source)
         self.functions: list[str] = []
         self.row_of_literals: str | None = None
         """The variable whose items the literals are, while rows of a lifted list are printed."""
@@ -116,6 +131,7 @@ class Printer:
     # --- the three ways ---
 
     def value(self, expression: Expression, rows: Rows) -> str:
+        self._spend()
         printer = _VALUES.get(type(expression))
         if printer is not None:
             return self._not_too_deep(printer(self, expression, rows))
@@ -150,8 +166,19 @@ class Printer:
         whole = rows.whole_row(expressions)
         if whole is not None:
             return whole
-        items = [self.value(each, rows) for each in expressions]
-        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+        items = self.items(expressions, rows)
+        return f"({items},)" if len(expressions) == 1 or "*" in items else f"({items})"
+
+    def together(self, codes: list[str]) -> str:
+        """A tuple of what was printed."""
+        return f"({self.apart.items(codes) if is_long(codes) else ', '.join(codes)},)"
+
+    def items(self, expressions: Sequence[Expression], rows: Rows) -> str:
+        """Expressions with commas between them. Slots that follow each other are a slice."""
+        codes = [self.value(each, rows) for each in expressions]
+        if self.made:
+            codes = _sliced(codes)
+        return self.apart.items(codes) if is_long(codes) else ", ".join(codes)
 
     # --- leaves ---
 
@@ -169,12 +196,16 @@ class Printer:
         if self.row_of_literals is not None and isinstance(expression.name, int):
             return self._literal_of_row(expression)
         names = self._names_of_slots.setdefault(expression.name, [])
-        for name in names:
-            if self.slots[name] == expression:
+        for slot, name in names:
+            if slot == expression:
                 return name
-        name = self.source.fresh("slot")
-        self.slots[name] = expression
-        names.append(name)
+        if len(self.slots) < SLOTS_NAMED_MOST:
+            name = self.source.fresh("slot")
+            self.slots[name] = expression
+        else:
+            name = f"made[{len(self.made)}]"
+            self.made.append(expression)
+        names.append((expression, name))
         return name
 
     def converted(self, convert: Callable[[Any], Any], code: str) -> str:
@@ -290,16 +321,19 @@ class Printer:
     # --- logic ---
 
     def and_truth(self, expression: And, rows: Rows) -> str:
-        return f"({' and '.join(self.truth(each, rows) for each in expression.operands)})"
+        return self._chain([self.truth(each, rows) for each in expression.operands], " and ")
 
     def and_falsity(self, expression: And, rows: Rows) -> str:
-        return f"({' or '.join(self.falsity(each, rows) for each in expression.operands)})"
+        return self._chain([self.falsity(each, rows) for each in expression.operands], " or ")
 
     def or_truth(self, expression: Or, rows: Rows) -> str:
-        return f"({' or '.join(self.truth(each, rows) for each in expression.operands)})"
+        return self._chain([self.truth(each, rows) for each in expression.operands], " or ")
 
     def or_falsity(self, expression: Or, rows: Rows) -> str:
-        return f"({' and '.join(self.falsity(each, rows) for each in expression.operands)})"
+        return self._chain([self.falsity(each, rows) for each in expression.operands], " and ")
+
+    def _chain(self, codes: list[str], word: str) -> str:
+        return f"({self.apart.chain(codes, word) if is_long(codes) else word.join(codes)})"
 
     def not_truth(self, expression: Not, rows: Rows) -> str:
         return self.falsity(expression.operand, rows)
@@ -342,13 +376,13 @@ class Printer:
 
     def case(self, expression: Case, rows: Rows) -> str:
         whens = [
-            f"{self.value(result, rows)} if {self.truth(condition, rows)} else "
+            (self.truth(condition, rows), self.value(result, rows))
             for condition, result in expression.whens
         ]
-        return f"({''.join(whens)}{self.value(expression.otherwise, rows)})"
+        return self._first(whens, self.value(expression.otherwise, rows))
 
     def coalesce(self, expression: Coalesce, rows: Rows) -> str:
-        codes = []
+        choices = []
         *first, last = expression.operands
         for operand in first:
             if not operand.nullable:
@@ -356,11 +390,19 @@ class Printer:
                 break
             code = self.value(operand, rows)
             if _SIMPLE.fullmatch(code):
-                codes.append(f"{code} if {code} is not None else ")
+                choices.append((f"{code} is not None", code))
             else:
                 name = self.source.fresh("v")
-                codes.append(f"{name} if ({name} := {code}) is not None else ")
-        return f"({''.join(codes)}{self.value(last, rows)})"
+                choices.append((f"({name} := {code}) is not None", name))
+        return self._first(choices, self.value(last, rows))
+
+    def _first(self, choices: list[tuple[str, str]], otherwise: str) -> str:
+        """The value of the first choice whose condition is true."""
+        gives_way = any("yield" in condition or "yield" in value for condition, value in choices)
+        if len(choices) > LINES_MOST and not gives_way:
+            return self.apart.first(choices, otherwise)
+        codes = [f"{value} if {condition} else " for condition, value in choices]
+        return f"({''.join(codes)}{otherwise})"
 
     # --- IN (list) ---
 
@@ -372,11 +414,14 @@ class Printer:
 
     def _in_list(self, expression: InList, rows: Rows, truth: bool) -> str:
         """Whether the condition is true, or is false; it is NULL where it is neither."""
-        if not all(isinstance(item, Constant | Slot) for item in expression.items):
+        if not all(isinstance(item, Constant | Slot | Elements) for item in expression.items):
             return self._in_expressions(expression, rows, truth)
         found_wanted = truth != expression.negated
-        name = self._set_of(expression.items, rows)
+        careful = expression.operand.type.kind in CAREFUL_KINDS
+        name = self._set_of(expression.items, rows, careful)
         code = self.value(expression.operand, rows)
+        if careful:
+            code = f"canonical({code})"
         if found_wanted:
             return f"({code} in {name})"  # NULL is never in the set
         checks = [f"None not in {name}_all"] if _may_hold_null(expression.items) else []
@@ -387,16 +432,27 @@ class Printer:
             else:
                 first = f"{code} is not None"
             checks.insert(0, first)
-        return f"({' and '.join([*checks, f'{code} not in {name}'])})"
+        outside = " and ".join([*checks, f"{code} not in {name}"])
+        if isinstance(expression.items[0], Elements):  # none at all decide even for NULL
+            outside = f"not {name}_all or {outside}"
+        return f"({outside})"
 
-    def _set_of(self, items: tuple[Expression, ...], rows: Rows) -> str:
-        codes = [self.value(item, rows) for item in items]
+    def _set_of(self, items: tuple[Expression, ...], rows: Rows, careful: bool) -> str:
+        code = self.items(items, rows)
+        if careful:  # Python's == and hash are not those of SQL
+            self.source.name("canonical", canonical)
+            code = f"*map(canonical, ({code},))"
         for name, known in self.sets.items():
-            if known == codes:
+            if known == code:
                 return name
         name = self.source.fresh("set")
-        self.sets[name] = codes
+        self.sets[name] = code
         return name
+
+    def elements(self, expression: Elements, rows: Rows) -> str:
+        """Among the items of a list: all elements of an array."""
+        self.source.name("elements_of", elements_of)
+        return f"*elements_of({self.value(expression.array, rows)})"
 
     def _in_expressions(self, expression: InList, rows: Rows, truth: bool) -> str:
         equals: tuple[Expression, ...] = tuple(
@@ -438,6 +494,24 @@ class Printer:
         return self.subqueries.quantified(expression, rows)
 
 
+def _sliced(codes: list[str]) -> list[str]:
+    """The same items, those that follow each other in the list of slots as one slice of it."""
+    found: list[str] = []
+    first = last = -1
+    for code in [*codes, ""]:
+        match = _MADE.fullmatch(code)
+        at = -1 if match is None else int(match[1])
+        if first >= 0 and at == last + 1:
+            last = at
+            continue
+        if first >= 0:
+            found.append(f"made[{first}]" if first == last else f"*made[{first}:{last + 1}]")
+        first = last = at
+        if at < 0 and code:
+            found.append(code)
+    return found
+
+
 def _brackets(code: str) -> int:
     """How deep brackets nest."""
     deepest = depth = 0
@@ -474,6 +548,7 @@ _VALUES: dict[type, Callable[[Printer, Any, Rows], str]] = {
     Case: Printer.case,
     Coalesce: Printer.coalesce,
     Array: Printer.array,
+    Elements: Printer.elements,
     ScalarQuery: Printer.scalar_query,
     ArrayQuery: Printer.array_query,
     Exists: Printer.exists,

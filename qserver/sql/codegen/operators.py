@@ -17,6 +17,7 @@ list, and a new nest begins.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -46,6 +47,8 @@ from qserver.sql.walk import output_sources
 Consumer: TypeAlias = Callable[[Rows], None]
 
 ROWS_BETWEEN_CHECKS = 1024
+
+_ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
 
 KEPT_VALUE_BYTES = 96
 """What a value that is kept costs beside its own length: the object, its place in a list or set."""
@@ -140,7 +143,25 @@ class Operators:
             self._repeated_values(node, rows, consume)
             return
         items = [self.printer.values(item, rows) for item in node.items]
-        self.loop(node.source, f"({', '.join(items)},)" if items else "()", rows, consume)
+        code = self._rows_of_slots(items, node) or (self.printer.together(items) if items else "()")
+        self.loop(node.source, code, rows, consume)
+
+    def _rows_of_slots(self, items: list[str], node: plan.Values) -> str | None:
+        """All rows at once, where they are the slots of an execution one after the other."""
+        width = len(node.items[0]) if items else 0
+        end = first = -1
+        single = len(items)
+        while single and (found := _ROW_OF_SLOTS.fullmatch(items[single - 1])) is not None:
+            low = int(found[1] or found[3])
+            high = int(found[2] or low + 1)
+            if high - low != width or first not in (-1, high):
+                break
+            first, end = low, max(end, high)
+            single -= 1
+        if len(items) - single < 2:
+            return None
+        rest = f"*zip(*[iter(made[{first}:{end}])] * {width})"
+        return f"({', '.join([*items[:single], rest])},)"
 
     def _repeated_values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
         """All rows of a lifted list: its slots are positions in a row of literals."""

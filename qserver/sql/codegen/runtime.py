@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,6 +13,8 @@ from qserver.errors import (
     InvalidRowCountInOffset,
     NotNullViolation,
 )
+from qserver.sql.bound import Slot
+from qserver.sql.functions.moments import MomentReader
 from qserver.values.schema import Table
 
 _NO_LIMIT = 1 << 62
@@ -122,6 +124,40 @@ def all_of(compare: Callable[[Any, Any], Any], value: Any, rows: Iterable[tuple[
         elif not compare(value, other):
             return False
     return None if unknown else True
+
+
+def made_slots(
+    slots: tuple[Slot, ...],
+) -> Callable[[Mapping[int | str, Any] | Sequence[Any], Any], list[Any]]:
+    """What makes the values of many slots of an execution at once."""
+    known = [(slot.name, slot.convert) for slot in slots]
+
+    def make(given: Any, context: Any) -> list[Any]:
+        values = []
+        for name, convert in known:
+            value = given[name]
+            if value is None or convert is None:
+                values.append(value)
+            elif isinstance(convert, MomentReader):
+                values.append(convert.at(value, context))
+            else:
+                values.append(convert(value))
+        return values
+
+    return make
+
+
+def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
+    """The elements of all dimensions; for no array at all, one that is NULL."""
+    if array is None:
+        return [None]
+    found: list[Any] = []
+    for each in array:
+        if type(each) is tuple:
+            found += elements_of(each)
+        else:
+            found.append(each)
+    return found
 
 
 def refuse_null(table: Table, row: tuple[Any, ...]) -> None:

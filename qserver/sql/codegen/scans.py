@@ -150,8 +150,7 @@ class _ScanPrinter:
         for_each = None
         if found.choices:
             name = self.source.fresh("k")
-            codes = [self.printer.value(each, self.rows) for each in found.choices]
-            distinct = f"dict.fromkeys(({', '.join(codes)},))"
+            distinct = f"dict.fromkeys(({self.printer.items(found.choices, self.rows)},))"
             for_each = f"for {name} in {distinct}:"
             if any(each.nullable for each in found.choices):
                 checks.append(f"{name} is not None")

@@ -62,7 +62,7 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     columns = (*visible, column, *hidden)
     new = with_new_trees(work, reshaped(table, columns, lambda was: was + (was >= at)))
     yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
-    check_definition(work, new)
+    yield from check_definition(work, new)
     for constraint in defined.constraints:
         yield from add_constraint(work, work.table_now(table.key), constraint, column.name)
     return 0
@@ -93,7 +93,7 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
         elif isinstance(other, Sequence) and other.owner == (table.key, old):
             work.transaction.define(other.key, replace(other, owner=(table.key, new)))
     follow_column(work, users, renamed, old, new)
-    check_definition(work, work.table_now(table.key))
+    yield from check_definition(work, work.table_now(table.key))
     return 0
     yield
 
@@ -120,7 +120,7 @@ def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     columns[at] = with_default(work, column, action.expression, action.text)
     changed = replace(table, columns=tuple(columns))
     work.transaction.define(table.key, changed)
-    check_definition(work, changed)
+    yield from check_definition(work, changed)
     return 0
     yield
 
@@ -192,7 +192,7 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
         yield from rewrite(work, table, new, moved)
     except DatatypeMismatch:
         raise _no_automatic_cast(table.columns[at], str(sql_type), action) from None
-    check_definition(work, new)
+    yield from check_definition(work, new)
     return 0
 
 

@@ -48,7 +48,7 @@ def add_constraint(
             assert constraint.expression is not None
             new, check = with_check(table, constraint, column)
             work.transaction.define(table.key, new)
-            check_definition(work, new)
+            yield from check_definition(work, new)
             if "not valid" not in constraint.attributes:
                 yield from require_check(work, new, check.name, constraint.expression)
         case "foreign key":

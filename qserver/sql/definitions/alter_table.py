@@ -47,7 +47,8 @@ from qserver.sql.definitions.names import (
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.sequences import alter_sequence
 from qserver.sql.definitions.view_texts import follow_relation, views_using
-from qserver.sql.definitions.views import rename_view_column
+from qserver.sql.definitions.views import rename_view_column, set_view_options
+from qserver.sql.definitions.words import check_table_options
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, NamedQuery, Schema, Sequence, kind_of
 from qserver.values.schema import Table, catalog_key
@@ -77,6 +78,8 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
         elif action.kind == "set schema":
             schema, _ = new_place(work, (action.new_name, now.name))
             definition = _move(work, now, schema, now.name)
+        elif action.kind == "set options":
+            yield from _set_options(work, now, action)
         elif action.kind in WITHOUT_EFFECT:
             continue
         elif isinstance(now, Table):
@@ -95,6 +98,17 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
         raise missing("type", node.name)
     for action in node.actions:
         yield from alter_type(work, definition, action)
+    return 0
+
+
+def _set_options(
+    work: Work, definition: Table | NamedQuery | Sequence, action: syntax.AlterAction
+) -> Steps:
+    """Those of a table have no effect; a view has one that does."""
+    if isinstance(definition, NamedQuery):
+        yield from set_view_options(work, definition, action.words)
+    else:
+        check_table_options(action.words)
     return 0
 
 

@@ -14,6 +14,7 @@ from qserver.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidForeignKey,
+    SqlSyntaxError,
     UndefinedColumn,
     UndefinedObject,
 )
@@ -187,6 +188,7 @@ def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
         raise InvalidForeignKey(
             f'there is no unique constraint matching given keys for referenced table "{other.name}"'
         )
+    _check_actions(table, key)
     for name, theirs in zip(key.columns, key.referenced, strict=True):
         one, two = table.column(name).type, other.column(theirs).type
         if one.bare != two.bare and not _comparable(one.kind, two.kind):
@@ -194,6 +196,17 @@ def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
                 f'foreign key constraint "{key.name}" cannot be implemented',
                 detail=f'Key columns "{name}" and "{theirs}" are of incompatible types:'
                 f" {one} and {two}.",
+            )
+
+
+def _check_actions(table: Table, key: ForeignKey) -> None:
+    """What is computed cannot be set by an action."""
+    if all(table.column(name).generated is None for name in key.columns):
+        return
+    for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
+        if action in ("set null", "set default") or (event, action) == ("UPDATE", "cascade"):
+            raise SqlSyntaxError(
+                f"invalid ON {event} action for foreign key constraint containing generated column"
             )
 
 

@@ -10,7 +10,7 @@ but defaults is bound against the new table, and the binder says what it would s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from qserver.errors import (
@@ -18,6 +18,7 @@ from qserver.errors import (
     DuplicateColumn,
     DuplicateObject,
     InvalidTableDefinition,
+    QserverError,
     SqlSyntaxError,
 )
 from qserver.sql import syntax
@@ -41,14 +42,16 @@ from qserver.sql.definitions.names import (
     require_free,
 )
 from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.references import add_references
 from qserver.sql.definitions.rewrite import row_id_column
 from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
+from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key
 
 
 def create_table(work: Work, node: syntax.CreateTable) -> Steps:
-    schema, name = new_place(work, node.name, node.temporary)
+    schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
@@ -57,19 +60,22 @@ def create_table(work: Work, node: syntax.CreateTable) -> Steps:
         return (yield from _create_table_as(work, node, schema, name))
     table = _define(work, schema, name, node)
     work.transaction.define(key, table)
-    check_definition(work, table)
+    yield from check_definition(work, table)
+    add_references(work, table)
     return 0
-    yield
 
 
-def check_definition(work: Work, table: Table) -> None:
+def check_definition(work: Work, table: Table) -> Steps:
     """Raise what the first INSERT would raise whatever it inserts."""
     target = syntax.TableRef(table.path)
     try:
-        work.statements.check(syntax.Insert(target, (), None))
-    except DatatypeMismatch as error:
-        error.message = error.message.replace("but expression", "but default expression")
+        yield from work.statements.check(syntax.Insert(target, (), None))
+    except QserverError as error:
+        error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
+        if isinstance(error, DatatypeMismatch):
+            error.message = error.message.replace("but expression", "but default expression")
         raise
+    return 0
 
 
 def _define(work: Work, schema: str, name: str, node: syntax.CreateTable) -> Table:
@@ -184,16 +190,17 @@ def _is_primary_key(table: Table, columns: Sequence[str]) -> bool:
 
 def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: str) -> Steps:
     assert node.query is not None
-    found, _ = work.statements.describe(node.query, work.literals)
+    found, _ = yield from work.statements.describe(node.query, work.literals)
     if len(node.column_names) > len(found):
         raise SqlSyntaxError("too many column names were specified")
     names = [*node.column_names, *(column.name for column in found[len(node.column_names) :])]
     columns = [_column_as(each, column) for each, column in zip(names, found, strict=True)]
     _refuse_duplicates(columns)
     table = _without_key(work.transaction.next_tree(), schema, name, columns)
+    rows: Iterable[Rows | None] = ()
     if node.with_data:
         work.statements.check_read()
-    rows = work.statements.run(node.query, work.literals) if node.with_data else iter(())
+        rows = yield from work.statements.run(node.query, work.literals)
     made = 0
     pages = []
     for page in rows:

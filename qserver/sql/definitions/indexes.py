@@ -119,8 +119,7 @@ def _type_of(
     """The type of an expression over the table's rows, and whether it is one."""
     source = syntax.TableRef(table.path)
     select = syntax.Select((syntax.Target(expression),), (source,), where)
-    columns, _ = work.statements.describe(syntax.Query(select), work.literals)
-    return columns[0].type
+    return work.statements.columns_of(syntax.Query(select), work.literals)[0].type
 
 
 def _with_hidden_columns(

@@ -29,9 +29,9 @@ from qserver.values.schema import PUBLIC, Table, catalog_key
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
-def new_place(work: Work, name: tuple[str, ...], temporary: bool = False) -> tuple[str, str]:
+def new_place(work: Work, name: tuple[str, ...]) -> tuple[str, str]:
     """The schema and the name that something new is to have."""
-    schema = PUBLIC if len(name) == 1 or (temporary and name[0] == "pg_temp") else name[-2]
+    schema = PUBLIC if len(name) == 1 else name[-2]
     _refuse_other_database(name)
     if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
         raise UndefinedSchema(f'schema "{schema}" does not exist')

@@ -15,6 +15,7 @@ from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.references import refresh_references
 from qserver.sql.definitions.sequences import create_sequence
 from qserver.sql.definitions.views import create_view
+from qserver.sql.definitions.words import check_words
 
 DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
     syntax.CreateTable: create_table,
@@ -32,6 +33,20 @@ DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
 
 def perform(work: Work, statement: syntax.Statement) -> Steps:
     """Make the changes that a definition asks for."""
+    check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
-    refresh_references(work)
+    if type(statement) not in _WITHOUT_REFERENCES:
+        refresh_references(work)
     return made
+
+
+_WITHOUT_REFERENCES: Final = frozenset(
+    {
+        syntax.CreateTable,  # it adds its own, so that a thousand tables do not look at each other
+        syntax.CreateView,
+        syntax.CreateSequence,
+        syntax.CreateEnum,
+        syntax.CreateSchema,
+        syntax.CommentOn,
+    }
+)

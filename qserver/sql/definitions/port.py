@@ -25,8 +25,11 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
-Steps: TypeAlias = Generator[None, None, int]
-"""A definition at work: gives way at each `yield`, returns how many rows it made."""
+Steps: TypeAlias = Generator[Any, Any, int]
+"""A definition at work: gives way at each `yield`, returns how many rows it made.
+
+It yields None, or what it waits for: the plan of a statement that takes long to make. Who drives it
+sends the result."""
 
 
 class Definitions(Protocol):
@@ -67,15 +70,18 @@ class Statements(Protocol):
 
     def describe(
         self, query: syntax.Query, literals: Sequence[Any]
-    ) -> tuple[tuple[OutputColumn, ...], tuple[str, ...]]:
+    ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
         """The columns of a query, and the names of the relations that it reads."""
 
-    def check(self, statement: syntax.Statement) -> None:
+    def columns_of(self, query: syntax.Query, literals: Sequence[Any]) -> tuple[OutputColumn, ...]:
+        """The columns of a query that is short."""
+
+    def check(self, statement: syntax.Statement) -> Generator[Any, Any, None]:
         """Raise what the statement, which has no literals, would raise before it ran."""
 
     def run(
         self, statement: syntax.Statement, literals: Sequence[Any]
-    ) -> Generator[Rows | None, None, int]:
+    ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
         """The rows of a statement, a page at a time, None where it gives way; how many it changed.
 
         What it writes is not held against foreign keys: rows that were there keep their keys.

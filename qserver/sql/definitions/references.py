@@ -13,6 +13,15 @@ from qserver.sql.definitions.port import Work
 from qserver.values.schema import Table
 
 
+def add_references(work: Work, table: Table) -> None:
+    """Let those that a new table refers to say so; nobody can refer to it yet but itself."""
+    for key in dict.fromkeys(each.table for each in table.foreign_keys):
+        referred = work.table_now(key)
+        wanted = tuple(sorted({*referred.referenced_by, table.key}))
+        if wanted != referred.referenced_by:
+            work.transaction.define(key, replace(referred, referenced_by=wanted))
+
+
 def refresh_references(work: Work) -> None:
     """Let every table say who refers to it, after definitions have changed."""
     tables = [each for each in work.transaction.catalog.definitions() if isinstance(each, Table)]

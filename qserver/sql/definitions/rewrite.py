@@ -54,7 +54,7 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
     )
     count: int
     try:
-        running = work.statements.run(insert, work.literals)
+        running = yield from work.statements.run(insert, work.literals)
         while True:
             next(running)
             yield
@@ -195,7 +195,7 @@ def require_check(
     )
     work.require_read(table)
     known = work.literals if literals is None else literals
-    for page in work.statements.run(syntax.Query(select), known):
+    for page in (yield from work.statements.run(syntax.Query(select), known)):
         if page:
             raise violated_by_a_row(table, name)
         yield

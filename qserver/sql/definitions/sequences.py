@@ -34,9 +34,9 @@ def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
         return 0
-    require_free(work, key)
     sql_type = BIGINT if node.type is None else sequence_type(work, node.type)
     made = make_sequence(work, name, sql_type, node.options)
+    require_free(work, key)
     work.transaction.define(key, replace(made, schema=schema))
     return 0
     yield
@@ -57,7 +57,9 @@ def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) ->
     blank = Sequence(number, name, increment=increment or 1, minimum=0, start=0, type=sql_type)
     made = _counting(blank, given, _bounds(sql_type, increment))
     made = replace(made, start=_start(made, given))
-    work.statements.begin_sequence(made, made.start, called=False)
+    first = given.get("restart", made.start)
+    _refuse_outside(made, "restart", first)
+    work.statements.begin_sequence(made, first, called=False)
     return _owned(work, made, options)
 
 

@@ -6,16 +6,17 @@ identity and comments come only where INCLUDING names them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
+from qserver.errors import WrongObjectType
 from qserver.sql import syntax
 from qserver.sql.definitions.columns import sequence_for
 from qserver.sql.definitions.constraints import with_index_like
 from qserver.sql.definitions.names import find_relation
 from qserver.sql.definitions.port import Work
 from qserver.values.constraints import Check
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import NamedQuery, Sequence
 from qserver.values.schema import Column, Index, Table
 
 PARTS = ("defaults", "constraints", "identity", "generated", "indexes", "comments")
@@ -36,7 +37,11 @@ def likeness(work: Work, schema: str, table: str, node: syntax.TableLike) -> Lik
     other = find_relation(work, node.name)
     if isinstance(other, NamedQuery):
         return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))
-    assert isinstance(other, Table)
+    if isinstance(other, Sequence):
+        raise WrongObjectType(
+            f'relation "{other.name}" is invalid in LIKE clause',
+            detail="This operation is not supported for sequences.",
+        )
     wanted = _wanted(node.options)
     columns = tuple(
         _column(work, (schema, table), column, wanted)
@@ -61,7 +66,7 @@ def likeness(work: Work, schema: str, table: str, node: syntax.TableLike) -> Lik
     )
 
 
-def _wanted(options: Sequence[str]) -> set[str]:
+def _wanted(options: Several[str]) -> set[str]:
     wanted: set[str] = set()
     for option in options:
         what, part = option.split(" ", 1)
@@ -85,7 +90,7 @@ def _column(work: Work, place: tuple[str, str], column: Column, wanted: set[str]
     return taken
 
 
-def _names(table: Table, positions: Sequence[int]) -> tuple[str, ...]:
+def _names(table: Table, positions: Several[int]) -> tuple[str, ...]:
     return tuple(table.columns[at].name for at in positions)
 
 

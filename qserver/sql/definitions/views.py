@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 
 from qserver.errors import (
     DuplicateColumn,
+    FeatureNotSupported,
     InvalidObjectDefinition,
     InvalidTableDefinition,
+    NotInPrerequisiteState,
     SqlSyntaxError,
     StatementError,
     UndefinedColumn,
@@ -17,6 +20,7 @@ from qserver.sql import syntax
 from qserver.sql.definitions.columns import type_of_output
 from qserver.sql.definitions.names import known_key, new_place, require_free, shown_name
 from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.definitions.words import check_view_options
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import catalog_key
@@ -24,14 +28,14 @@ from qserver.values.types import SqlType
 
 
 def create_view(work: Work, node: syntax.CreateView) -> Steps:
-    schema, name = new_place(work, node.name, node.temporary)
+    schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     old = work.find(key)
     if not (node.replace and old is not None):
         require_free(work, key)
     elif not isinstance(old, NamedQuery):
         raise WrongObjectType(f'"{name}" is not a view')
-    found, names = work.statements.describe(node.query, work.literals)
+    found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
@@ -46,10 +50,36 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
         uses,
         old.comments if isinstance(old, NamedQuery) else (),
         schema,
+        node.check_option or check_view_options(node.options) or "",
     )
+    if view.check_option and node.recursive:
+        raise FeatureNotSupported("WITH CHECK OPTION not supported on recursive views")
     work.transaction.define(key, view)
+    if view.check_option:
+        yield from _require_updatable(work, view)
     return 0
-    yield
+
+
+def _require_updatable(work: Work, view: NamedQuery) -> Steps:
+    """WITH CHECK OPTION is about rows that are written through the view."""
+    try:
+        yield from work.statements.check(syntax.Delete(syntax.TableRef(view.path)))
+    except NotInPrerequisiteState as error:
+        raise FeatureNotSupported(
+            "WITH CHECK OPTION is supported only on automatically updatable views",
+            hint=error.detail,
+        ) from None
+    return 0
+
+
+def set_view_options(work: Work, view: NamedQuery, options: Sequence[tuple[str, str]]) -> Steps:
+    """ALTER VIEW … SET (check_option = local)."""
+    option = check_view_options(options)
+    if option is not None:
+        changed = replace(view, check_option=option)
+        work.transaction.define(view.key, changed)
+        yield from _require_updatable(work, changed)
+    return 0
 
 
 def _names_in(node: object) -> set[str]:
@@ -85,7 +115,7 @@ def is_unharmed(work: Work, view: NamedQuery) -> bool:
     target = syntax.Target(syntax.Star())
     query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
     try:
-        found, _ = work.statements.describe(query, ())
+        found = work.statements.columns_of(query, ())
     except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns

@@ -110,12 +110,19 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
 def convert_from(value: bytes, encoding: str) -> str:
     codec = _codec(encoding, "source")
     try:
-        return value.decode(codec)
+        text = value.decode(codec)
     except UnicodeDecodeError as error:
-        shown = " ".join(f"0x{byte:02x}" for byte in value[error.start : error.end])
-        raise CharacterNotInRepertoire(
-            f'invalid byte sequence for encoding "{codec.upper().replace("-", "")}": {shown}'
-        ) from None
+        raise _not_in(codec, value[error.start : error.end]) from None
+    if "\0" in text:  # no text holds it
+        raise _not_in(codec, b"\0")
+    return text
+
+
+def _not_in(codec: str, wrong: bytes) -> CharacterNotInRepertoire:
+    shown = " ".join(f"0x{byte:02x}" for byte in wrong)
+    return CharacterNotInRepertoire(
+        f'invalid byte sequence for encoding "{codec.upper().replace("-", "")}": {shown}'
+    )
 
 
 def convert_to(text: str, encoding: str) -> bytes:

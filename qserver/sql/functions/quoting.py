@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
-from qserver.values.text_output import shown_function
+from qserver.values.text_output import text_function
 from qserver.values.types import ANYELEMENT, TEXT, SqlType
 
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
@@ -52,12 +52,12 @@ def quote_nullable(text: str | None) -> str:
 
 
 def _literal_of(types: tuple[SqlType, ...]) -> Function:
-    show = shown_function(types[0])
+    show = text_function(types[0])
     return Function("quote_literal", types, TEXT, lambda value: quote_literal(show(value)))
 
 
 def _nullable_of(types: tuple[SqlType, ...]) -> Function:
-    show = shown_function(types[0])
+    show = text_function(types[0])
 
     def call(value: Any) -> str:
         return "NULL" if value is None else quote_literal(show(value))

@@ -286,6 +286,7 @@ def _operators() -> Iterator[Function]:
                 inline=f"({'not ' if negated else ''}{matcher.__name__}({{1}})({{0}}))",
                 names={matcher.__name__: matcher},
                 symbol=symbol,
+                sees_blanks=True,
                 prepare=prepare,
             )
 

@@ -48,6 +48,8 @@ class Function:
     comparison: str | None = None
     """One of = <> < <= > >= when this is that comparison and plain Python values of both parameter
     types compare natively in SQL order (so it can use keys and indexes); NaN is the type's care."""
+    sees_blanks: bool = False
+    """Its arguments of type CHAR(n) come with the blanks that fill them up."""
     variadic: bool = False
     """The last parameter repeats."""
     prepare: Callable[[Any], Callable[..., Any]] | None = None

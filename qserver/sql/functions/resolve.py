@@ -275,11 +275,16 @@ def _best(
     if sized is not None:  # what takes anything may want to print it, and CHAR(n) has blanks
         types = tuple(
             [
-                full if parameter.kind is Kind.ANY and full.kind is Kind.CHAR else each
+                full if full.kind is Kind.CHAR and _prints(chosen, parameter) else each
                 for parameter, each, full in zip(parameters, types, sized, strict=True)
             ]
         )
     return _made(chosen, parameters, types), types
+
+
+def _prints(chosen: Signature, parameter: SqlType) -> bool:
+    """Does it take anything, perhaps to print it? Of functions of one type, two do."""
+    return parameter.kind is Kind.ANY or chosen.name in ("to_json", "to_jsonb")
 
 
 @lru_cache(maxsize=8192)

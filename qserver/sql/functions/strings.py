@@ -203,7 +203,7 @@ def _lengths() -> Iterator[Function]:
         for each in (TEXT, CHAR):
             yield Function(name, (each,), INTEGER, len, inline="len({0})")
     for each in (TEXT, CHAR):
-        yield Function("octet_length", (each,), INTEGER, octet_length)
+        yield Function("octet_length", (each,), INTEGER, octet_length, sees_blanks=True)
     yield Function("bit_length", (TEXT,), INTEGER, bit_length)
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from qserver.sql.effort import Effort
 from qserver.sql.plan import Plan
 from qserver.sql.rules.choose_access import choose_access
 from qserver.sql.rules.estimate import RowCount, with_estimates
@@ -48,17 +49,25 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def improve(statement: Any, row_count: RowCount, rules: tuple[Rule, ...] = RULES) -> Any:
+def improve(
+    statement: Any,
+    row_count: RowCount,
+    rules: tuple[Rule, ...] = RULES,
+    effort: Effort | None = None,
+) -> Any:
     """A bound statement with its plan improved, and those of all its subqueries before."""
+    effort = effort or Effort.boundless()
     for rule in rules:
-        statement = rebuilt(statement, _applied_to_plans(rule, row_count))
+        statement = rebuilt(statement, _applied_to_plans(rule, row_count, effort))
     return statement
 
 
-def _applied_to_plans(rule: Rule, row_count: RowCount) -> Callable[[Any], Any]:
+def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callable[[Any], Any]:
     """Whatever holds a plan, a statement, a subquery or a common table, gets it improved."""
+    spend = effort.spend
 
     def improved(node: Any) -> Any:
+        spend()
         changes = {}
         for name in ("plan", "recursive"):
             held = getattr(node, name, None)

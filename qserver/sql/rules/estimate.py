@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Expression, InList, IsNull
+from qserver.sql.bound import Apply, Column, Elements, Expression, InList, IsNull
 from qserver.sql.join_conditions import residual
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt
@@ -48,12 +48,17 @@ def selectivity(condition: Expression | None) -> float:
         elif isinstance(each, Apply) and each.function.comparison in ("<", "<=", ">", ">="):
             share *= COMPARED
         elif isinstance(each, InList) and not each.negated:
-            share *= min(1.0, EQUAL * len(each.items))
+            share *= min(1.0, EQUAL * _count(each.items))
         elif isinstance(each, IsNull) and not each.negated:
             share *= EQUAL
         else:
             share *= OTHER
     return share
+
+
+def _count(items: tuple[Expression, ...]) -> int:
+    """How many items a list has; an array is taken for ten."""
+    return sum(10 if isinstance(item, Elements) else 1 for item in items)
 
 
 def _scan(node: plan.Scan, row_count: RowCount) -> float:
@@ -66,10 +71,10 @@ def _scan(node: plan.Scan, row_count: RowCount) -> float:
     else:
         unique, width = index.unique, len(index.columns)
     if unique and equal == width:
-        rows = float(max(1, len(keys.choices)))
+        rows = float(max(1, _count(keys.choices)))
     else:
         rows *= EQUAL ** len(keys.equal)
-        rows *= min(1.0, EQUAL * len(keys.choices)) if keys.choices else 1.0
+        rows *= min(1.0, EQUAL * _count(keys.choices)) if keys.choices else 1.0
         rows *= COMPARED ** sum(bound is not None for bound in (keys.low, keys.high))
         if index is None and _pins_key(node):
             rows = 1.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Expression, InList, IsNull, Not
+from qserver.sql.bound import Apply, Column, Elements, Expression, InList, IsNull, Not
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import (
@@ -122,6 +122,8 @@ def refuses_null(condition: Expression, sources: Iterable[int]) -> bool:
         case IsNull(negated=True):
             return _is_null_with(condition.operand, among)
         case InList():
+            if condition.negated and isinstance(condition.items[0], Elements):
+                return False  # <> ALL of an empty array is true of anything
             return _is_null_with(condition.operand, among)
         case Not():
             return refuses_null(condition.operand, among) and isinstance(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from qserver.sql.syntax.expressions import Node
@@ -19,6 +19,7 @@ class Assignment(Node):
     columns: tuple[str, ...]
     expression: Expression
     target: Subscript | Field | None = None  # of `a[1] = …`, where it is more than the column
+    places: tuple[int, ...] = field(default=(), compare=False)  # of several columns in the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,8 @@ class Insert(Node):
     targets: tuple[Subscript | Field | None, ...] = ()
     """For each column what is assigned, where it is a part of it: `INSERT INTO t (a[1])`. None for
     a whole column; nothing at all where every column is whole."""
+    places: tuple[int, ...] = field(default=(), compare=False)
+    """Where each of `columns` stands in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class MergeWhen(Node):
     columns: tuple[str, ...] = ()
     values: tuple[Expression, ...] = ()  # of "insert"; none: DEFAULT VALUES
     overriding: str | None = None
+    places: tuple[int, ...] = field(default=(), compare=False)  # of `columns` in the text
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,10 +163,10 @@ class AlterAction(Node):
     "drop constraint", "rename constraint", "set schema".
 
     Also "validate constraint", "alter constraint" (its new attributes in `constraint`), "owner",
-    "add identity" (in `constraint`), "drop identity", "drop expression"; "nothing", which has no
-    effect here; "options" of a sequence; "add value" and "rename value" of an enum, whose labels
-    are in `expression` and `new_label`, with `neighbour` for "before" or "after" `new_label`.
-    ADD COLUMN IF NOT EXISTS sets `if_exists`."""
+    "add identity" (in `constraint`), "drop identity", "drop expression"; "set options", which are
+    in `words`; "nothing", which has no effect here; "options" of a sequence; "add value" and
+    "rename value" of an enum, whose labels are in `expression` and `new_label`, with `neighbour`
+    for "before" or "after" `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`."""
 
     kind: str
     name: str = ""
@@ -181,6 +181,8 @@ class AlterAction(Node):
     options: tuple[tuple[str, Expression | None], ...] = ()
     new_label: Literal | None = None
     neighbour: str = ""
+    collation: str | None = None  # of "type"
+    words: tuple[tuple[str, str], ...] = ()  # of "set options": SET (name = value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,6 +103,22 @@ def test_a_backup_that_is_made_while_clients_write_is_a_moment_of_the_database(
         twins = client.query("SELECT id FROM twin ORDER BY id").rows
     assert pairs == twins == [(number,) for number in range(len(pairs))]
     assert 20 <= len(pairs) <= int((filled / "numbers").read_text(encoding="utf-8")) + 1
+
+
+def test_only_the_owner_may_read_a_backup_and_what_is_made_of_it(
+    filled: Path, tmp_path: Path
+) -> None:
+    before = os.umask(0)
+    try:
+        data = str(filled / "data")
+        assert main(["backup", "--data", data, str(tmp_path / "copy")]) == 0
+        assert main(["restore", "--data", str(tmp_path / "new"), str(tmp_path / "copy")]) == 0
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "copy", tmp_path / "new"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+        assert modes == {0o600}
 
 
 def test_a_backup_does_not_replace_anything(

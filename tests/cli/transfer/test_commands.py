@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from threading import Thread
 
@@ -70,6 +72,15 @@ def test_lines_of_json_can_be_read_by_anyone(numbers: Client, tmp_path: Path) ->
     assert head["qserver_export"] == 1 and head["tables"][0]["table"] == "numbers"
     assert set(first) == {"table", "row"} and type(first["row"]["n"]) is int
     assert last == {"end": True, "rows": 1300}
+
+
+def test_only_the_owner_may_read_an_export(numbers: Client, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        file = exported(numbers, tmp_path / "n.sql")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_an_export_replaces_no_file_and_leaves_none_when_it_fails(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ TYPES: dict[str, st.SearchStrategy[Any]] = {
         st.integers(-(10**12), 10**12),
     ),
     "uuid": st.uuids().map(str),
-    "bytea": st.binary().map(lambda value: "\\x" + value.hex()),
+    "bytea": st.binary().map(lambda value: b64encode(value).decode()),
     "json": st.sampled_from(['{"b" : 1,\n "a":  null}', "null", '"x"', "[1.50, 1e400]"]),
     "jsonb": st.sampled_from(
         ['{"b": 1, "a": null}', "null", '"null"', "[1.50, 12345678901234567890]"]

@@ -258,4 +258,5 @@ _PRINTERS: dict[type, Any] = {
     bound.Quantified: _quantified,
     bound.ArrayQuery: lambda node: f"array {_subplan(node.plan)}",
     bound.Array: lambda node: f"array[{', '.join(map(text, node.items))}]",
+    bound.Elements: lambda node: f"elements of {text(node.array)}",
 }

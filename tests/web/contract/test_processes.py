@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from qserver.web.welcome import ADDRESS_UNKNOWN
 from tests.web.contract.connections import HalfARequest, OpenStream
 from tests.web.contract.servers import (
     KINDS,
@@ -80,7 +81,10 @@ def what_was_printed(server: Server) -> tuple[str, str]:
     found = re.search(r"Your API key, shown only now: (svc_k_\S+)\n\nTry it:\n", server.output)
     assert found, server.output
     lines = server.output[found.end() :].splitlines()[:2]
-    return found[1], "\n".join(line.strip() for line in lines)
+    named = f"at {server.url}, data in" in server.output
+    assert named == (server.kind == "own"), "who is not told where it listens does not guess"
+    curl = "\n".join(line.strip() for line in lines)
+    return found[1], curl.replace(ADDRESS_UNKNOWN, server.url)
 
 
 def assert_pasted_line_works(line: str) -> None:

@@ -1,0 +1,121 @@
+"""Long expressions, in functions of their own that are compiled one by one.
+
+    WHERE a = 1 OR a = 2 OR …        if apart0(r0, made) or apart1(r0, made) or …:
+    CASE WHEN … WHEN …               apart0: if …: return …, line after line
+
+Python's compiler cannot be interrupted, and takes a microsecond or so for each character; while
+it runs, nobody else does. So what it is given at once is bounded: an expression that is longer
+is cut between its operands. Neither does it nest then, where Python would nest it.
+
+A function that stands apart is given all that it names and does not make itself: rows, slots, sets.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from qserver.sql.codegen.source import Source
+
+PIECE_LENGTH = 8 * 1024
+"""Characters of one function that stands apart, about."""
+
+LINES_MOST = 64
+"""Conditional expressions that may follow each other in one line: Python nests them."""
+
+_BUILTINS: Final = frozenset(dir(builtins))
+
+
+class Apart:
+    """The functions that were cut off; `texts` has the source of each, in order of need."""
+
+    def __init__(self, source: Source) -> None:
+        self.texts: list[str] = []
+        self._source = source
+        self._names: set[str] = set()
+
+    def chain(self, codes: Sequence[str], word: str) -> str:
+        """Conditions with `and` or `or` between them."""
+        return word.join(
+            self._call([f"return {word.join(piece)}"]) if len(piece) > 1 else piece[0]
+            for piece in _pieces(codes)
+        )
+
+    def items(self, codes: Sequence[str]) -> str:
+        """The items of a tuple or set."""
+        found = []
+        for piece in _pieces(codes):
+            if len(piece) == 1:
+                found.append(piece[0])
+            else:
+                items = ", ".join(piece)
+                found.append(f"*{self._call([f'return ({items},)'])}")
+        return ", ".join(found)
+
+    def first(self, choices: Sequence[tuple[str, str]], otherwise: str) -> str:
+        """The value of the first choice whose condition is true; each is (condition, value)."""
+        codes = []
+        name = self._source.fresh("v")
+        for piece in _pieces([f"if {condition}: return {value}" for condition, value in choices]):
+            call = self._call([*piece, "return NO_CHOICE"])
+            codes.append(f"{name} if ({name} := {call}) is not NO_CHOICE else ")
+        self._source.name("NO_CHOICE", NO_CHOICE)
+        return f"({''.join(codes)}{otherwise})"
+
+    def _call(self, lines: list[str]) -> str:
+        """The call of a new function with these lines."""
+        name = self._source.fresh("apart")
+        body = "\n".join(["    " + line for line in lines])
+        tree = ast.parse(f"def {name}():\n{body}\n")
+        known = self._source.namespace
+        given = sorted(
+            each
+            for each in _free_names(tree)
+            if each not in known and each not in self._names and each not in _BUILTINS
+        )
+        given = [each for each in given if each != "NO_CHOICE"]
+        self._names.add(name)
+        self.texts.append(f"def {name}({', '.join(given)}):\n{body}\n")
+        return f"{name}({', '.join(given)})"
+
+
+class _NoChoice:
+    """What stands for no choice: NULL is a value."""
+
+
+NO_CHOICE: Final = _NoChoice()
+
+
+def is_long(codes: Iterable[str]) -> bool:
+    """Whether codes are too long to stand together; one that gives way must stay where it is."""
+    length = 0
+    for code in codes:
+        if "yield" in code:
+            return False
+        length += len(code)
+    return length > 2 * PIECE_LENGTH
+
+
+def _pieces(codes: Sequence[str]) -> list[list[str]]:
+    pieces: list[list[str]] = []
+    length = PIECE_LENGTH
+    for code in codes:
+        if length >= PIECE_LENGTH:
+            pieces.append([])
+            length = 0
+        pieces[-1].append(code)
+        length += len(code)
+    return pieces
+
+
+def _free_names(tree: ast.AST) -> set[str]:
+    read: set[str] = set()
+    made: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else made).add(node.id)
+        elif isinstance(node, ast.arg):
+            made.add(node.arg)
+    return read - made

@@ -1,0 +1,169 @@
+"""Words of definitions that PostgreSQL knows and nothing here can do: harmless, or refused.
+
+A word that would change what a statement means is obeyed or refused, never taken without effect.
+What only tunes PostgreSQL's storage is taken, if PostgreSQL knows it, and has none; docs/sql.md
+lists such words and says why they are harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from qserver.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    InvalidTableDefinition,
+    UndefinedObject,
+)
+from qserver.sql import syntax
+from qserver.sql.binder.scalars import COLLATIONS
+
+_TABLE_OPTIONS: Final = frozenset(
+    {"fillfactor", "parallel_workers", "toast_tuple_target", "user_catalog_table", "oids"}
+)
+_TABLE_PREFIXES: Final = ("autovacuum_", "vacuum_", "toast.", "log_autovacuum_")
+_INDEX_OPTIONS: Final = frozenset(
+    {
+        "fillfactor",
+        "deduplicate_items",
+        "fastupdate",
+        "gin_pending_list_limit",
+        "buffering",
+        "pages_per_range",
+        "autosummarize",
+    }
+)
+_VIEW_OPTIONS: Final = frozenset({"check_option", "security_barrier", "security_invoker"})
+CHECK_OPTIONS: Final = ("local", "cascaded")
+
+Options = Sequence[tuple[str, str]]
+
+
+def check_words(statement: syntax.Statement) -> None:
+    """Refuse what would be without effect and should not be."""
+    match statement:
+        case syntax.CreateTable():
+            refuse_temporary("tables", statement.temporary)
+            _check_table_options(statement.options)
+            for column in statement.columns:
+                _check_column(column)
+            for constraint in statement.constraints:
+                check_attributes(constraint)
+        case syntax.CreateView():
+            refuse_temporary("views", statement.temporary)
+            check_view_options(statement.options)
+        case syntax.CreateSequence():
+            refuse_temporary("sequences", statement.temporary)
+        case syntax.CreateIndex():
+            _check_known(statement.options, _INDEX_OPTIONS)
+            _check_method(statement)
+        case syntax.AlterTable():
+            for action in statement.actions:
+                _check_action(statement, action)
+        case _:
+            pass
+
+
+def refuse_temporary(what: str, temporary: bool) -> None:
+    if temporary:
+        raise FeatureNotSupported(
+            f"temporary {what} are not supported",
+            hint="A request has no session that could own one. Use WITH inside of a statement, or "
+            "drop an ordinary one at the end of the transaction.",
+        )
+
+
+def _check_action(node: syntax.AlterTable, action: syntax.AlterAction) -> None:
+    if action.column is not None:
+        _check_column(action.column)
+    if action.constraint is not None:
+        check_attributes(action.constraint)
+    if action.collation is not None:
+        check_collation(action.collation)
+    if action.kind == "set options" and node.what == "index":
+        _check_known(action.words, _INDEX_OPTIONS)
+
+
+def _check_column(column: syntax.ColumnDefinition) -> None:
+    if column.collation is not None:
+        check_collation(column.collation)
+    for constraint in column.constraints:
+        check_attributes(constraint)
+
+
+def check_collation(name: str) -> None:
+    if name.rpartition(".")[2] not in COLLATIONS:
+        raise UndefinedObject(f'collation "{name}" for encoding "UTF8" does not exist')
+
+
+def check_attributes(constraint: syntax.Constraint) -> None:
+    """Keys are compared at the end of each statement: DEFERRABLE is so, INITIALLY DEFERRED not."""
+    if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
+        raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
+    if "initially deferred" in constraint.attributes:
+        raise FeatureNotSupported(
+            "INITIALLY DEFERRED is not supported: constraints hold at the end of each statement",
+            hint="Leave it out, and write rows before those that refer to them; one statement "
+            "with several WITH parts may write them in any order.",
+        )
+
+
+# --- WITH (…) ------------------------------------------------------------------------------------
+
+
+def _check_table_options(options: Options) -> None:
+    for name, value in options:
+        if name == "on commit":
+            raise InvalidTableDefinition("ON COMMIT can only be used on temporary tables")
+        if name == "oids" and value.lower() not in ("false", "off", "0", "no"):
+            raise FeatureNotSupported("tables declared WITH OIDS are not supported")
+    check_table_options(options)
+
+
+def check_table_options(options: Options) -> None:
+    rest = [each for each in options if not each[0].startswith(_TABLE_PREFIXES)]
+    _check_known(rest, _TABLE_OPTIONS)
+
+
+def check_view_options(options: Options) -> str | None:
+    """What CHECK OPTION they ask for, if they do."""
+    _check_known(options, _VIEW_OPTIONS)
+    found = None
+    for name, value in options:
+        if name == "check_option":
+            found = value.lower()
+            if found not in CHECK_OPTIONS:
+                raise InvalidParameterValue(
+                    f'invalid value for enum option "check_option": {value}',
+                    detail='Valid values are "local" and "cascaded".',
+                )
+    return found
+
+
+def _check_known(options: Options, known: frozenset[str]) -> None:
+    for name in _unknown(options, known):
+        raise InvalidParameterValue(f'unrecognized parameter "{name}"')
+
+
+def _unknown(options: Options, known: frozenset[str]) -> Iterator[str]:
+    return (name for name, _ in options if name not in known)
+
+
+# --- methods of indexes --------------------------------------------------------------------------
+
+_ONE_COLUMN: Final = frozenset({"hash", "spgist"})
+_WITHOUT_INCLUDE: Final = frozenset({"hash", "gin", "brin"})
+
+
+def _check_method(node: syntax.CreateIndex) -> None:
+    """What an index by another method could not be, as in PostgreSQL."""
+    what = None
+    if node.method != "btree" and node.unique:
+        what = "unique indexes"
+    elif node.method in _ONE_COLUMN and len(node.items) > 1:
+        what = "multicolumn indexes"
+    elif node.method in _WITHOUT_INCLUDE and node.including:
+        what = "included columns"
+    if what is not None:
+        raise FeatureNotSupported(f'access method "{node.method}" does not support {what}')

@@ -1,0 +1,135 @@
+"""What must be true of the data themselves, whatever a workload has done with them.
+
+    each recovered view    pages in order and equally deep, every key in its shard, every row under
+                           its key, an entry of each index for each row and no other, no tree that
+                           belongs to no table, no reference that leads nowhere
+    the disk at the end    no page that the checkpoint does not lead to, no record that it has made
+                           superfluous
+    the process at rest    nobody waits for anything
+
+The first is looked at after each recovery, so also after each crash and each power cycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qserver.durability.check import problems_of
+from qserver.durability.checkpoint import decode_checkpoint
+from qserver.durability.pages import decode_page
+from qserver.engine.database import Database, DatabaseStatistics
+from qserver.storage.btree import Leaf
+from qserver.storage.view import View
+from qserver.values.constraints import ForeignKey
+from qserver.values.schema import Table
+from simulations.disk import Disk
+from simulations.world import SimulatedWorld
+
+
+def view_problems(view: View) -> list[str]:
+    """What is wrong with a view, by itself."""
+    problems = [problem for problem in problems_of(view) if problem is not None]
+    for _, table in sorted(view.catalog.tables.items()):
+        for key in table.foreign_keys:
+            problems += reference_problems(view, table, key)
+    return problems
+
+
+def reference_problems(view: View, table: Table, key: ForeignKey) -> list[str]:
+    """Rows whose foreign key leads nowhere."""
+    other = view.catalog.tables[key.table]
+    there = {_values(other, key.referenced, row) for row in rows_of(view, other)}
+    orphans = [
+        row
+        for row in rows_of(view, table)
+        if None not in (values := _values(table, key.columns, row)) and values not in there
+    ]
+    return [f"rows of {table.name} refer to nothing: {orphans}"] if orphans else []
+
+
+def rows_of(view: View, table: Table) -> list[tuple[Any, ...]]:
+    return [row for _, page in view.pages(table.id) for row in page]
+
+
+def _values(table: Table, columns: tuple[str, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([row[table.position(column)] for column in columns])
+
+
+def reach_shapes(world: SimulatedWorld, view: View) -> None:
+    """Note what kinds of trees a view has."""
+    for partition in view.partitions:
+        for tree in partition.trees.values():
+            if tree.height > 0:
+                world.reach("a tree had several pages")
+            if tree.height > 1:
+                world.reach("a tree had several levels of branches")
+
+
+def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
+    """The pages that the disk holds, and those that its checkpoint leads to."""
+    shelf = disk.shelf
+    held = {**shelf.pages, **shelf.unsynced}
+    reached: set[int] = set()
+    if shelf.checkpoint is not None:
+        checkpoint = decode_checkpoint(*shelf.checkpoint)
+        waiting = [root for roots in checkpoint.roots for root in roots.values() if root]
+        while waiting:
+            number = waiting.pop()
+            if number in reached or number not in held:
+                reached.add(number)
+                continue
+            reached.add(number)
+            page = decode_page(number, held[number])
+            if not isinstance(page, Leaf):
+                waiting += page[1]
+    return set(held), reached
+
+
+def disk_problems(disk: Disk) -> list[str]:
+    """What the disk holds for nobody, right after a checkpoint; and what it lacks."""
+    held, reached = page_numbers(disk)
+    problems = []
+    if held - reached:
+        problems.append(f"pages that no checkpoint leads to: {sorted(held - reached)}")
+    if reached - held:
+        problems.append(f"pages that the checkpoint leads to are missing: {sorted(reached - held)}")
+    checkpoint = disk.shelf.checkpoint
+    version = 0 if checkpoint is None else checkpoint[0]
+    records = [each for each in disk.versions() if each <= version]
+    if records:
+        problems.append(f"records of versions that the checkpoint has: {records}")
+    return problems
+
+
+def leftovers(statistics: DatabaseStatistics) -> list[str]:
+    """What a database at rest must not have."""
+    incarnation = statistics.incarnation
+    if incarnation is None:
+        return [f"the database is {statistics.state}"]
+    problems = []
+    if incarnation.unanswered:
+        problems.append(f"{incarnation.unanswered} commits were never answered")
+    if incarnation.published.waiting:
+        problems.append(f"{incarnation.published.waiting} still wait for what is durable")
+    for shard in incarnation.shards:
+        if shard.undecided:
+            problems.append(f"shard {shard.shard} has {shard.undecided} undecided transactions")
+    for mailbox in incarnation.mailboxes:
+        if mailbox.waiting or mailbox.waiting_most > mailbox.capacity:
+            problems.append(f"{mailbox} is not empty or was overfull")
+    if incarnation.published.newest != incarnation.published.durable:
+        problems.append(f"what is published is not durable: {incarnation.published}")
+    return problems
+
+
+def waiting_problems(database: Database) -> list[str]:
+    """Who waits in a database at rest, where its statistics do not tell."""
+    incarnation: Any = database._incarnation
+    if incarnation is None:
+        return []
+    problems = []
+    if incarnation._turns:
+        problems.append(f"{len(incarnation._turns)} still wait for a turn of their own")
+    if incarnation.checkpointer._asked:
+        problems.append(f"{len(incarnation.checkpointer._asked)} still wait for a checkpoint")
+    return problems

@@ -1,0 +1,194 @@
+"""What planted bugs do to recovery, and to what is to be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+from typing import Any, Final
+
+import trio
+
+from qserver.durability import recovery, saved_pages
+from qserver.durability.recovery import Recovered, Replay
+from qserver.durability.saved_pages import Save, SavedPages
+from qserver.engine import checkpointer, log_writer
+from qserver.engine.checkpointer import Checkpointer
+from qserver.engine.log_writer import LogWriter
+from qserver.engine.messages import Append
+from qserver.limits import ROUNDS_UNSYNCED_MAX
+from qserver.storage import transaction
+from qserver.storage.btree import Tree
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from simulations.mutants.mutant import Mutant
+
+
+class _ShortLog:
+    """A log of which only the first pieces are read."""
+
+    def __init__(self, log: Any, pieces: int) -> None:
+        self._log = log
+        self._pieces = pieces
+
+    async def read(self, after: int, most: int) -> list[Any]:
+        self._pieces -= 1
+        records: list[Any] = await self._log.read(after, most) if self._pieces >= 0 else []
+        return records
+
+
+def _read_three_pieces(original: Any) -> Any:
+    async def recover_from(known: Recovered, log: Any) -> Recovered:
+        result: Recovered = await original(known, _ShortLog(log, 3))
+        return result
+
+    return recover_from
+
+
+def _hash_by_the_old_catalog(original: Any) -> Any:
+    def hashed_elements(self: Replay) -> dict[int, int | None]:
+        newest, self._catalog = self._catalog, self._base.catalog
+        hashed: dict[int, int | None] = original(self)
+        self._catalog = newest
+        return hashed
+
+    return hashed_elements
+
+
+def _drop_only_what_was_logged(original: Any) -> Any:
+    def forget_dropped(self: Replay, record: Any) -> None:
+        for tree in record.dropped:
+            self._writes.pop(tree, None)
+
+    return forget_dropped
+
+
+def _drop_the_table_alone(original: Any) -> Any:
+    def drop_trees(self: Transaction, *trees: int) -> None:
+        original(self, *trees[:1])
+
+    return drop_trees
+
+
+def _keep_pages_of_failures(original: Any) -> Any:
+    def begin(self: SavedPages, view: View) -> Save:
+        known = list(self.to_forget)
+        save: Save = original(self, view)
+        self.to_forget = known
+        return save
+
+    return begin
+
+
+def _keep_what_is_below(original: Any) -> Any:
+    def sort_out(self: SavedPages, most: int) -> None:
+        while self._unused and most > 0:
+            self.to_forget.append(self._number_of.pop(self._unused.pop()))
+            most -= 1
+
+    return sort_out
+
+
+def _keep_incomplete(original: Any) -> Any:
+    def restore(self: SavedPages, view: View, number_of: Any, _: Any, last_number: int) -> None:
+        original(self, view, number_of, [], last_number)
+
+    return restore
+
+
+def _count_as_saved_when_written(original: Any) -> Any:
+    def new_pages(self: Save, page: Tree) -> Iterator[Any]:
+        yield from original(self, page)
+        if page in self.number_of:
+            self._saved._number_of.setdefault(page, self.number_of[page])
+
+    return new_pages
+
+
+def _confirm_what_was_broken_off(original: Any) -> Any:
+    async def save(self: Checkpointer, save: Save) -> None:
+        try:
+            await original(self, save)
+        except trio.Cancelled:
+            if all(True for _ in save.pages()):
+                self.saved.confirm(save)
+            raise
+
+    return save
+
+
+def _begin_before_the_last_is_there(original: Any) -> Any:
+    async def run(self: LogWriter) -> None:
+        async def release(group: list[Append], appending: Awaitable[None]) -> None:
+            await appending
+            self.release(group)
+
+        async with trio.open_nursery() as nursery:
+            while True:
+                group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+                nursery.start_soon(release, group, self._begin(group))
+
+    return run
+
+
+MUTANTS: Final = (
+    Mutant(
+        "read_three_pieces_of_the_log",
+        "recovery reads three pieces of the log at most",
+        ("bank", "hot_key", "list_append"),
+        ((recovery, "recover_from", _read_three_pieces),),
+    ),
+    Mutant(
+        "hash_by_the_old_catalog",
+        "recovery files the entries of an index that is younger than the checkpoint by their whole"
+        " key",
+        ("sql_definitions", "sql_migrations"),
+        ((recovery.Replay, "_hashed_elements", _hash_by_the_old_catalog),),
+    ),
+    Mutant(
+        "drop_only_what_was_logged",
+        "recovery brings back a tree that the checkpoint has and the log drops",
+        ("sql_definitions", "definitions", "sql_migrations"),
+        ((recovery.Replay, "_forget_dropped", _drop_only_what_was_logged),),
+    ),
+    Mutant(
+        "drop_the_table_alone",
+        "DROP TABLE leaves the trees of the indexes behind",
+        ("sql_definitions", "sql_migrations"),
+        ((transaction.Transaction, "drop_trees", _drop_the_table_alone),),
+    ),
+    Mutant(
+        "keep_pages_of_failures",
+        "pages of a checkpoint that failed stay on the disk for ever",
+        ("bank", "registers"),
+        ((saved_pages.SavedPages, "begin", _keep_pages_of_failures),),
+    ),
+    Mutant(
+        "keep_what_is_below",
+        "of a branch that is not used any more only the branch itself is forgotten",
+        ("range_sums", "sql_queue"),
+        ((saved_pages.SavedPages, "_sort_out", _keep_what_is_below),),
+    ),
+    Mutant(
+        "keep_incomplete_pages",
+        "a branch that a crash left without its children stays on the disk for ever",
+        ("range_sums", "list_append", "sql_queue"),
+        ((saved_pages.SavedPages, "restore", _keep_incomplete),),
+    ),
+    Mutant(
+        "count_as_saved_when_written",
+        "a page counts as saved when it was written, though its checkpoint came to nothing",
+        ("bank", "registers"),
+        ((saved_pages.Save, "_new_pages", _count_as_saved_when_written),),
+    ),
+    Mutant(
+        "confirm_what_was_broken_off",
+        "a checkpoint that was broken off because a sync of the log failed counts as saved",
+        ("bank", "hot_key", "list_append", "registers"),
+        ((checkpointer.Checkpointer, "save", _confirm_what_was_broken_off),),
+    ),
+    Mutant(
+        "begin_before_the_last_is_there",
+        "the next group of the log is begun before the last is known to be there",
+        ("bank", "hot_key", "list_append"),
+        ((log_writer.LogWriter, "run", _begin_before_the_last_is_there),),
+    ),
+)

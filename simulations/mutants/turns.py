@@ -1,0 +1,177 @@
+"""What planted bugs do where work fails: in a turn of its own, and at the coordinator."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import trio
+
+from qserver.engine import coordinator, gateway, published, shard
+from qserver.engine.coordinator import Coordinator
+from qserver.engine.gateway import Gateway
+from qserver.engine.incarnation import Incarnation
+from qserver.engine.mailbox import Reply
+from qserver.engine.messages import Answer, Commit, Failed, Turn
+from qserver.engine.published import Published
+from qserver.errors import CheckViolation, QueryCanceled
+from qserver.storage.transaction import Transaction, merge_shard_writes
+from simulations.mutants.mutant import Mutant
+
+
+class _KeptReply(Reply[Any]):
+    """A reply that takes a commit, and keeps silent about there being none."""
+
+    def put(self, content: Any) -> None:
+        if content is not None:
+            super().put(content)
+
+
+def _keep_turn_on(*errors: type[BaseException]) -> Any:
+    """Return the turn in all cases but these."""
+
+    def change(original: Any) -> Any:
+        async def take_turn(self: Gateway, incarnation: Incarnation, attempt: Any) -> Any:
+            asked: list[Turn] = []
+
+            class Lent:
+                """The incarnation, but for how it gives turns and takes them back."""
+
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(incarnation, name)
+
+                @staticmethod
+                async def turn(wanted: Turn) -> Any:
+                    asked.append(Turn(wanted.number, wanted.granted, _KeptReply()))
+                    return await incarnation.turn(asked[0])
+
+                @staticmethod
+                def send(_: Any, commit: Commit) -> None:
+                    incarnation.send(asked[0].returned.put, commit)
+
+            try:
+                result = await original(self, Lent(), attempt)
+            except BaseException as error:
+                if not isinstance(error, errors):
+                    _give_back(asked)
+                raise
+            _give_back(asked)
+            return result
+
+        return take_turn
+
+    return change
+
+
+def _give_back(asked: list[Turn]) -> None:
+    for turn in asked:
+        Reply.put(turn.returned, None)
+
+
+def _commit_what_failed(original: Any) -> Any:
+    async def run(self: Gateway, incarnation: Any, view: Any, attempt: Any) -> Any:
+        try:
+            return await original(self, incarnation, view, attempt)
+        except CheckViolation:
+            if attempt.retries < attempt.max_retries or attempt.retries == 0:
+                raise
+            transaction = Transaction(view)
+            rest = attempt.work(transaction)
+            try:
+                for _ in rest:
+                    pass
+            except CheckViolation as error:
+                return transaction, error, False
+            return transaction, None, False
+
+    return run
+
+
+def _tell_what_failed(original: Any) -> Any:
+    async def judge(self: Gateway, *arguments: Any) -> Any:
+        outcome = await original(self, *arguments)
+        if isinstance(getattr(outcome, "result", None), CheckViolation):
+            raise outcome.result
+        return outcome
+
+    return judge
+
+
+def _keep_what_was_written_again(original: Any) -> Any:
+    def run_work(self: Coordinator, commit: Commit, work: Transaction) -> Answer:
+        answer: Answer = original(self, commit, work)
+        if commit.transaction is not None and isinstance(answer, Failed):
+            assert work.earlier is not None
+            merge_shard_writes(work.earlier, work.writes)
+        return answer
+
+    return run_work
+
+
+def _gather_who_gave_up(original: Any) -> Any:
+    async def wait_durable(self: Published, version: int) -> None:
+        if version > self.durable.version:
+            self.check_alive()
+            waiting = (version, trio.Event())
+            self._waiting.append(waiting)
+            try:
+                await waiting[1].wait()
+            except trio.Cancelled:
+                self._waiting.append((version + 1_000_000, waiting[1]))
+                raise
+            if version > self.durable.version:
+                self.check_alive()
+
+    return wait_durable
+
+
+def _never(*_: Any) -> None:
+    return None
+
+
+MUTANTS: Final = (
+    Mutant(
+        "keep_the_turn_after_an_error",
+        "a turn is not returned when the work raises in it",
+        ("turns",),
+        ((gateway.Gateway, "_take_turn", _keep_turn_on(CheckViolation)),),
+    ),
+    Mutant(
+        "keep_the_turn_after_a_deadline",
+        "a turn is not returned when the deadline passes in it",
+        ("turns",),
+        ((gateway.Gateway, "_take_turn", _keep_turn_on(QueryCanceled)),),
+    ),
+    Mutant(
+        "keep_the_turn_of_who_left",
+        "a turn is not returned when the client leaves in it",
+        ("turns",),
+        ((gateway.Gateway, "_take_turn", _keep_turn_on(trio.Cancelled)),),
+    ),
+    Mutant(
+        "commit_what_failed_in_a_turn",
+        "what work wrote before it raised in a turn is committed",
+        ("turns",),
+        (
+            (gateway.Gateway, "_run", _commit_what_failed),
+            (gateway.Gateway, "_judge", _tell_what_failed),
+        ),
+    ),
+    Mutant(
+        "keep_what_was_written_before_it_failed_again",
+        "what work wrote before it raised, where it was run again, is installed with the others'",
+        ("turns",),
+        ((coordinator.Coordinator, "run_work", _keep_what_was_written_again),),
+    ),
+    Mutant(
+        "gather_who_gave_up",
+        "who gives up waiting for what is durable is remembered for ever",
+        ("turns",),
+        ((published.Published, "wait_durable", _gather_who_gave_up),),
+    ),
+    Mutant(
+        "write_beside_the_undecided",
+        "a shard accepts a blind write of a key that an undecided transaction writes",
+        ("blind_writes",),
+        ((shard, "writes_overlap", lambda original: _never),),
+    ),
+)

@@ -1,0 +1,89 @@
+"""Bounds of the product that a run makes smaller, so that few rows do what otherwise many would.
+
+    pages of 4 entries      a hundred rows are a tree of four levels, which splits and joins all
+                            the time, and whose differences are told at every height
+    a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
+
+The mechanism is the product's own and stays as it is; only its numbers change, for the time of one
+run. A seed chooses among the sizes here, and the product's own are always one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+from qserver import limits
+from qserver.durability import check, loading, recovery
+from qserver.engine import checkpointer, coordinator
+from qserver.storage import btree, view
+
+PAGE_ENTRIES: Final = {
+    4: (4, 3, 2),
+    6: (6, 5, 3),
+    limits.PAGE_ENTRIES_MAX: (
+        limits.PAGE_ENTRIES_MAX,
+        limits.PAGE_ENTRIES_BUILT,
+        limits.PAGE_ENTRIES_MIN,
+    ),
+}
+"""How many entries a page has at most, when it is built, and before it is joined with another."""
+
+READ_AT_ONCE: Final = (2, 7, recovery.RECORDS_READ_AT_ONCE)
+"""Records and pages that recovery reads at once, and a checkpoint forgets."""
+
+PICKED_MOST: Final = (1, view.PICKED_MAX)
+"""So many first entries of a range are picked one by one; for more, whole pages are merged."""
+
+WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_GIVING_WAY)
+"""Pieces of work that the coordinator runs before it lets other tasks run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What one run has instead of the product's own bounds."""
+
+    page_entries: int = limits.PAGE_ENTRIES_MAX
+    read_at_once: int = recovery.RECORDS_READ_AT_ONCE
+    picked_most: int = view.PICKED_MAX
+    work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
+
+
+def draw_sizes(chance: Random) -> Sizes:
+    return Sizes(
+        chance.choice(tuple(PAGE_ENTRIES)),
+        chance.choice(READ_AT_ONCE),
+        chance.choice(PICKED_MOST),
+        chance.choice(WORK_AT_ONCE),
+    )
+
+
+@contextmanager
+def sized(sizes: Sizes) -> Iterator[None]:
+    """Set the bounds for one run."""
+    most, built, least = PAGE_ENTRIES[sizes.page_entries]
+    whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX
+    read_at_once = sizes.read_at_once
+    values: tuple[tuple[Any, str, int], ...] = (
+        (btree, "PAGE_ENTRIES_MAX", most),
+        (btree, "PAGE_ENTRIES_BUILT", built),
+        (btree, "PAGE_ENTRIES_MIN", least),
+        (btree, "LEAVES_OF_RUN", btree.LEAVES_OF_RUN if whole else 2),
+        (check, "PAGE_ENTRIES_MAX", most),
+        (view, "PICKED_MAX", sizes.picked_most),
+        (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
+        (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),
+        (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),
+        (coordinator, "WORK_BEFORE_GIVING_WAY", sizes.work_at_once),
+    )
+    kept = [(module, name, getattr(module, name)) for module, name, _ in values]
+    for module, name, value in values:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for module, name, value in kept:
+            setattr(module, name, value)

@@ -1,0 +1,110 @@
+"""Turns: long work on one hot row, until it gets a turn of its own, where things then go wrong.
+
+Whoever has conflicted too often asks for a turn, and nobody else commits until it is returned. In
+such a turn work raises, its deadline passes, or its client leaves; short work meets the same when
+the coordinator runs it again. Whatever happens, the turn must be returned, nothing of the work may
+be there that was told to have failed, and the others must go on. Here work takes its time: the
+clock goes on while it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from qserver.errors import Applied, CheckViolation, QserverError, QueryCanceled
+from qserver.storage.transaction import Transaction
+from simulations.service import Service
+from simulations.workloads.workload import Body, Workload, create_table
+from simulations.world import ACTOR
+
+STEP_SECONDS: Final = 0.01
+"""How long a step of long work takes."""
+
+
+class Turns(Workload):
+    name = "turns"
+
+    async def setup(self, service: Service) -> None:
+        def work(transaction: Transaction) -> None:
+            counters = create_table(transaction, "counters", "id", "count")
+            create_table(transaction, "marks", "number", "count")
+            transaction.insert(counters, (0, 0))
+
+        await service.transact(work)
+
+    async def transaction(self, service: Service, number: int) -> None:
+        world = service.world
+        steps = self.chance.choice((0, 0, 1, 2, 4))
+        fails = self.chance.choice(("never", "never", "in a turn", "in a turn", "again"))
+        patience = self.chance.choice((None, None, 0.02, 0.1))
+        leaves_after = self.chance.choice((None, None, None, 0.05, 0.2))
+        deadline = float("inf") if patience is None else trio.current_time() + patience
+
+        def work(transaction: Transaction) -> Body:
+            """Count up, and leave a mark; raise where it was told to, having written already."""
+            again = ACTOR.get() == "coordinator"
+            counters, marks = transaction.table("counters"), transaction.table("marks")
+            row = transaction.get(counters, (0,))
+            assert row is not None
+            transaction.put(counters, (0, row[1] + 1))
+            for _ in range(steps):
+                world.spend(STEP_SECONDS)
+                yield
+            transaction.insert(marks, (number, row[1] + 1))
+            if fails == "in a turn" and world.has_turn():
+                world.reach("work raised in a turn of its own")
+                raise CheckViolation("this work fails in a turn")
+            if fails == "again" and again:
+                world.reach("work raised where the coordinator ran it again")
+                raise CheckViolation("this work fails where it is run again")
+            if again and trio.current_time() >= deadline:
+                world.reach("a deadline passed where the coordinator ran the work again")
+                raise QueryCanceled("canceling statement due to statement timeout")
+
+        with trio.move_on_after(float("inf") if leaves_after is None else leaves_after) as scope:
+            try:
+                retries = self.chance.choice((0, 1, 1, 1, 2))
+                await service.transact(work, deadline=deadline, max_retries=retries)
+            except QserverError as error:
+                self._judge(service, error, number, fails, patience)
+                self.book.note(number, error)
+            else:
+                self.book.note(number, None)
+        if scope.cancelled_caught:
+            if world.broke_off_turn():
+                world.reach("a client left in a turn of its own")
+            self.book.unknown[number] = None
+
+    def _judge(
+        self,
+        service: Service,
+        error: QserverError,
+        number: int,
+        fails: str,
+        patience: float | None,
+    ) -> None:
+        expected = error.retryable or error.applied is Applied.UNKNOWN
+        if isinstance(error, QueryCanceled):
+            expected = patience is not None
+            if service.world.broke_off_turn():
+                service.world.reach("a deadline passed in a turn of its own")
+        elif isinstance(error, CheckViolation):
+            expected = fails != "never"
+        self.expect(expected, f"an error of {number} that nothing explains: {error!r}")
+
+    async def check(self, service: Service) -> None:
+        count, marks = (await service.read(everything)).result
+        numbers = [number for number, _ in marks]
+        self.expect(
+            sorted(each for _, each in marks) == list(range(1, count + 1)),
+            f"the counter is {count}, the marks are {marks}",
+        )
+        self.problems += self.book.compare(numbers, service)
+
+
+def everything(transaction: Transaction) -> tuple[int, list[tuple[int, ...]]]:
+    row = transaction.get(transaction.table("counters"), (0,))
+    assert row is not None
+    return row[1], transaction.rows(transaction.table("marks"))

@@ -1,0 +1,39 @@
+"""Sizes hold for the time of a run, and make trees of several levels out of few rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from qserver import limits
+from qserver.durability import recovery
+from qserver.durability.check import _page_problems
+from qserver.storage import btree
+from simulations.sizes import PAGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
+
+
+@pytest.mark.parametrize("entries", PAGE_ENTRIES)
+def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
+    with sized(Sizes(page_entries=entries)):
+        tree: btree.Tree = btree.EMPTY
+        for number in range(100):
+            tree = btree.put(tree, (number * 7 % 100,), (number,))
+        problems = [problem for problem in _page_problems(tree, "tree") if problem is not None]
+    assert problems == []
+    assert len(tree) == 100
+    assert (tree.height > 1) == (entries < limits.PAGE_ENTRIES_MAX)
+
+
+def test_the_products_own_sizes_are_back_afterwards() -> None:
+    before = btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE
+    with sized(Sizes(page_entries=4, read_at_once=2)):
+        assert (btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE) == (4, 2)
+    assert before == (btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE)
+
+
+def test_the_products_own_sizes_are_among_those_that_are_drawn() -> None:
+    drawn = [draw_sizes(Random(seed)) for seed in range(200)]
+    assert {each.page_entries for each in drawn} == set(PAGE_ENTRIES)
+    assert {each.read_at_once for each in drawn} == set(READ_AT_ONCE)
+    assert Sizes() in drawn
