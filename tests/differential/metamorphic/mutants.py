@@ -189,7 +189,7 @@ def _except_all_as_except(original: Any) -> Any:
 
 def _plans_are_for_the_first_literals(original: Any) -> Any:
     """Literals become constants of a plan that is kept for all of its shape."""
-    return lambda values: original(values, fixed=True)
+    return lambda values, fixed=True: original(values, fixed=True)
 
 
 def _own_writes_are_not_scanned(original: Any) -> Any:
