@@ -65,6 +65,8 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    memory_bytes_max: int
+    value_bytes_max: int
     stall_s: float | None
 
     def __repr__(self) -> str:
@@ -371,6 +373,20 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_MEMORY_BYTES_MAX",
+        "memory_bytes_max",
+        str(limits.MEMORY_BYTES_MAX),
+        "Bytes that statements and unread answers may hold together; past it one ends with 53200.",
+        _whole(limits.VALUE_BYTES_MAX, 1 << 48),
+    ),
+    Setting(
+        "QSERVER_VALUE_BYTES_MAX",
+        "value_bytes_max",
+        str(limits.VALUE_BYTES_MAX),
+        "Bytes of the largest value; a longer one is refused with 54000.",
+        _whole(limits.REQUEST_BODY_BYTES_MAX, limits.TEXT_RESULT_LENGTH_MAX),
     ),
     Setting(
         "QSERVER_STALL_S",

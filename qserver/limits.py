@@ -82,6 +82,17 @@ CHECKPOINT_RETRY_SECONDS = 10.0
 STATEMENT_MEMORY_BYTES_MAX = 256 * 1024 * 1024
 """Intermediate and resulting rows that one statement may hold at once."""
 
+MEMORY_BYTES_MAX = 1024 * 1024 * 1024
+"""What all statements that run, and answers that are not read yet, may hold together; the one that
+would need more ends with 53200."""
+
+STEPS_AT_ONCE_MAX = 100_000
+"""Steps of about a microsecond that one call of a function may take: nobody else runs meanwhile. A
+call that would take more is refused with 54000."""
+
+TRANSACTION_MEMORY_BYTES_MAX = 1024 * 1024 * 1024
+"""Rows that the statements of one transaction may write before it commits."""
+
 STATEMENT_BYTES_MAX = 4 * 1024 * 1024
 """UTF-8 bytes of a statement's text."""
 
@@ -168,8 +179,15 @@ JSON_DEPTH_MAX = 300
 SECOND_DIGITS_MAX = 6
 """Digits of a second after the point: microseconds."""
 
+VALUE_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a value, whether given, computed or stored; a longer one is refused with 54000."""
+
+ROW_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of the long values of a row that is stored or answered; 54000 past it."""
+
 TEXT_RESULT_LENGTH_MAX = 1 << 26
-"""Characters of a text that a function makes longer than its arguments, such as `repeat`."""
+"""Characters of a text that a function makes longer than its arguments, whatever the setting for
+`VALUE_BYTES_MAX` is."""
 
 REGEX_MATCHES_MAX = 30_000
 """Matches of a regular expression that one call counts, replaces or splits at. As rows of
@@ -188,6 +206,12 @@ PARAMETERS_MAX = 32_766
 
 ANSWER_ROWS_MAX = 100_000
 """Rows of one JSON answer; more are for a stream."""
+
+ANSWER_BYTES_WHOLE = 1024 * 1024
+"""A longer answer is sent in parts, each encoded when the one before has left."""
+
+ANSWER_PART_BYTES = 256 * 1024
+"""Such a part has about so many bytes, or one row."""
 
 STATEMENT_SECONDS_MAX = 30.0
 """How long a request may take; `timeout_ms` may say less."""
@@ -388,6 +412,10 @@ assert INDEX_COLUMNS_MAX <= COLUMNS_MAX
 assert NUMERIC_PRECISION_MAX <= NUMERIC_DIGITS_MAX
 assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX
 assert STATEMENT_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
+assert REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "whatever a request brings is a value"
+assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
+assert VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX
+assert ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX

@@ -74,7 +74,6 @@ SOMETIMES: Final = (
     "a foreign key was refused",
     "a check was refused",
     "a statement ran into its deadline",
-    "a statement ran into its deadline in a turn of its own",
     "a deletion took along the rows that refer",
     "a key changed that others refer to",
     "a key could not change because others refer to it",

@@ -123,7 +123,7 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
         verdict = Verdict.STUCK
     elif world.unexpected:
         verdict = Verdict.BROKEN
-    problems = run.problems + world.unexpected + workload.problems
+    problems = world.unexpected + run.problems + workload.problems
     for problem in problems:
         trace.record(run.ended, "world", "anomaly", problem)
     if problems and verdict is Verdict.PASSED:

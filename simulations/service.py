@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 import trio
 
 from qserver.engine.checkpointer import Rhythm
-from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sql_gateway import SqlDatabase
@@ -118,18 +118,32 @@ class Service:
 
     async def rest(self) -> None:
         """Let the process that runs now come to rest, and see that nothing is left over in it."""
-        await self._up.wait()
-        assert self._database is not None
-        await self._database.transact(lambda transaction: None)  # waits for a living incarnation
+        await self._living()
         await trio.sleep(SECONDS_TO_REST)
+        assert self._database is not None
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
         self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
         if self._requests:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 
+    async def _living(self) -> None:
+        """Wait for a living incarnation, through a crash that was on its way already."""
+        while True:
+            await self._up.wait()
+            database = self._database
+            assert database is not None
+            try:
+                await database.transact(lambda transaction: None)
+            except DatabaseUnavailable:
+                if database.state is not State.CLOSED:
+                    raise
+                await trio.sleep(SECONDS_TO_REST)
+            else:
+                return
+
     async def tidy_up(self) -> None:
         """Take a last checkpoint, after which nothing may be on the disk that it does not need."""
-        await self._up.wait()
+        await self._living()
         assert self._database is not None
         await self._database.checkpoint()
         self.problems += disk_problems(self.disk)

@@ -52,6 +52,10 @@ class Sizes:
     work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
 
 
+SMALL: Final = Sizes(page_entries=min(PAGE_ENTRIES), read_at_once=min(READ_AT_ONCE))
+"""As small as can be."""
+
+
 def draw_sizes(chance: Random) -> Sizes:
     return Sizes(
         chance.choice(tuple(PAGE_ENTRIES)),

@@ -26,6 +26,7 @@ import trio
 from qserver.control.logs import Logs
 from qserver.durability.port import Log
 from qserver.engine.database import Database, DatabaseStatistics
+from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.plan_cache import PlanCacheStatistics
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import World
@@ -41,6 +42,7 @@ from qserver.limits import (
     DATABASE_IDLE_SECONDS,
     DATABASES_OPEN_MAX,
     SHARDS_DEFAULT,
+    VALUE_BYTES_MAX,
 )
 from qserver.storage.transaction import Transaction
 
@@ -102,6 +104,8 @@ class Databases:
         shards: int = SHARDS_DEFAULT,
         idle_seconds: float = DATABASE_IDLE_SECONDS,
         open_max: int = DATABASES_OPEN_MAX,
+        pool: MemoryPool | None = None,
+        value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
         if open_max < 2:
             raise ValueError("at least 2 databases can be open: one is the control plane's own")
@@ -112,6 +116,8 @@ class Databases:
         self._shards = shards
         self._idle_seconds = idle_seconds
         self._open_max = open_max
+        self._pool = pool or MemoryPool()
+        self._value_bytes_most = value_bytes_most
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
         self._hosts: dict[str, _Host] = {}
@@ -263,7 +269,8 @@ class Databases:
             nursery.start_soon(database.run)
             await _until_open(database)
             if not host.close_wanted.is_set():
-                opened = OpenDatabase(host.id, database, SqlDatabase(database, self._world))
+                sql = SqlDatabase(database, self._world, self._pool, self._value_bytes_most)
+                opened = OpenDatabase(host.id, database, sql)
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()

@@ -3,22 +3,31 @@
     checksum (CRC-32, 4 bytes, big end first) ‖ MessagePack array
         [format, version, time, trees used, [[tree, entries] …], [dropped tree …], {table: …}]
 
+A long list of entries may be cut: then a tree is named several times, and the format is 2, which
+releases that would read only the last of them refuse.
+
 Entries are keys with their rows, as `values.encoding` writes them. A record says nothing about
 shards: they are found by hash when it is read, so the number of shards may change in between.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Generator
+from itertools import islice
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
-from qserver.storage.partition import Writes
+from qserver.storage.partition import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_entries
 
 FORMAT: Final = 1
+FORMAT_CUT: Final = 2
+"""A record that may name a tree several times."""
+
+EncodedTrees: TypeAlias = list[tuple[int, bytes]]
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -46,17 +55,36 @@ def encode_record(
     writes: Writes,
     dropped: tuple[int, ...] = (),
     catalog_changes: dict[str, Any] | None = None,
+    *,
+    encoded: EncodedTrees | None = None,
 ) -> bytes:
+    """The bytes of a record; `encoded` are the entries, if they were encoded before."""
     record = Record(
-        FORMAT,
+        FORMAT if encoded is None else FORMAT_CUT,
         version,
         time,
         trees_used,
-        [(tree, encode_entries(list(changes.items()))) for tree, changes in writes.items()],
+        encode_trees(writes) if encoded is None else encoded,
         dropped,
         catalog_changes or {},
     )
     return sealed(_encode(record))
+
+
+def encode_trees(writes: Writes) -> EncodedTrees:
+    """The entries of each tree."""
+    return [(tree, encode_entries(list(changes.items()))) for tree, changes in writes.items()]
+
+
+def encode_trees_in_pieces(writes: Writes) -> Generator[None, None, EncodedTrees]:
+    """The same, cut; yields now and then, so that others can run."""
+    encoded: EncodedTrees = []
+    for tree, changes in writes.items():
+        entries = iter(changes.items())
+        while piece := list(islice(entries, CHANGES_AT_ONCE)):
+            encoded.append((tree, encode_entries(piece)))
+            yield
+    return encoded
 
 
 def decode_record(data: bytes) -> Record:
@@ -72,13 +100,16 @@ def decode_record(data: bytes) -> Record:
 
 
 def writes_of(record: Record) -> Writes:
-    return {tree: dict(decode_entries(entries)) for tree, entries in record.trees}
+    writes: Writes = {}
+    for tree, entries in record.trees:
+        writes.setdefault(tree, {}).update(decode_entries(entries))
+    return writes
 
 
 def _check_format(record: Record | RecordFormat | None) -> None:
-    if record is not None and record.format != FORMAT:
+    if record is not None and record.format not in (FORMAT, FORMAT_CUT):
         raise DataCorrupted(
-            f"a record of the log has format {record.format}, this release knows {FORMAT}",
+            f"a record of the log has format {record.format}, this release knows {FORMAT_CUT}",
             hint="The data were written by another release of qserver: use that or a newer one.",
         )
 

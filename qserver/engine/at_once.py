@@ -30,6 +30,9 @@ class AtOnceContext(RequestContext):
         context.check = _not_at_once
         return context
 
+    def check_deadline(self) -> None:
+        """One long step is allowed: who asks again for the like is given it in turns."""
+
     @property
     def sequences(self) -> Never:  # type: ignore[override]
         _not_at_once()

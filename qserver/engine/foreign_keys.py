@@ -16,9 +16,9 @@ a row that comes to refer meanwhile is a conflict, and needs no lock.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
-from qserver.errors import DataError, ForeignKeyViolation
+from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
 from qserver.sql import syntax
 from qserver.sql.definitions.constraints import referenced_index
 from qserver.sql.execution import Rows
@@ -58,9 +58,8 @@ def enforce(runner: Runner, journal: Journal) -> Steps:
         more: Journal = []
         runner.transaction.journal = more
         try:
-            for table, old, new in changes:
-                if old is not None and table.referenced_by:
-                    yield from _act(runner, table, old, new)
+            for action in _in_order(_actions(runner.transaction, changes)):
+                yield from _act(runner, *action)
         finally:
             runner.transaction.journal = None
         everything += paired(more)
@@ -178,28 +177,95 @@ def _look_up(
 # --- the side that is referred to ----------------------------------------------------------------
 
 
-def _act(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
-    for other, key, values in _broken(runner.transaction, table, old, new):
-        action = key.on_delete if new is None else key.on_update
-        if action in ("no action", "restrict"):
-            if action == "restrict":
-                yield from _refuse_if_referenced(runner, table, other, key, values)
-            continue
-        name = ("foreign key", other.key, key.name, action, "delete" if new is None else "update")
-        parameters = list(values)
-        if action == "cascade" and new is None:
-            statement: syntax.Statement = syntax.Delete(
-                syntax.TableRef(other.path), where=_refers(key)
-            )
-        else:
-            if action == "cascade" and new is not None:
-                parameters += [
-                    (table.column(column).type, new[table.position(column)])
-                    for column in key.referenced
-                ]
-            statement = _update(other, key, action)
-        for _ in runner.run_with(name, statement, parameters):
-            yield
+Action: TypeAlias = tuple[Table, Row, Row | None, Table, ForeignKey]
+"""A row before and after, and a foreign key of another table that may have referred to it."""
+
+
+def _actions(transaction: Transaction, changes: Journal) -> list[Action]:
+    return [
+        (table, old, new, other, key)
+        for table, old, new in changes
+        if old is not None and table.referenced_by
+        for other, key, _ in _broken(transaction, table, old, new)
+    ]
+
+
+def _in_order(actions: list[Action]) -> list[Action]:
+    """A key that moves to where another one was goes after it, if those who refer follow.
+
+    Otherwise those who refer to the first would be taken along by the second. Where keys move in
+    a circle there is no such order; PostgreSQL, which moves one row after the other, refuses that.
+    """
+    leaving = {
+        _place(other, key, table, old): number
+        for number, (table, old, new, other, key) in enumerate(actions)
+        if new is not None and key.on_update == "cascade"
+    }
+    following = {
+        number: leaving[place]
+        for number, (table, _, new, other, key) in enumerate(actions)
+        if new is not None
+        and key.on_update == "cascade"
+        and (place := _place(other, key, table, new)) in leaving
+    }
+    if not following:
+        return actions
+    ordered: dict[int, Action] = {}
+    for number, (table, _, new, _, key) in enumerate(actions):
+        chain = {number: None}
+        last = number
+        while (before := following.get(last)) is not None and before not in ordered:
+            if before in chain:
+                assert new is not None
+                raise _circle(table, key, new)
+            chain[before] = None
+            last = before
+        ordered.update({each: actions[each] for each in reversed(chain) if each not in ordered})
+    return list(ordered.values())
+
+
+def _place(other: Table, key: ForeignKey, table: Table, row: Row) -> tuple[Any, ...]:
+    """What a row is referred to by, of one foreign key."""
+    values = [key_element(row[at]) for at in _positions(table, key.referenced)]
+    return (other.key, key.name, *values)
+
+
+def _circle(table: Table, key: ForeignKey, row: Row) -> UniqueViolation:
+    guard = referenced_index(table, key.referenced)
+    assert guard is not None, "what is referenced is unique"
+    name = guard.primary_key_name if isinstance(guard, Table) else guard.name
+    columns = table.primary_key if isinstance(guard, Table) else guard.columns
+    return UniqueViolation(
+        f'duplicate key value violates unique constraint "{name}"',
+        detail=f"Key {table.describe_key(columns, row)} already exists.",
+        table=table.name,
+        constraint=name,
+    )
+
+
+def _act(
+    runner: Runner, table: Table, old: Row, new: Row | None, other: Table, key: ForeignKey
+) -> Steps:
+    at = _positions(table, key.referenced)
+    values = [(table.columns[n].type, old[n]) for n in at]
+    action = key.on_delete if new is None else key.on_update
+    if action in ("no action", "restrict"):
+        if action == "restrict":
+            yield from _refuse_if_referenced(runner, table, other, key, values)
+        return
+    name = ("foreign key", other.key, key.name, action, "delete" if new is None else "update")
+    parameters = list(values)
+    if action == "cascade" and new is None:
+        statement: syntax.Statement = syntax.Delete(syntax.TableRef(other.path), where=_refers(key))
+    else:
+        if action == "cascade" and new is not None:
+            parameters += [
+                (table.column(column).type, new[table.position(column)])
+                for column in key.referenced
+            ]
+        statement = _update(other, key, action)
+    for _ in runner.run_with(name, statement, parameters):
+        yield
 
 
 def _update(other: Table, key: ForeignKey, action: str) -> syntax.Update:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import msgspec
+import trio
 
 from qserver.durability.port import Log
-from qserver.durability.records import encode_record
+from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.published import Published
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
+from qserver.storage.partition import CHANGES_AT_ONCE, count_changes
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):
@@ -40,21 +42,38 @@ class LogWriter:
         self.published = published
         self.mailbox = mailbox
         self._note_logged = note_logged
+        self._encoded: dict[int, EncodedTrees] = {}
+        """Entries of rounds that were encoded before their record, by version."""
         self._groups = self._records = self._bytes = self._most = 0
 
     async def run(self) -> None:
         group = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+        await self._encode_ahead(group)
         appending = self._begin(group)
         while True:
             await appending
             following = self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
-            if following:
+            if following and not any(map(_is_long, following)):
                 appending = self._begin(following)
-            self.release(group)
-            if not following:
-                following = await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+                self.release(group)
+            else:
+                self.release(group)
+                following = following or await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
+                await self._encode_ahead(following)
                 appending = self._begin(following)
             group = following
+
+    async def _encode_ahead(self, group: list[Append]) -> None:
+        """Encode what is long piece by piece, so that others run meanwhile."""
+        for append in filter(_is_long, group):
+            steps = encode_trees_in_pieces(append.writes)
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    self._encoded[append.view.version] = end.value
+                    break
+                await trio.lowlevel.checkpoint()
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
         return self.log.append([(round.view.version, self.encode(round)) for round in group])
@@ -68,6 +87,7 @@ class LogWriter:
             append.writes,
             append.dropped,
             changes_to_plain(append.catalog_changes),
+            encoded=self._encoded.pop(view.version, None),
         )
         self._bytes += len(data)
         self._note_logged(len(data))
@@ -88,3 +108,7 @@ class LogWriter:
 
     def __repr__(self) -> str:
         return f"the log writer after {self._records} records in {self._groups} groups"
+
+
+def _is_long(append: Append) -> bool:
+    return count_changes(append.writes) > CHANGES_AT_ONCE

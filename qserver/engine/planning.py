@@ -248,7 +248,7 @@ class Planner:
         plan = self.cache.find(name, (), catalog, view)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
-            plan = make_plan(statement, Literals(()), catalog, view, declared, self.rules)
+            plan = make_plan(statement, Literals(()), catalog, view, declared, rules=self.rules)
             self.cache.keep(name, (), plan)
         return plan
 

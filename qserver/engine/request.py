@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from qserver.engine.drawing import Drawn, NeedsNumbers, NumbersOfRun
+from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.errors import QserverError, QueryCanceled
-from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
+from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 from qserver.sql.execution import Context
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
@@ -40,6 +41,8 @@ class Supplies:
     """By which deadlines are told."""
     chance: Random
     sequences: Sequences
+    pool: MemoryPool | None = None
+    value_bytes_most: int = VALUE_BYTES_MAX
 
 
 class Request:
@@ -113,9 +116,14 @@ class RequestContext(Context):
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
 
+    @property
+    def value_bytes_most(self) -> int:  # type: ignore[override]
+        return self._request.supplies.value_bytes_most
+
     def __init__(self, request: Request, transaction: Transaction | View) -> None:
         self._request = request
         self._transaction = transaction
+        self.pool = request.supplies.pool
         self.check = _no_deadline if request.deadline == FOREVER else request.check
 
     def next_row_id(self) -> int:

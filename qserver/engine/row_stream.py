@@ -17,7 +17,8 @@ from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.plan_cache import Plan
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.system_tables import SystemReader
-from qserver.sql.execution import Rows
+from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
+from qserver.sql.execution import Rows, out_of_memory
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
@@ -42,6 +43,7 @@ class RowStream:
         self.affected_rows = affected_rows
         self._pages: Iterator[Rows | None] = iter([page for page in pages if page])
         self._restart: tuple[Plan, Any, Request, View] | None = None
+        self._context: RequestContext | None = None
         self.ended = False
         self._given = 0
         self._skip = 0
@@ -58,7 +60,9 @@ class RowStream:
         assert self._restart is not None
         plan, slots, request, view = self._restart
         reader = SystemReader(Transaction(view)) if plan.system_tables else view
-        self._pages = plan.compiled.run(reader, slots, RequestContext(request, view))
+        self._release()
+        self._context = RequestContext(request, view)
+        self._pages = plan.compiled.run(reader, slots, self._context)
         self._skip = self._given
 
     def __aiter__(self) -> RowStream:
@@ -78,7 +82,10 @@ class RowStream:
             page = next(self._pages)
         except StopIteration:
             self._end()
+            self._release()
             return None
+        except MemoryError:
+            raise out_of_memory(STATEMENT_MEMORY_BYTES_MAX) from None
         except NeedsNumbers as needs:
             assert self._restart is not None
             await self._restart[2].supply(needs)
@@ -104,8 +111,13 @@ class RowStream:
         if self._restart is not None:
             self._restart[2].deadline += seconds
 
+    def _release(self) -> None:
+        if self._context is not None:
+            self._context.release()
+
     async def aclose(self) -> None:
         """End the statement early."""
         self._pages = iter(())
         self._end()
+        self._release()
         await trio.lowlevel.checkpoint()

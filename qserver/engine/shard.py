@@ -19,11 +19,18 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import msgspec
+import trio
 
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Prepare, Voted
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
-from qserver.storage.partition import Partition, Writes, merge_writes
+from qserver.storage.partition import (
+    CHANGES_AT_ONCE,
+    Partition,
+    Writes,
+    count_changes,
+    merge_writes,
+)
 from qserver.storage.transaction import Part
 
 ToShard: TypeAlias = Prepare | Decide
@@ -61,7 +68,32 @@ class Shard:
     async def run(self) -> None:
         while True:
             for message in await self.mailbox.take(most=1):
-                self._coordinator.put_nowait(self.answer(message))
+                if self._is_long(message):
+                    answer = await self._answer_in_pieces(message)
+                else:
+                    answer = self.answer(message)
+                self._coordinator.put_nowait(answer)
+
+    def _is_long(self, message: ToShard) -> bool:
+        if isinstance(message, Decide):
+            return count_changes(self._undecided_writes) > CHANGES_AT_ONCE
+        return any(count_changes(part.writes) > CHANGES_AT_ONCE for part in message.parts)
+
+    async def _answer_in_pieces(self, message: ToShard) -> FromShard:
+        """The same as `answer` where much is to be installed: others run between the pieces.
+
+        Nobody sees a half of it, because the coordinator waits for the answer.
+        """
+        if isinstance(message, Decide):
+            self._settle(message)
+            return Installed(self.number, message.round, await self._install_in_pieces())
+        assert not self._undecided, "a round is decided before the next is prepared"
+        conflicts = []
+        for part in message.parts:
+            conflicts.append(self._vote(part))
+            await trio.lowlevel.checkpoint()
+        partition = None if self._undecided else await self._install_in_pieces()
+        return Voted(self.number, message.round, tuple(conflicts), partition)
 
     def answer(self, message: ToShard) -> FromShard:
         if isinstance(message, Prepare):
@@ -79,11 +111,14 @@ class Shard:
 
     def decide(self, message: Decide) -> Installed:
         """Accept the undecided that commit, forget the others, install."""
+        self._settle(message)
+        return Installed(self.number, message.round, self._install())
+
+    def _settle(self, message: Decide) -> None:
         for position in message.commits:
             self._accept(self._undecided[position])
         self._undecided.clear()
         self._undecided_writes = {}
-        return Installed(self.number, message.round, self._install())
 
     def _vote(self, part: Part) -> Conflict | None:
         self._parts += 1
@@ -116,6 +151,19 @@ class Shard:
             self.partition = self.partition.changed(self._accepted, self._dropped)
             self._accepted, self._dropped = {}, ()
             self._installs += 1
+        return self.partition
+
+    async def _install_in_pieces(self) -> Partition:
+        steps = self.partition.changed_in_pieces(self._accepted, self._dropped)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                self.partition = end.value
+                break
+            await trio.lowlevel.checkpoint()
+        self._accepted, self._dropped = {}, ()
+        self._installs += 1
         return self.partition
 
     def statistics(self) -> ShardStatistics:

@@ -24,6 +24,7 @@ from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
+from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, Prepared, locate, slots_of
@@ -34,10 +35,14 @@ from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import GaveWay, Step, before
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
-from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX
-from qserver.sql.codegen.operators import ROWS_BETWEEN_PAUSES
+from qserver.limits import (
+    ANSWER_BYTES_WHOLE,
+    RETRIES_DEFAULT,
+    TRANSACTION_STATEMENTS_MAX,
+    VALUE_BYTES_MAX,
+)
 from qserver.sql.effort import NotShort
-from qserver.sql.execution import Rows
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Rows, out_of_memory
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given
@@ -60,6 +65,8 @@ class Result(msgspec.Struct, frozen=True):
     retries: int = 0
     truncated: bool = False
     """Were there more rows than the request wanted?"""
+    held_bytes: int = 0
+    """What its rows, and those of statements before it in the transaction, count for as memory."""
     exec_us: int = 0
     """Microseconds of its planning and execution, where it is one of a transaction."""
 
@@ -89,10 +96,23 @@ TransactionDone: TypeAlias = Done[TransactionResult]
 class SqlDatabase:
     """A database that understands SQL. `database` runs elsewhere; this only talks to it."""
 
-    def __init__(self, database: Database, world: World) -> None:
+    def __init__(
+        self,
+        database: Database,
+        world: World,
+        pool: MemoryPool | None = None,
+        value_bytes_most: int = VALUE_BYTES_MAX,
+    ) -> None:
         self.database = database
         self.planner = Planner(compute=world.compute)
-        self._supplies = Supplies(world.now, trio.current_time, world.chance, database.sequences)
+        self._supplies = Supplies(
+            world.now,
+            trio.current_time,
+            world.chance,
+            database.sequences,
+            pool or MemoryPool(),
+            value_bytes_most,
+        )
 
     # --- one statement ---
 
@@ -182,6 +202,8 @@ class SqlDatabase:
         except QserverError as error:
             locate(error, found.sql)
             raise
+        finally:
+            context.release()
         self.planner.cache.count_use(plan)
         return Result(plan.columns, plan.types, rows, 0, view.version)
 
@@ -223,7 +245,7 @@ class SqlDatabase:
                     else:
                         rows = page
                     if turns > 1 or max_rows is not None:
-                        _check_size(context, len(plan.columns), page, rows, max_rows)
+                        _check_size(context, plan.compiled.long_columns, page, rows, max_rows)
                     if cut_rows is not None and len(rows) > cut_rows:
                         break
             except NeedsNumbers as needs:
@@ -231,8 +253,20 @@ class SqlDatabase:
                 continue
             except Overflow:
                 raise overflow_error() from None
+            except MemoryError:
+                raise out_of_memory(context.memory_bytes_most) from None
+            finally:
+                context.release()
             truncated = cut_rows is not None and _cut(rows, cut_rows)
-            return Result(plan.columns, plan.types, rows, 0, view.version, 0, truncated)
+            return Result(
+                plan.columns,
+                plan.types,
+                rows,
+                0,
+                view.version,
+                truncated=truncated,
+                held_bytes=context.held,
+            )
 
     # --- several statements ---
 
@@ -360,14 +394,21 @@ class _Body:
 
     def __call__(self, transaction: Transaction) -> Generator[Step, Any, list[Result]]:
         run = StatementRun(self.planner, transaction, self.request)
+        try:
+            return (yield from self._all(run))
+        finally:
+            run.context.release()
+
+    def _all(self, run: StatementRun) -> Generator[Step, Any, list[Result]]:
         results = []
         for index, statement in enumerate(self.statements):
             try:
                 result = yield from self._one(run, statement)
             except Overflow:
-                overflow = overflow_error()
-                overflow.statement = index
-                raise overflow from None
+                raise _of_statement(index, overflow_error()) from None
+            except MemoryError:
+                lack = out_of_memory(run.context.memory_bytes_most)
+                raise _of_statement(index, lack) from None
             except (QserverError, NeedsNumbers) as error:
                 error.statement = index
                 if isinstance(error, QserverError):
@@ -412,6 +453,7 @@ class _Body:
                     run.transaction.view.version,
                     0,
                     self.cut_rows is not None and _cut(rows, self.cut_rows),
+                    run.context.held,
                     _microseconds(now() - began),
                 )
             sent = None
@@ -422,7 +464,7 @@ class _Body:
                 yield None
             if page is not None:
                 rows += page
-                _check_size(run.context, len(started.columns), page, rows, self.max_rows)
+                _check_size(run.context, started.long_columns, page, rows, self.max_rows)
 
 
 class _ShortBody:
@@ -449,15 +491,17 @@ class _ShortBody:
         except Exception as error:
             if isinstance(error, GaveWay):
                 self._blame(rows_seen)
+            run.context.release()
             self._request.give_back_all()
             if isinstance(error, QserverError):
                 locate(error, running.sql)
             raise
+        run.context.release()
         return results
 
     def _blame(self, rows_seen: list[int]) -> None:
         """Of what was run, and together was not short, the heaviest is not to be run so again."""
-        rows_seen.append(ROWS_BETWEEN_PAUSES - sum(rows_seen))
+        rows_seen.append(STEPS_BETWEEN_PAUSES - sum(rows_seen))
         plan = self._statements[rows_seen.index(max(rows_seen))].plan
         assert plan is not None
         plan.takes_turns = True
@@ -481,12 +525,28 @@ class _ShortBody:
                     steps.close()
                     raise GaveWay
                 rows += page
-                _check_size(run.context, len(started.columns), page, rows, None)
+                _check_size(run.context, plan.compiled.sized_columns, page, rows, None)
+                if run.context.held > ANSWER_BYTES_WHOLE:
+                    steps.close()
+                    raise GaveWay  # a long answer is sent in parts
         except StopIteration as end:
             affected = end.value
         self._planner.cache.count_use(plan)
         version, exec_us = run.transaction.view.version, _microseconds(now() - began)
-        return Result(started.columns, started.types, rows, affected, version, exec_us=exec_us)
+        return Result(
+            started.columns,
+            started.types,
+            rows,
+            affected,
+            version,
+            held_bytes=run.context.held,
+            exec_us=exec_us,
+        )
+
+
+def _of_statement(index: int, error: QserverError) -> QserverError:
+    error.statement = index
+    return error
 
 
 def _committed(result: Result, version: int, retries: int) -> Result:
@@ -499,6 +559,7 @@ def _committed(result: Result, version: int, retries: int) -> Result:
         version,
         retries,
         result.truncated,
+        result.held_bytes,
         result.exec_us,
     )
 
@@ -508,10 +569,14 @@ def _microseconds(seconds: float) -> int:
 
 
 def _check_size(
-    context: RequestContext, width: int, page: Rows, rows: Rows, max_rows: int | None
+    context: RequestContext,
+    long: tuple[int, ...],
+    page: Rows,
+    rows: Rows,
+    max_rows: int | None,
 ) -> None:
     """A result counts as memory, and may be told not to be large."""
-    context.hold(len(page), width)
+    context.hold_page(page, len(page[0]) if page else 0, long)
     if max_rows is not None and len(rows) > max_rows:
         raise ProgramLimitExceeded(
             f"the result has more than {max_rows} rows",

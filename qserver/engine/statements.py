@@ -59,6 +59,8 @@ class Started(msgspec.Struct, frozen=True):
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
     steps: Steps
+    long_columns: tuple[int, ...] = ()
+    """Columns that are measured where rows are kept, see `Compiled`."""
 
 
 class StatementRun:
@@ -102,9 +104,8 @@ class StatementRun:
                 self._prepared = prepared
                 return self._start_other(prepared.parsed, given)
         self._check_allowed(plan)
-        return Started(
-            plan.columns, plan.types, self.run_plan(plan, slots_of(plan, lifted.literals, given))
-        )
+        steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
+        return Started(plan.columns, plan.types, steps, plan.compiled.long_columns)
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:

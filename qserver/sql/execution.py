@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.errors import OutOfMemory
+from qserver.limits import STEPS_AT_ONCE_MAX, TRANSACTION_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from qserver.sql.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_steps
 from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
+from qserver.values.sizes import size_of
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 
 Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
+
+STEPS_BETWEEN_PAUSES = 2048
+"""Steps, rows that are looked at in whatever loop or what functions cost, before others may run."""
 
 
 class Reader(Protocol):
@@ -68,6 +74,13 @@ class SequencePort(Protocol):
     def set(self, name: str, value: int, called: bool) -> int: ...
 
 
+class MemoryPort(Protocol):
+    """Memory that is shared with other statements."""
+
+    def take(self, count: int) -> None: ...
+    def give_back(self, count: int) -> None: ...
+
+
 class Context:
     """What one execution brings along: time, chance, and its bounds.
 
@@ -76,8 +89,17 @@ class Context:
     """
 
     held = 0
+    """Bytes that the statement keeps."""
+    made = 0
+    """Bytes of long values that functions made since the loop was last given back."""
+    written = 0
+    """Bytes of the rows that the transaction has written."""
     work = 0
-    """Rows that were looked at since others last had a chance to run."""
+    """Steps, rows mostly, since others last had a chance to run."""
+    value_bytes_most = VALUE_BYTES_MAX
+    pool: MemoryPort | None = None
+    """Where the memory that is held is counted together with that of others."""
+    _pooled = 0
 
     def __init__(
         self,
@@ -101,15 +123,105 @@ class Context:
         """Count rows of so many columns that are kept at once; refuse when they are too many.
 
         A row is taken for 64 bytes and 32 for each of its columns, which is near what CPython
-        needs for small values.
+        needs for small values. Long ones are counted beside, by `hold_bytes`.
         """
-        self.held += rows * (64 + 32 * width)
+        self.hold_bytes(rows * (64 + 32 * width))
+
+    def hold_bytes(self, count: int) -> None:
+        """Count bytes that are kept until the statement ends."""
+        self.held += count
         if self.held > self.memory_bytes_most:
+            raise out_of_memory(self.memory_bytes_most)
+        if self.pool is not None:
+            self.pool.take(count)
+            self._pooled += count
+
+    def free_bytes(self, count: int) -> None:
+        """Bytes that were held are not any more."""
+        self.held -= count
+        if self.pool is not None:
+            self.pool.give_back(count)
+            self._pooled -= count
+
+    def release(self) -> None:
+        """The statement has ended: what it held is free."""
+        if self._pooled and self.pool is not None:
+            self.pool.give_back(self._pooled)
+            self._pooled = 0
+
+    def write_rows(self, rows: int, width: int, long_bytes: int = 0) -> None:
+        """Count rows that the transaction keeps until it commits."""
+        self.written += rows * (64 + 32 * width) + long_bytes
+        if self.written > TRANSACTION_MEMORY_BYTES_MAX:
             raise OutOfMemory(
-                "the statement needs more memory than one statement may have",
-                detail=f"The limit is {self.memory_bytes_most} bytes of intermediate rows.",
-                hint="Select fewer rows or columns, or add an index that avoids sorting.",
+                "the transaction writes more than one transaction may",
+                detail=f"The limit is {TRANSACTION_MEMORY_BYTES_MAX} bytes of rows.",
+                hint="Write the rows in several transactions.",
             )
+
+    def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
+        """Count a page of results that is kept."""
+        count = len(page) * (64 + 32 * width)
+        for at in long:
+            count += sum([size_of(row[at]) for row in page])
+        self.hold_bytes(count)
+
+    # --- calls that may take long ---
+
+    def costly(self, each: CostlyCall, *arguments: Any) -> Generator[None, None, Any]:
+        """The result of a call that may take long. The loop is given back first, if that is due."""
+        if self.work > STEPS_BETWEEN_PAUSES:
+            self.work = 0
+            self.check()
+            yield None
+        return self.compute(each, *arguments)
+
+    def compute(self, each: CostlyCall, *arguments: Any) -> Any:
+        """The same where the loop cannot be given back."""
+        steps = each.cost(*arguments)
+        if steps > STEPS_AT_ONCE_MAX:
+            raise refuse_steps(each.name, steps)
+        self.work += steps
+        if steps > STEPS_BETWEEN_PAUSES:
+            self.check_deadline()
+        result = each.call(self, *arguments) if each.needs_context else each.call(*arguments)
+        return self.weigh(result) if each.makes_long else result
+
+    def check_deadline(self) -> None:
+        """Called before a long step; `check` is called where the loop is given back."""
+        self.check()
+
+    def weigh(self, value: Any) -> Any:
+        """A value that was made just now, unless it is too long, or too many are."""
+        size = size_of(value)
+        if size > BYTES_SMALL:
+            if size > self.value_bytes_most:
+                raise refuse_size(size, self.value_bytes_most)
+            self.work += size // 4000
+            self.made += size
+            if self.held + self.made > self.memory_bytes_most:
+                raise out_of_memory(self.memory_bytes_most)
+        return value
+
+
+def out_of_memory(most: int) -> OutOfMemory:
+    """The error for a statement that needs more memory than it may have."""
+    return OutOfMemory(
+        "the statement needs more memory than one statement may have",
+        detail=f"The limit is {most} bytes of intermediate rows.",
+        hint="Select fewer rows or columns, or add an index that avoids sorting.",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CostlyCall:
+    """A function as `Context.costly` calls it. `makes_long`: its result may be long."""
+
+    name: str
+    call: Callable[..., Any]
+    cost: Cost
+    makes_long: bool = True
+    needs_context: bool = False
 
 
 Run: TypeAlias = Generator[Rows | None, None, int]
@@ -130,3 +242,7 @@ class Compiled:
     writes: bool
     source: str
     tables: tuple[Table, ...]
+    long_columns: tuple[int, ...] = ()
+    """Columns whose values the statement makes and may be long: who keeps rows measures them."""
+    sized_columns: tuple[int, ...] = ()
+    """All columns whose values may be long: who encodes rows measures them."""

@@ -16,7 +16,9 @@ there are thousands of trees, which copies of one dict with all of them would no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
 from typing import Final, TypeAlias
 
 import msgspec
@@ -34,6 +36,9 @@ SEQUENCES_TREE: Final = 0
 
 
 BLOCK_BITS: Final = 4
+
+CHANGES_AT_ONCE: Final = 2048
+"""Changes that are made, or encoded, before others may run."""
 
 Block: TypeAlias = dict[int, Tree]
 
@@ -70,19 +75,57 @@ class Partition(msgspec.Struct, frozen=True, eq=False):
             keys = sorted(changes)
             tree = apply(block.get(number, EMPTY), keys, [changes[key] for key in keys])
             blocks[at] = {**block, number: tree}
-        for number in dropped:  # last: a tree that was dropped is never written again
+        return _without(blocks, dropped)
+
+    def changed_in_pieces(
+        self, writes: Mapping[int, TreeWrites], dropped: Iterable[int] = ()
+    ) -> Generator[None, None, Partition]:
+        """The same, for many changes: yields now and then, so that others can run."""
+        blocks = self.blocks.copy()
+        for number, changes in writes.items():
             at = number >> BLOCK_BITS
-            rest = {each: tree for each, tree in blocks.get(at, {}).items() if each != number}
-            if rest:
-                blocks[at] = rest
-            else:
-                blocks.pop(at, None)
-        return Partition(blocks)
+            tree = blocks.get(at, _NO_TREES).get(number, EMPTY)
+            keys = yield from _sorted_in_pieces(changes)
+            while piece := list(islice(keys, CHANGES_AT_ONCE)):
+                tree = apply(tree, piece, [changes[key] for key in piece])
+                yield
+            blocks[at] = {**blocks.get(at, _NO_TREES), number: tree}
+        return _without(blocks, dropped)
 
     def __repr__(self) -> str:
         trees = self.trees
         rows = sum(map(len, trees.values()))
         return f"a partition with {rows} entries in {len(trees)} trees"
+
+
+def _without(blocks: dict[int, Block], dropped: Iterable[int]) -> Partition:
+    """The partition of blocks, less the trees that are dropped."""
+    for number in dropped:  # last: a tree that was dropped is never written again
+        at = number >> BLOCK_BITS
+        rest = {each: tree for each, tree in blocks.get(at, {}).items() if each != number}
+        if rest:
+            blocks[at] = rest
+        else:
+            blocks.pop(at, None)
+    return Partition(blocks)
+
+
+def _sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
+    """The keys in order: runs are sorted one by one, and merged as they are asked for."""
+    keys = iter(changes)
+    runs: list[list[Key]] = []
+    while run := list(islice(keys, CHANGES_AT_ONCE)):
+        run.sort()
+        if runs and runs[-1][-1] < run[0]:
+            runs[-1] += run
+        else:
+            runs.append(run)
+        yield
+    return iter(runs[0]) if len(runs) == 1 else merge(*runs)
+
+
+def count_changes(writes: Mapping[int, TreeWrites]) -> int:
+    return sum(map(len, writes.values()))
 
 
 def merge_writes(into: Writes, writes: Mapping[int, TreeWrites]) -> None:

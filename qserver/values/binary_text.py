@@ -15,7 +15,7 @@ from qserver.values.text_input import bad_text
 
 _UUID: Final = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?", re.ASCII)
 _ESCAPE: Final = re.compile(rb"\\(?:(\\)|([0-3][0-7][0-7])|(.?))", re.DOTALL)
-_HEX_BLANKS: Final = " \t\n\r"
+_HEX_PAIRS: Final = re.compile(r"(?:[ \t\n\r]|[0-9a-fA-F]{2})*+")
 
 
 def uuid_from_text(text: str) -> UUID:
@@ -38,13 +38,11 @@ def bytes_from_hex(digits: str) -> bytes:
         return bytes.fromhex(digits)
     except ValueError:
         pass
-    place_in_pair = 0
-    for digit in digits:
-        if digit in _HEX_BLANKS and place_in_pair == 0:
-            continue
-        if digit not in "0123456789abcdefABCDEF":
-            raise InvalidParameterValue(f'invalid hexadecimal digit: "{digit}"')
-        place_in_pair = 1 - place_in_pair
+    match = _HEX_PAIRS.match(digits)
+    assert match is not None, "no pairs are pairs too"
+    wrong = digits[match.end() :][:2].lstrip("0123456789abcdefABCDEF")
+    if wrong:
+        raise InvalidParameterValue(f'invalid hexadecimal digit: "{wrong[0]}"')
     raise InvalidParameterValue("invalid hexadecimal data: odd number of digits")
 
 

@@ -39,6 +39,9 @@ _WRONG: Final = re.compile(
 )
 _NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
+_LOOKED_AT: Final = re.compile(rf"[\x00-\x1f]|{_ESCAPE.pattern}|\\")
+"""Characters of a string that could be wrong: those of control, escapes, and other backslashes."""
+
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
@@ -173,11 +176,12 @@ class _Reader:
     # --- what can be wrong -----------------------------------------------------------------------
 
     def _check_string(self, token: str) -> None:
-        for at, character in enumerate(token):
-            if character < " ":
-                raise _bad_json(f"Character with value 0x{ord(character):02x} must be escaped.")
-            if character == "\\" and _ESCAPE.match(token, at) is None and _is_escape(token, at):
-                raise self._wrong_escape(token, at)
+        for match in _LOOKED_AT.finditer(token):
+            found = match[0]
+            if found < " ":
+                raise _bad_json(f"Character with value 0x{ord(found):02x} must be escaped.")
+            if found == "\\":
+                raise self._wrong_escape(token, match.start())
         if self._into_strings:
             _check_unicode(token)
 
@@ -198,12 +202,6 @@ class _Reader:
         if self._kind == "end":
             return _bad_json("The input string ended unexpectedly.")
         return _bad_json(f'Expected {what}, but found "{self._token}".')
-
-
-def _is_escape(token: str, at: int) -> bool:
-    """Does the backslash there begin an escape, or end one?"""
-    before = len(token[:at]) - len(token[:at].rstrip("\\"))
-    return before % 2 == 0
 
 
 def _check_unicode(token: str) -> None:

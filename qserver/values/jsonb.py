@@ -153,8 +153,15 @@ def _has_point(value: int | Decimal) -> bool:
     return isinstance(value, Decimal) and "." in number_text(value)
 
 
-@lru_cache(maxsize=64)
+KEPT_LENGTH_MAX = 64 * 1024
+"""Longer texts are read each time: what is kept of one takes ten times its length."""
+
+
 def _read(text: str) -> Structure:
+    return _read_kept(text) if len(text) <= KEPT_LENGTH_MAX else _read_anew(text)
+
+
+def _read_anew(text: str) -> Structure:
     try:
         return _decode(text)
     except msgspec.DecodeError:
@@ -162,6 +169,8 @@ def _read(text: str) -> Structure:
         # digits.
         return _LARGE_NUMBERS.decode(text)
 
+
+_read_kept = lru_cache(maxsize=64)(_read_anew)
 
 _decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _LARGE_NUMBERS = JSONDecoder(parse_int=Decimal, parse_float=Decimal)

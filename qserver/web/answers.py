@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import trio
 
 from qserver.engine.sql_gateway import Result, TransactionResult
 from qserver.errors import QserverError, SerializationFailure
+from qserver.limits import ANSWER_BYTES_WHOLE
 from qserver.storage.conflict import Conflict
 from qserver.web.json_values import encode_json
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder
@@ -20,15 +21,71 @@ WRITERS: Final[dict[str, Write]] = {"objects": RowEncoder.objects, "arrays": Row
 _TRUNCATED: Final = b',"truncated":true'
 
 
+Encoded = tuple[RowEncoder, list[tuple[Any, ...]]]
+
+
+async def is_long(encoded: Sequence[Encoded]) -> bool:
+    """Whether rows are too many for an answer that is made as a whole.
+
+    Raises if one of them is too big to be sent at all.
+    """
+    size = 0
+    for encoder, rows in encoded:
+        for part in encoder.cut(rows):
+            size += encoder.size_about(part)
+            if len(rows) > len(part):
+                await trio.lowlevel.checkpoint()
+    return size > ANSWER_BYTES_WHOLE
+
+
 async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write) -> bytes:
     """All rows as one JSON array, giving way after each slice of a long one."""
     if len(rows) <= ROWS_ENCODED_AT_ONCE:
         return write(encoder, rows)
     parts = []
-    for start in range(0, len(rows), ROWS_ENCODED_AT_ONCE):
-        parts.append(write(encoder, rows[start : start + ROWS_ENCODED_AT_ONCE])[1:-1])
+    for part in rows_in_parts(encoder, rows, write):
+        parts.append(part)
         await trio.lowlevel.checkpoint()
-    return b"[%b]" % b",".join(parts)
+    return b"".join(parts)
+
+
+def rows_in_parts(
+    encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write
+) -> Iterator[bytes]:
+    """The same a part at a time, each encoded when it is asked for."""
+    between = b"["
+    for part in encoder.cut(rows):
+        yield between + write(encoder, part)[1:-1]
+        between = b","
+    yield b"]" if rows else b"[]"
+
+
+def query_head(encoder: RowEncoder) -> bytes:
+    """What stands before the rows."""
+    return b'{"success":true,"columns":%b,"rows":' % encoder.columns_json
+
+
+def query_tail(
+    result: Result,
+    encoder: RowEncoder,
+    version: int,
+    retries: int,
+    total_us: int,
+    exec_us: int,
+) -> bytes:
+    """What stands behind them."""
+    return (
+        b',"affected_rows":%d,'
+        b'"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":%d,"retries":%d%b}'
+    ) % (
+        result.affected_rows,
+        total_us,
+        exec_us,
+        encoder.types_json,
+        version,
+        retries,
+        _TRUNCATED if result.truncated else b"",
+    )
 
 
 def query_body(
@@ -40,20 +97,38 @@ def query_body(
     total_us: int,
     exec_us: int,
 ) -> bytes:
-    return (
-        b'{"success":true,"columns":%b,"rows":%b,"affected_rows":%d,'
-        b'"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":%d,"retries":%d%b}'
-    ) % (
-        encoder.columns_json,
-        rows,
+    tail = query_tail(result, encoder, version, retries, total_us, exec_us)
+    return b"%b%b%b" % (query_head(encoder), rows, tail)
+
+
+def result_tail(result: Result, encoder: RowEncoder) -> bytes:
+    """What stands behind the rows of one result of a transaction."""
+    return b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}' % (
         result.affected_rows,
-        total_us,
-        exec_us,
+        result.exec_us,
+        result.exec_us,
         encoder.types_json,
-        version,
-        retries,
         _TRUNCATED if result.truncated else b"",
     )
+
+
+def transaction_tail(outcome: TransactionResult, total_us: int, run_us: int) -> bytes:
+    """What stands behind all results; `run_us`: how long it all took with the commit."""
+    exec_us = min(run_us, sum([result.exec_us for result in outcome.results]))
+    return (
+        b'],"affected_rows":%d,"version":%d,"retries":%d,'
+        b'"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
+    ) % (
+        sum([result.affected_rows for result in outcome.results]),
+        outcome.version,
+        outcome.retries,
+        total_us,
+        exec_us,
+        run_us - exec_us,
+    )
+
+
+TRANSACTION_HEAD: Final = b'{"success":true,"results":['
 
 
 def transaction_body(
@@ -62,35 +137,27 @@ def transaction_body(
     total_us: int,
     run_us: int,
 ) -> bytes:
-    """`encoded`: the rows of each result; `run_us`: how long it all took with the commit."""
+    """`encoded`: the rows of each result."""
     results = []
     for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
         results.append(
-            b'{"columns":%b,"rows":%b,"affected_rows":%d,'
-            b'"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}'
-            % (
-                encoder.columns_json,
-                rows,
-                result.affected_rows,
-                result.exec_us,
-                result.exec_us,
-                encoder.types_json,
-                _TRUNCATED if result.truncated else b"",
-            )
+            b'{"columns":%b,"rows":%b%b'
+            % (encoder.columns_json, rows, result_tail(result, encoder))
         )
-    exec_us = min(run_us, sum([result.exec_us for result in outcome.results]))
-    return (
-        b'{"success":true,"results":[%b],"affected_rows":%d,"version":%d,"retries":%d,'
-        b'"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
-    ) % (
-        b",".join(results),
-        sum([result.affected_rows for result in outcome.results]),
-        outcome.version,
-        outcome.retries,
-        total_us,
-        exec_us,
-        run_us - exec_us,
-    )
+    tail = transaction_tail(outcome, total_us, run_us)
+    return b"%b%b%b" % (TRANSACTION_HEAD, b",".join(results), tail)
+
+
+def transaction_in_parts(
+    outcome: TransactionResult, encoded: Sequence[Encoded], write: Write
+) -> Iterator[bytes]:
+    """The results of a transaction, without what stands behind them all."""
+    between = TRANSACTION_HEAD
+    for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
+        yield b'%b{"columns":%b,"rows":' % (between, encoder.columns_json)
+        yield from rows_in_parts(encoder, rows, write)
+        yield result_tail(result, encoder)
+        between = b","
 
 
 def error_object(error: QserverError, request_id: str) -> ErrorObject:

@@ -15,12 +15,25 @@ from typing import Final
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
+from qserver.engine.sql_gateway import Result
 from qserver.errors import InvalidRequest, QserverError
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT, STATEMENT_SECONDS_MAX
-from qserver.web.answers import WRITERS, query_body, rows_json, transaction_body
+from qserver.web.answers import (
+    WRITERS,
+    Write,
+    is_long,
+    query_body,
+    query_head,
+    query_tail,
+    rows_in_parts,
+    rows_json,
+    transaction_body,
+    transaction_in_parts,
+    transaction_tail,
+)
 from qserver.web.exchange import Exchange
 from qserver.web.requests import query_request, text_request, transaction_request, wants_stream
-from qserver.web.rows import RowEncoders
+from qserver.web.rows import RowEncoder, RowEncoders
 from qserver.web.service import Service, allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.streams import EVENT_STREAM, NDJSON, EventStream, JsonLines, send_stream
@@ -94,7 +107,11 @@ class DataPlane:
         finally:
             opened.release()
         encoder = self.encoders.find(result.columns, result.types)
-        rows = await rows_json(encoder, result.rows, WRITERS[request.format])
+        write = WRITERS[request.format]
+        if await is_long([(encoder, result.rows)]):
+            await self._answer_in_parts(exchange, result, encoder, write)
+            return
+        rows = await rows_json(encoder, result.rows, write)
         body = query_body(
             result,
             encoder,
@@ -105,6 +122,19 @@ class DataPlane:
             exchange.exec_us,
         )
         await exchange.answer(200, body)
+
+    async def _answer_in_parts(
+        self, exchange: Exchange, result: Result, encoder: RowEncoder, write: Write
+    ) -> None:
+        """A long answer. Its rows are held until they have left, and count as memory until then."""
+        with self._service.memory.holding(result.held_bytes):
+            await exchange.start_parts()
+            await exchange.part(query_head(encoder))
+            for part in rows_in_parts(encoder, result.rows, write):
+                await exchange.part(part)
+            times = exchange.elapsed_us(), exchange.exec_us
+            tail = query_tail(result, encoder, result.version, result.retries, *times)
+            await exchange.last_part(tail)
 
     async def _stream(
         self, exchange: Exchange, grant: Grant, request: QueryRequest, ndjson: bool
@@ -155,11 +185,19 @@ class DataPlane:
         except QserverError as error:
             await exchange.fail(error, results=[])
             return
-        encoded = []
-        for result in outcome.results:
-            encoder = self.encoders.find(result.columns, result.types)
-            rows = await rows_json(encoder, result.rows, WRITERS[request.format])
-            encoded.append((encoder, rows))
+        write = WRITERS[request.format]
+        every = [
+            (self.encoders.find(each.columns, each.types), each.rows) for each in outcome.results
+        ]
+        if await is_long(every):
+            with self._service.memory.holding(outcome.results[-1].held_bytes):
+                await exchange.start_parts()
+                for part in transaction_in_parts(outcome, every, write):
+                    await exchange.part(part)
+                tail = transaction_tail(outcome, exchange.elapsed_us(), run_us)
+                await exchange.last_part(tail)
+            return
+        encoded = [(encoder, await rows_json(encoder, rows, write)) for encoder, rows in every]
         body = transaction_body(outcome, encoded, exchange.elapsed_us(), run_us)
         await exchange.answer(200, body)
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from time import perf_counter
 from typing import Any, Final
 
+import trio
+
 from qserver.errors import QserverError, RequestTooLarge
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.answers import error_body
@@ -120,6 +122,20 @@ class Exchange:
         headers = [content_type, (b"content-length", b"%d" % len(body)), *self.headers_out]
         self.status = status
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def start_parts(self) -> None:
+        """Begin an answer whose length is not known, because it is made while it is sent."""
+        self.status = 200
+        headers = [JSON, *self.headers_out]
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def part(self, body: bytes) -> None:
+        """Send a part of it; returns when there is room for the next."""
+        await self.send({"type": "http.response.body", "body": body, "more_body": True})
+        await trio.lowlevel.checkpoint()
+
+    async def last_part(self, body: bytes) -> None:
         await self.send({"type": "http.response.body", "body": body})
 
     async def start_stream(self, content_type: bytes) -> None:

@@ -25,6 +25,7 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.sql_gateway import TransactionResult
 from qserver.errors import QserverError
+from qserver.limits import ANSWER_PART_BYTES
 from qserver.web.answers import WRITERS, error_body, query_body, transaction_body
 from qserver.web.http1 import Lane, LaneAnswer, LaneLater, Waits
 from qserver.web.requests import JSON_TYPES, query_request, transaction_request, wants_stream
@@ -166,6 +167,8 @@ class QueryLane(_Lane):
         if result is None or len(result.rows) > ROWS_ENCODED_AT_ONCE:
             return None
         encoder = self.encoders.find(result.columns, result.types)
+        if encoder.size_about(result.rows) > ANSWER_PART_BYTES:
+            return None  # it is sent in parts
         rows = WRITERS[request.format](encoder, result.rows)
         total = perf_counter() - started
         times = _us(total), _us(ended - began)

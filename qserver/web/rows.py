@@ -11,16 +11,21 @@ Names that occur twice get `_2`, `_3` …, so that no value is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from qserver.limits import PLANS_KEPT_MAX
+from qserver.errors import ProgramLimitExceeded
+from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
+from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import SqlType
 from qserver.web.json_values import converter, encode_json
 
 Rows = list[tuple[Any, ...]]
+
+VALUE_BYTES_FLAT: Final = 8
+"""What a short value, with the marks around it and its name, takes beside the name."""
 
 ROWS_ENCODED_AT_ONCE: Final = 1000
 """Rows of one answer that are encoded without giving way: about a tenth of a millisecond."""
@@ -29,7 +34,16 @@ ROWS_ENCODED_AT_ONCE: Final = 1000
 class RowEncoder:
     """Writes the rows of one kind of result."""
 
-    __slots__ = ("_convert", "_make", "columns", "columns_json", "types", "types_json")
+    __slots__ = (
+        "_convert",
+        "_flat",
+        "_long",
+        "_make",
+        "columns",
+        "columns_json",
+        "types",
+        "types_json",
+    )
 
     def __init__(self, columns: tuple[str, ...], types: tuple[SqlType, ...]) -> None:
         self.columns = columns
@@ -38,10 +52,44 @@ class RowEncoder:
         self.columns_json = encode_json(names)
         self.types_json = encode_json([str(each) for each in types])
         self._make = _maker(names)
+        self._flat = 2 + sum(VALUE_BYTES_FLAT + len(name) for name in names)
+        self._long = [at for at, each in enumerate(types) if is_sized(each)]
         conversions = [converter(each) for each in types]
         self._convert = [
             (at, convert) for at, convert in enumerate(conversions) if convert is not None
         ]
+
+    def size_about(self, rows: Rows) -> int:
+        """How many bytes rows have as objects, about; more where characters need escapes."""
+        size = self._flat * len(rows)
+        for at in self._long:
+            size += sum([size_of(row[at]) for row in rows])
+        return size
+
+    def cut(self, rows: Rows) -> Iterator[Rows]:
+        """Rows in parts, none of which takes long to encode, or has many bytes.
+
+        A single row can have too many.
+        """
+        most = max(1, min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat))
+        for start in range(0, len(rows), most):
+            part = rows[start : start + most]
+            if self.size_about(part) <= ANSWER_PART_BYTES:
+                yield part
+            else:
+                yield from self._cut_by_size(part)
+
+    def _cut_by_size(self, rows: Rows) -> Iterator[Rows]:
+        start = size = 0
+        for at, row in enumerate(rows):
+            own = self.size_about([row])
+            if own > ROW_BYTES_MAX:
+                raise row_too_big(own)
+            if size + own > ANSWER_PART_BYTES and at > start:
+                yield rows[start:at]
+                start, size = at, 0
+            size += own
+        yield rows[start:]
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
@@ -69,6 +117,14 @@ class RowEncoder:
         for at, convert in self._convert:
             columns[at] = [None if value is None else convert(value) for value in columns[at]]
         return columns
+
+
+def row_too_big(size: int) -> ProgramLimitExceeded:
+    """The error for a row that cannot be encoded in one piece."""
+    return ProgramLimitExceeded(
+        f"row is too big: size {size}, maximum size {ROW_BYTES_MAX}",
+        hint="Select fewer of its columns.",
+    )
 
 
 COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX

@@ -24,11 +24,13 @@ from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import TIERS, Grant
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
+from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
     Forbidden,
+    OutOfMemory,
     QserverError,
     RateLimited,
     StorageTestFailed,
@@ -71,12 +73,15 @@ class Service:
         self._storage = "ok"
         self._storage_again = 0.0
         self.started = monotonic()
+        self.memory = MemoryPool(settings.memory_bytes_max)
         self.databases = Databases(
             logs,
             world,
             shards=settings.shards,
             idle_seconds=settings.database_idle_s,
             open_max=settings.databases_open_max,
+            pool=self.memory,
+            value_bytes_most=settings.value_bytes_max,
         )
         self.plane = ControlPlane(
             self.databases,
@@ -176,6 +181,9 @@ class Service:
 
     def internal_error(self, error: Exception, request_id: str = "") -> QserverError:
         """Our own mistake: all of it goes to the log, and nothing but the fact to the caller."""
+        if isinstance(error, MemoryError):
+            logger.error("request %s met the end of memory", request_id)
+            return OutOfMemory("the service has no memory left", hint="Try again later.")
         self.metrics.internal_errors += 1
         logger.error("request %s met a bug", request_id, exc_info=error)
         return QserverError(

@@ -32,6 +32,7 @@ class Format(Protocol):
 
     content_type: bytes
     keep_alive: bytes
+    encoder: RowEncoder
 
     def head(self, stream: RowStream) -> bytes: ...
 
@@ -47,12 +48,12 @@ class EventStream:
     keep_alive = b": keep-alive\n\n"
 
     def __init__(self, encoder: RowEncoder) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
 
     def head(self, stream: RowStream) -> bytes:
         return b'event: columns\ndata: {"columns":%b,"types":%b,"version":%d}\n\n' % (
-            self._encoder.columns_json,
-            self._encoder.types_json,
+            self.encoder.columns_json,
+            self.encoder.types_json,
             stream.version,
         )
 
@@ -61,7 +62,7 @@ class EventStream:
         return b"".join(
             [
                 b"event: row\nid: %d:%d\ndata: %b\n\n" % (version, number, line)
-                for number, line in enumerate(self._encoder.lines(rows), first)
+                for number, line in enumerate(self.encoder.lines(rows), first)
             ]
         )
 
@@ -86,13 +87,13 @@ class JsonLines:
     keep_alive = b"\n"
 
     def __init__(self, encoder: RowEncoder) -> None:
-        self._encoder = encoder
+        self.encoder = encoder
 
     def head(self, stream: RowStream) -> bytes:
         return b""
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        return b"\n".join(self._encoder.lines(rows)) + b"\n"
+        return b"\n".join(self.encoder.lines(rows)) + b"\n"
 
     def done(self, stream: RowStream, count: int, exchange: Exchange) -> bytes:
         return b""
@@ -173,8 +174,9 @@ class _Sender:
             self.exchange.exec_us += int((now - began) * 1_000_000)
             await self.still_allowed()
             if page:
-                first, self.count = self.count + 1, self.count + len(page)
-                await self._send(self.form.rows(stream, first, page))
+                for part in self.form.encoder.cut(page):
+                    first, self.count = self.count + 1, self.count + len(part)
+                    await self._send(self.form.rows(stream, first, part))
             elif now - self._sent_at > KEEP_ALIVE_SECONDS:
                 await self._send(self.form.keep_alive)
 

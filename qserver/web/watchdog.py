@@ -12,7 +12,7 @@ takes seconds, and no acknowledged write is lost.
 The thread needs the interpreter's lock, and code in C may keep it. Such a stall is noticed when it
 is over, by the beat that came late; one that never ends is ended by a timer in C
 (`faulthandler.dump_traceback_later`), which each beat sets anew and which needs no lock. It writes
-the stack too, where frames of compiled statements are named after their plans.
+the stack too, but cannot tell the statement.
 
 A process that was stopped did not stall: then neither this thread nor CPU time has moved.
 """

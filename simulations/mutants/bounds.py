@@ -11,6 +11,7 @@ from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from qserver.values.schema import Table
 from simulations.mutants.mutant import Mutant
+from simulations.sizes import SMALL
 
 
 def _narrow(original: Any, change: Any) -> Any:
@@ -105,6 +106,7 @@ MUTANTS: Final = (
         "a backward scan that is left early depends only on the first entry that it found",
         ("sql_bounds",),
         ((transaction.Transaction, "_scan", _to_the_first_of_several),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "note_an_upper_bound_as_excluded",

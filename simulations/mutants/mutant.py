@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Final
 
@@ -26,6 +26,8 @@ class Mutant:
     explanation: str
     workloads: tuple[str, ...]
     changes: tuple[tuple[Any, str, Callable[[Any], Any]], ...]
+    shape: tuple[tuple[str, Any], ...] = ()
+    """What of a profile is set, whatever the seed says: where the bug can show at all."""
 
 
 def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
@@ -34,7 +36,8 @@ def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
     with planted(mutant):
         for seed, workload, profile in product(seeds, mutant.workloads, PROFILES_HUNTED):
             runs += 1
-            result = simulate(Plan(seed, workload, make_profile(profile, seed)))
+            shaped = replace(make_profile(profile, seed), **dict(mutant.shape))
+            result = simulate(Plan(seed, workload, shaped))
             if result.verdict is not Verdict.PASSED:
                 clumsy = [each for each in result.problems if CLUMSY.match(each)]
                 assert not clumsy, f"{mutant.name} does not fit the code any more: {clumsy}"

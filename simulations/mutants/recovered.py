@@ -20,6 +20,7 @@ from qserver.storage.btree import Tree
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from simulations.mutants.mutant import Mutant
+from simulations.sizes import SMALL
 
 
 class _ShortLog:
@@ -129,6 +130,13 @@ def _begin_before_the_last_is_there(original: Any) -> Any:
     return run
 
 
+OFTEN_SAVED: Final = (
+    ("sizes", SMALL),
+    ("checkpoint_log_bytes", 500),
+    ("checkpoint_pages_at_once", 1),
+)
+"""Checkpoints of many pages, each saved by itself."""
+
 MUTANTS: Final = (
     Mutant(
         "read_three_pieces_of_the_log",
@@ -160,18 +168,21 @@ MUTANTS: Final = (
         "pages of a checkpoint that failed stay on the disk for ever",
         ("bank", "registers"),
         ((saved_pages.SavedPages, "begin", _keep_pages_of_failures),),
+        shape=OFTEN_SAVED,
     ),
     Mutant(
         "keep_what_is_below",
         "of a branch that is not used any more only the branch itself is forgotten",
         ("range_sums", "sql_queue"),
         ((saved_pages.SavedPages, "_sort_out", _keep_what_is_below),),
+        shape=OFTEN_SAVED,
     ),
     Mutant(
         "keep_incomplete_pages",
         "a branch that a crash left without its children stays on the disk for ever",
         ("range_sums", "list_append", "sql_queue"),
         ((saved_pages.SavedPages, "restore", _keep_incomplete),),
+        shape=OFTEN_SAVED,
     ),
     Mutant(
         "count_as_saved_when_written",
@@ -184,11 +195,13 @@ MUTANTS: Final = (
         "a checkpoint that was broken off because a sync of the log failed counts as saved",
         ("bank", "hot_key", "list_append", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_was_broken_off),),
+        shape=OFTEN_SAVED,
     ),
     Mutant(
         "begin_before_the_last_is_there",
         "the next group of the log is begun before the last is known to be there",
         ("bank", "hot_key", "list_append"),
         ((log_writer.LogWriter, "run", _begin_before_the_last_is_there),),
+        shape=(("eager_log", True), ("delay_seconds", 0.0001)),
     ),
 )

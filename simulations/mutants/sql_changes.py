@@ -75,13 +75,19 @@ def _look_up_before_the_transaction(original: Any) -> Any:
 
 
 def _rename_without_footprint(original: Any) -> Any:
-    def act(runner: Any, table: Table, old: Any, new: Any) -> Generator[None, None, None]:
+    def act(
+        runner: Any, table: Table, old: Any, new: Any, *which: Any
+    ) -> Generator[None, None, None]:
         known = len(runner.transaction.ranges)
-        yield from original(runner, table, old, new)
+        yield from original(runner, table, old, new, *which)
         if new is not None:
             del runner.transaction.ranges[known:]
 
     return act
+
+
+def _follow_in_any_order(original: Any) -> Any:
+    return lambda actions: actions
 
 
 def _keep_entries_of_null(original: Any) -> Any:
@@ -177,6 +183,12 @@ MUTANTS: Final = (
         "who changes a key does not mind others that come to refer to it meanwhile",
         ("sql_moves",),
         ((foreign_keys, "_act", _rename_without_footprint),),
+    ),
+    Mutant(
+        "follow_keys_in_any_order",
+        "where a key moves to where another one was, those who refer to it follow the other",
+        ("sql_moves",),
+        ((foreign_keys, "_in_order", _follow_in_any_order),),
     ),
     Mutant(
         "keep_the_entry_of_what_is_set_null",

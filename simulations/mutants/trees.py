@@ -9,6 +9,7 @@ from typing import Any, Final
 from qserver.storage import btree, conflict, transaction, view
 from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, branch_of
 from simulations.mutants.mutant import Mutant
+from simulations.sizes import SMALL
 
 
 def _compare_without_the_last_page(original: Any) -> Any:
@@ -99,41 +100,48 @@ MUTANTS: Final = (
         "a range that ends on another page than it begins is compared without its last page",
         ("range_sums", "sql_bounds"),
         ((btree, "_opened", _compare_without_the_last_page),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "compare_pages_by_their_keys",
         "a page is taken for unchanged that has the same keys, unless it is the first",
         ("range_sums",),
         ((conflict, "difference", _compare_by_keys),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "join_with_another_separator",
         "two branches that are joined are parted by another key than that between them",
         ("sql_queue", "range_sums", "sql_bounds"),
         ((btree, "_joined", _join_with_another_separator),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "first_of_the_leaf_before",
         "who goes back beyond a branch comes to its first leaf, not its last",
         ("sql_bounds",),
         ((view, "leaf_before", _first_of_the_leaf_before),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "look_left_of_a_separator",
         "an INSERT of several rows takes a key for free that begins a page",
         ("sql_upserts",),
         ((transaction, "entries_at", _look_left_of_a_separator),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "read_two_runs_at_most",
         "a scan in any order ends after two runs of leaves below one branch",
         ("range_sums", "sql_keys", "sql_queue"),
         ((view, "value_runs", _rest_of_a_run),),
+        shape=(("sizes", SMALL),),
     ),
     Mutant(
         "miss_the_page_at_the_bound",
         "a scan with both bounds misses the page that its upper bound lies on",
         ("sql_bounds",),
         ((btree, "_children_between", _lose_the_separator),),
+        shape=(("sizes", SMALL),),
     ),
 )

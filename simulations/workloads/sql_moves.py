@@ -30,6 +30,7 @@ ADD: Final = {
 }
 RENAME: Final = "UPDATE parents SET code = $1 WHERE id = $2 RETURNING stable"
 MOVE: Final = "UPDATE parents SET id = $1 WHERE id = $2 RETURNING stable"
+MOVE_ALL: Final = "UPDATE parents SET id = (id + $1) % 200 WHERE id >= 0"
 DELETE: Final = "DELETE FROM parents WHERE id = $1 RETURNING stable"
 ADOPT: Final = """UPDATE children SET (born, code) =
     (SELECT stable, code FROM parents WHERE id = $2) WHERE number = $1"""
@@ -87,6 +88,8 @@ class SqlMoves(SqlWorkload):
         elif kind < 0.78:
             moved = (parent + MOVED) % (2 * MOVED)
             statement = Statement(MOVE, [moved, parent])
+            if self.chance.random() < 0.5:  # several at once, to keys that others of them leave
+                statement = Statement(MOVE_ALL, [MOVED])
             await self.together(service, [statement], may=(ForeignKeyViolation, UniqueViolation))
         elif kind < 0.84:
             other = self.chance.randrange(1, 1 + number)

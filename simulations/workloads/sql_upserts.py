@@ -19,6 +19,7 @@ from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 
 NAMES: Final = 9
 AT_ONCE: Final = 3
+PLACES: Final = 24
 
 COUNT: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1), ($5, $6, 1)
     ON CONFLICT (name) DO UPDATE SET hits = stock.hits + excluded.hits RETURNING name, hits"""
@@ -28,7 +29,7 @@ RENUMBER: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1)
 IF_NEW: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1), ($5, $6, 1)
     ON CONFLICT (name) DO NOTHING RETURNING name, hits"""
 CRATES: Final = "INSERT INTO crates VALUES ($1, $4), ($2, $4), ($3, $4)"
-REMOVE: Final = "DELETE FROM crates WHERE id = $1 RETURNING number"
+REMOVE: Final = "DELETE FROM crates WHERE id >= $1 AND id < $1 + 8 RETURNING id, number"
 STOCK: Final = "SELECT id, name, hits FROM stock"
 BY_NAME: Final = "SELECT id, hits FROM stock WHERE name = $1"
 ALL_CRATES: Final = "SELECT id, number FROM crates"
@@ -58,7 +59,7 @@ class SqlUpserts(SqlWorkload):
             await self._count(service, number)
         elif kind < 0.75:
             await self._put_crates(service, number)
-        elif kind < 0.85:
+        elif kind < 0.88:
             await self._remove(service)
         else:
             found = await self.select(service, STOCK)
@@ -113,9 +114,8 @@ class SqlUpserts(SqlWorkload):
     # --- crates ---
 
     async def _put_crates(self, service: Service, number: int) -> None:
-        """Clients go through the same keys in step, so that most of these are races."""
-        step = (number - 1) % self.profile.transactions_per_client
-        keys = tuple(step * 2 + self.chance.randrange(2) + at * 3 for at in range(AT_ONCE))
+        """There are few places, so that most of these are races."""
+        keys = tuple(self.chance.sample(range(PLACES), AT_ONCE))
         outcome = await self.execute(
             service, CRATES, *keys, number, number=number, may=(UniqueViolation,)
         )
@@ -126,13 +126,13 @@ class SqlUpserts(SqlWorkload):
             service.world.reach("an INSERT of several rows was refused as a whole")
 
     async def _remove(self, service: Service) -> None:
-        key = self.chance.randrange(AT_ONCE * self.profile.transactions_per_client)
-        outcome: Result | QserverError = await self.execute(service, REMOVE, key)
+        first = self.chance.choice((0, 8, 16))
+        outcome: Result | QserverError = await self.execute(service, REMOVE, first)
         if isinstance(outcome, Result):
-            for (number,) in outcome.rows:
+            for key, number in outcome.rows:
                 self.removed[key, number] = outcome.version
         elif outcome.applied is Applied.UNKNOWN:
-            self.removals_uncertain += 1
+            self.removals_uncertain += 8
 
     # --- the end ---
 

@@ -205,8 +205,6 @@ class SqlWorkload(Workload):
             point = REFUSALS.get(type(error))
             if point is not None:
                 service.world.reach(point)
-            if isinstance(error, QueryCanceled) and service.world.broke_off_turn():
-                service.world.reach("a statement ran into its deadline in a turn of its own")
         elif error.applied is not Applied.UNKNOWN and not error.retryable:
             self.problems.append(f"an error that nothing explains: {error!r}")
 

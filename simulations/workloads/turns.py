@@ -19,6 +19,7 @@ from simulations.service import Service
 from simulations.workloads.workload import Body, Workload, create_table
 from simulations.world import ACTOR
 
+LONG: Final = 1.0
 STEP_SECONDS: Final = 0.01
 """How long a step of long work takes."""
 
@@ -38,9 +39,11 @@ class Turns(Workload):
         world = service.world
         steps = self.chance.choice((0, 0, 1, 2, 4))
         fails = self.chance.choice(("never", "never", "in a turn", "in a turn", "again"))
-        patience = self.chance.choice((None, None, 0.02, 0.1))
-        leaves_after = self.chance.choice((None, None, None, 0.05, 0.2))
+        patience = self.chance.choice((None, None, 0.02, 0.1, LONG))
+        leaves_after = self.chance.choice((None, None, None, 0.05, 0.2, LONG))
         deadline = float("inf") if patience is None else trio.current_time() + patience
+
+        impatient = LONG in (patience, leaves_after)
 
         def work(transaction: Transaction) -> Body:
             """Count up, and leave a mark; raise where it was told to, having written already."""
@@ -50,7 +53,8 @@ class Turns(Workload):
             assert row is not None
             transaction.put(counters, (0, row[1] + 1))
             for _ in range(steps):
-                world.spend(STEP_SECONDS)
+                # Those who have much patience lose it where they have waited to get to.
+                world.spend(LONG if world.has_turn() and impatient else STEP_SECONDS)
                 yield
             transaction.insert(marks, (number, row[1] + 1))
             if fails == "in a turn" and world.has_turn():

@@ -12,9 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.durability.records import FORMAT, decode_record, encode_record, writes_of
+from qserver.durability.records import (
+    FORMAT_CUT,
+    decode_record,
+    encode_record,
+    encode_trees_in_pieces,
+    writes_of,
+)
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
+from qserver.storage.partition import Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_index, define_table
 from qserver.values.types import (
@@ -161,10 +168,10 @@ def test_an_intact_checksum_over_nonsense_is_refused_all_the_same() -> None:
     ],
 )
 def test_a_record_of_another_release_is_refused_with_a_hint_what_to_do(rest: list[Any]) -> None:
-    body = msgspec.msgpack.encode([FORMAT + 1, *rest])
+    body = msgspec.msgpack.encode([FORMAT_CUT + 1, *rest])
     with pytest.raises(DataCorrupted) as caught:
         decode_record(crc32(body).to_bytes(4, "big") + body)
-    assert str(caught.value) == "a record of the log has format 2, this release knows 1"
+    assert str(caught.value) == "a record of the log has format 3, this release knows 2"
     assert caught.value.hint == (
         "The data were written by another release of qserver: use that or a newer one."
     )
@@ -180,3 +187,24 @@ def test_points_in_time_keep_their_zone_or_its_absence() -> None:
     moments = (datetime(2024, 2, 29, 12, 30), datetime(2024, 2, 29, 12, 30, tzinfo=UTC))
     record = decode_record(encode_record(1, 0.0, 0, {1: {(1,): moments}}))
     assert writes_of(record) == {1: {(1,): moments}}
+
+
+def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
+    writes: Writes = {
+        3: {(at,): (at, "x") for at in range(5000)},
+        4: {(at,): None for at in range(3)},
+    }
+    steps = encode_trees_in_pieces(writes)
+    pauses = 0
+    encoded: list[tuple[int, bytes]] = []
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            encoded = end.value
+            break
+        pauses += 1
+    assert pauses == len(encoded) == 4
+    record = decode_record(encode_record(7, 1.5, 9, writes, encoded=encoded))
+    assert record.format == FORMAT_CUT
+    assert writes_of(record) == writes

@@ -19,6 +19,7 @@ TOO_MUCH = {
     "distinct": f"SELECT count(DISTINCT n) {MANY}",
     "json": f"SELECT json_agg(n) {MANY}",
     "percentile": f"SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY n) {MANY}",
+    "first of many": f"SELECT n {MANY} ORDER BY -n LIMIT 1000000000",
     "few long texts": "SELECT string_agg(repeat('x', 1000000), '') FROM generate_series(1, 100000)",
 }
 
@@ -28,7 +29,7 @@ async def test_more_than_a_statement_may_hold_is_refused(statement: str) -> None
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     async with scratch_database(world) as database:
         with pytest.raises(OutOfMemory):
-            await database.execute(statement, timeout_ms=60_000)
+            await database.execute(statement, timeout_ms=600_000)
 
 
 async def test_rows_that_are_not_kept_do_not_count() -> None:
@@ -37,3 +38,12 @@ async def test_rows_that_are_not_kept_do_not_count() -> None:
     async with scratch_database(world) as database:
         result = await database.execute(statement)
     assert result.rows == [(10, 4_500_001_500_000)]
+
+
+async def test_rows_that_are_kept_for_a_while_do_not_count_for_ever() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    texts = "SELECT n, repeat('x', 10000) || n AS x FROM generate_series(1, 60000) AS s(n)"
+    statement = f"SELECT n FROM ({texts}) q ORDER BY x DESC LIMIT 3"
+    async with scratch_database(world) as database:
+        result = await database.execute(statement)
+    assert result.rows == [(9999,), (9998,), (9997,)]

@@ -9,11 +9,11 @@ import pytest
 from qserver import limits
 from qserver.durability import recovery
 from qserver.durability.check import _page_problems
-from qserver.storage import btree
+from qserver.storage import btree, view
 from simulations.sizes import PAGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
 
 
-@pytest.mark.parametrize("entries", PAGE_ENTRIES)
+@pytest.mark.parametrize("entries", [4, 6, limits.PAGE_ENTRIES_MAX])
 def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
     with sized(Sizes(page_entries=entries)):
         tree: btree.Tree = btree.EMPTY
@@ -26,10 +26,10 @@ def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
 
 
 def test_the_products_own_sizes_are_back_afterwards() -> None:
-    before = btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE
-    with sized(Sizes(page_entries=4, read_at_once=2)):
-        assert (btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE) == (4, 2)
-    assert before == (btree.PAGE_ENTRIES_MAX, recovery.RECORDS_READ_AT_ONCE)
+    before = view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE
+    with sized(Sizes(picked_most=1, read_at_once=2)):
+        assert (view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE) == (1, 2)
+    assert before == (view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE)
 
 
 def test_the_products_own_sizes_are_among_those_that_are_drawn() -> None:

@@ -14,22 +14,23 @@ The columns of the source it makes are the keys, then the aggregates, then the b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from math import nan
 from typing import TYPE_CHECKING
 
 from qserver.sql import plan
-from qserver.sql.bound import AggregateCall
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.bound import AggregateCall, Expression
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.long_values import is_long
+from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
 from qserver.values.keys import Descending
-from qserver.values.types import TEXT_KINDS, Kind
+from qserver.values.sizes import is_sized, size_of
+from qserver.values.types import Kind
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
-
-_SIZED = (*TEXT_KINDS, Kind.BYTEA, Kind.JSON)
-"""Kinds whose values have a length worth counting."""
 
 _NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
 
@@ -71,8 +72,7 @@ class _AggregatePrinter:
                 self.source.name(name, value)
 
     def print(self, rows: Rows, consume: Consumer) -> None:
-        if any(each.aggregate.keeps or each.distinct or each.order_by for each in self.node.calls):
-            self.source.line(f"{self.kept} = 0")
+        self.source.line(f"{self.kept} = 0")
         if self.node.keys or self.node.grouping_sets is not None:
             self._grouped(rows, consume)
         else:
@@ -99,6 +99,9 @@ class _AggregatePrinter:
             empty = "{}" if positions else f"{{(): [{', '.join(self.states.initial)}]}}"
             self.source.line(f"{groups} = {empty}")
 
+        def long_key(key: Expression) -> bool:
+            return is_long(key, self.node.input)
+
         def inside(inner: Rows) -> None:
             keys = []
             for key in self.node.keys:
@@ -110,8 +113,9 @@ class _AggregatePrinter:
                         self.source.line(
                             f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
                         )
+            long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
             for groups, positions in zip(dicts, sets, strict=True):
-                self._update(groups, [keys[at] for at in positions], inner)
+                self._update(groups, [keys[at] for at in positions], long, inner)
 
         self.operators.produce(self.node.input, rows, inside)
         if len(dicts) == 1:
@@ -130,13 +134,15 @@ class _AggregatePrinter:
             )
         self.operators.loop(self.node.source, everything, rows, consume)
 
-    def _update(self, groups: str, keys: list[str], rows: Rows) -> None:
+    def _update(self, groups: str, keys: list[str], long: list[str], rows: Rows) -> None:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         group = self.source.fresh("g")
         self.source.line(f"{group} = {groups}.get({key})")
         with self.source.block(f"if {group} is None:"):
             self.source.line(f"{group} = {groups}[{key}] = [{', '.join(self.states.initial)}]")
             self.operators.hold(groups, 1 + len(self.states.initial) // 4)
+            if long:
+                self.operators.count_bytes(self.kept, long)
         names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
         for number in range(len(self.node.calls)):
             self._step(number, names, rows)
@@ -153,7 +159,7 @@ class _AggregatePrinter:
         else:
             parts = {at: f"{key}[{place}]" for place, at in enumerate(positions)}
         keys = tuple(parts.get(at, "None") for at in range(len(self.node.keys)))
-        with self.source.block(f"for {key}, {group} in {groups}.items():"):
+        with self.operators.loop_by_pages(f"{key}, {group}", f"{groups}.items()"):
             names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
             self._give(keys, names, absent, rows, consume)
 
@@ -169,13 +175,19 @@ class _AggregatePrinter:
         for number, call in enumerate(self.node.calls):
             if call.order_by:
                 self._finish_ordered(number, call, names)
-        finished = [
-            self.printer.fill(call.aggregate.finish, [], self._own(number, names))
-            for number, call in enumerate(self.node.calls)
-        ]
+        finished = [self._finished(number, names) for number in range(len(self.node.calls))]
         row = self.source.fresh("r")
         self.source.line(f"{row} = ({', '.join([*keys, *finished, str(absent)])},)")
         consume(rows.with_row(self.node.source, row))
+
+    def _finished(self, number: int, names: list[str]) -> str:
+        """The value of a call; one that is made of all that was kept may be too long."""
+        call = self.node.calls[number]
+        value = self.printer.fill(call.aggregate.finish, [], self._own(number, names))
+        if not (call.aggregate.keeps and is_sized(call.type)):
+            return value
+        self.source.functions += 1
+        return f"weigh({value})"
 
     def _own(self, number: int, names: list[str]) -> list[str]:
         first = self.states.first[number]
@@ -209,7 +221,8 @@ class _AggregatePrinter:
             if call.order_by:
                 assert extra is not None
                 self._collect(call, names[extra], codes, rows)
-                self._count_kept(call, codes)
+                keys = any(is_sized(key.expression.type) for key in call.order_by)
+                self._count_kept(call, codes, [f"size_of({names[extra]}[-1][0])"] * keys)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
                 with self.source.block(f"if {key} not in {names[extra]}:"):
@@ -221,13 +234,16 @@ class _AggregatePrinter:
                     self._count_kept(call, codes)
                 self._run_step(call, self._own(number, names), codes)
 
-    def _count_kept(self, call: AggregateCall, codes: list[str]) -> None:
+    def _count_kept(
+        self, call: AggregateCall, codes: list[str], others: Sequence[str] = ()
+    ) -> None:
+        self.source.name("size_of", size_of)
         sizes = [
-            f"(0 if {code} is None else len({code}))"
+            f"size_of({code})"
             for argument, code in zip(call.arguments, codes, strict=True)
-            if argument.type.kind in _SIZED
+            if is_sized(argument.type)
         ]
-        self.operators.count_kept(self.kept, sizes)
+        self.operators.count_kept(self.kept, [*sizes, *others])
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):
@@ -245,12 +261,12 @@ class _AggregatePrinter:
     def _finish_ordered(self, number: int, call: AggregateCall, names: list[str]) -> None:
         extra = self.states.extra[number]
         assert extra is not None
-        name = names[extra]
-        self.source.line(f"{name}.sort(key=lambda pair: pair[0])")
+        pairs = self.source.fresh("rows")
+        steps = self.operators.steps(f"sorted_pairs(context, {names[extra]})", sorted_pairs)
+        self.source.line(f"{pairs} = {steps}")
         codes = [self.source.fresh("v") for _ in call.arguments]
         target = f"({', '.join(codes)},)" if codes else "_"
-        pairs = f"(pair[1] for pair in {name})"
         if call.distinct:
-            pairs = f"dict.fromkeys{pairs}"
-        with self.source.block(f"for {target} in {pairs}:"):
+            pairs = f"dict.fromkeys({pairs})"
+        with self.operators.loop_by_pages(target, pairs):
             self._run_step(call, self._own(number, names), codes)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from qserver.errors import CardinalityViolation, CheckViolation, WithCheckOptionViolation
+from qserver.errors import (
+    CardinalityViolation,
+    CheckViolation,
+    ProgramLimitExceeded,
+    WithCheckOptionViolation,
+)
+from qserver.limits import ROW_BYTES_MAX
 from qserver.sql.execution import Writer
 from qserver.values.keys import Row
 from qserver.values.schema import Index, Table
@@ -45,6 +51,14 @@ def refuse_second_change() -> NoReturn:
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have"
         " duplicate constrained values.",
+    )
+
+
+def refuse_row(size: int) -> NoReturn:
+    """A row is one piece in the log and in answers."""
+    raise ProgramLimitExceeded(
+        f"row is too big: size {size}, maximum size {ROW_BYTES_MAX}",
+        hint="Spread its long values over several rows.",
     )
 
 

@@ -6,30 +6,41 @@ first is written, except for an INSERT whose source reads no table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+from qserver.limits import ROW_BYTES_MAX
 from qserver.sql import plan
-from qserver.sql.bound import Expression
+from qserver.sql.bound import Column, Expression
 from qserver.sql.codegen.change_support import (
     arbiter_of,
     fail_check,
     fail_view,
     find_row_in_the_way,
+    refuse_row,
     refuse_second_change,
     replace_row,
 )
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.long_values import values_given_once
 from qserver.sql.codegen.merges import print_merge
 from qserver.sql.codegen.runtime import refuse_null
 from qserver.sql.plan import Change, Select
 from qserver.sql.walk import everything, output_sources
 from qserver.values.schema import Table
+from qserver.values.sizes import is_sized, size_of
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Operators
 
+
+CHANGE_COSTS_ROWS = 8
+"""A row that is written costs as much as so many of a scan."""
+
+WRITTEN_BYTES_BETWEEN_CHECKS = 1024 * 1024
+"""Bytes of long values that are written before they are counted."""
 
 ROWS_INSERTED_AT_ONCE = 1024
 """Rows that an INSERT gathers before it puts them into the table."""
@@ -42,12 +53,12 @@ def produce_change(operators: Operators, statement: Change) -> None:
     """A change as a statement of its own: it counts rows, and RETURNING goes out in pages."""
     source = operators.source
     source.line("out, affected = [], 0")
+    returning = statement.returning
+    long = [] if returning is None else [is_sized(each.type) for each in returning.expressions]
 
     def give(row: str) -> None:
         source.line(f"out.append({row})")
-        with source.block("if len(out) >= 256:"):
-            source.line("yield out")
-            source.line("out = []")
+        operators.hand_out("len(out) >= 256", [at for at, each in enumerate(long) if each])
 
     ChangePrinter(operators, statement, give, counted=True).print()
     if statement.returning is not None:
@@ -64,6 +75,7 @@ def produce_common_change(operators: Operators, statement: Change, name: str) ->
 
     def give(row: str) -> None:
         source.line(f"{name}.append({row})")
+        operators.hold(name, 1)
 
     ChangePrinter(operators, statement, give, counted=False).print()
 
@@ -77,6 +89,8 @@ class ChangePrinter:
         self.printer = operators.printer
         self.statement = statement
         self.table = self.source.known(statement.table, "table")
+        self.written = ""
+        """The name of the counter of bytes that are written."""
         self.touched = ""
         """The name of the set of keys that ON CONFLICT DO UPDATE has written."""
         self.fresh_rows = ""
@@ -103,6 +117,8 @@ class ChangePrinter:
         if statement.on_conflict is None:
             self.fresh_rows = self.source.fresh("fresh")
             self.source.line(f"{self.fresh_rows} = []")
+        self.written = self.source.fresh("n")
+        self.source.line(f"{self.written} = 0")
         if any(isinstance(each, plan.Scan) for each in everything(node)):
             kept = self.operators.keep(node, Rows())
             self.operators.replay(
@@ -119,17 +135,52 @@ class ChangePrinter:
         line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
         self.check(statement.table, statement.values, statement.checks, new, inner)
+        self._count_written(statement.values, statement.plan, new)
         if statement.on_conflict is None:
             self.done(inner)
             self._insert_with_others(new)
             return
         self._insert_or(statement, statement.on_conflict, new, inner)
 
+    def _count_written(self, values: tuple[Expression, ...], node: plan.Plan, new: str) -> None:
+        """Count the long values of a row that the transaction keeps until it commits.
+
+        What came with the statement is as long as a request at most, if it is there once; and a
+        column that stays what it was has been counted.
+        """
+        old = getattr(self.statement, "old_source", None)
+        given = values_given_once(values, node)
+        long = [
+            f"size_of({new}[{at}])"
+            for at, each in enumerate(values)
+            if is_sized(each.type)
+            and at not in given
+            and not (isinstance(each, Column) and (each.source, each.position) == (old, at))
+        ]
+        if not long:
+            return
+        self.source.name("size_of", size_of)
+        self.source.name("refuse_row", refuse_row)
+        line, size = self.source.line, self.source.fresh("n")
+        line(f"{size} = {' + '.join(long)}")
+        with self.source.block(f"if {size} > {ROW_BYTES_MAX}:"):
+            line(f"refuse_row({size})")
+        line(f"{self.written} += {size}")
+        with self.source.block(f"if {self.written} > {WRITTEN_BYTES_BETWEEN_CHECKS}:"):
+            line(f"context.write_rows(0, 0, {self.written})")
+            line(f"{self.written} = context.made = 0")
+            if self.fresh_rows:
+                line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
+                line(f"{self.fresh_rows} = []")
+
     def _insert_with_others(self, new: str) -> None:
         """Rows are gathered, because many go in at once for much less."""
         line = self.source.line
         line(f"{self.fresh_rows}.append({new})")
         with self.source.block(f"if len({self.fresh_rows}) >= {ROWS_INSERTED_AT_ONCE}:"):
+            line(
+                f"context.write_rows({ROWS_INSERTED_AT_ONCE}, {len(self.statement.table.columns)})"
+            )
             line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
             line(f"{self.fresh_rows} = []")
             self.operators.pause()
@@ -141,6 +192,7 @@ class ChangePrinter:
         self.source.name("find_row_in_the_way", find_row_in_the_way)
         arbiters = self.source.known(tuple(map(arbiter_of, action.arbiters)), "arbiters")
         old = self.source.fresh("r")
+        self.pace_change()
         line(f"{old} = find_row_in_the_way(transaction, {self.table}, {new}, {arbiters})")
         with self.source.block(f"if {old} is None:"):
             line(f"transaction.insert({self.table}, {new})")
@@ -176,7 +228,8 @@ class ChangePrinter:
         line = self.source.line
         sources = output_sources(statement.plan)
         changes = self.source.fresh("changes")
-        line(f"{changes} = {{}}")
+        self.written = self.source.fresh("n")
+        line(f"{changes}, {self.written} = {{}}, 0")
 
         def inside(rows: Rows) -> None:
             old, key = rows.row(statement.old_source), self.source.fresh("k")
@@ -186,6 +239,7 @@ class ChangePrinter:
                 line(f"{new} = {self._new_row(statement.values, rows)}")
                 inner = rows.with_row(statement.new_source, new)
                 self.check(statement.table, statement.values, statement.checks, new, inner)
+                self._count_written(statement.values, statement.plan, new)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
                 self.operators.hold(changes, 3)
@@ -202,7 +256,7 @@ class ChangePrinter:
         )
         if key_changes:
             # Rows may move to keys that other rows of the statement are about to leave.
-            with self.source.block(f"for old, new, _ in {changes}.values():"):
+            with self._changes("old, new, _", f"{changes}.values()"):
                 with self.source.block(
                     f"if {self.key(statement.table, 'old')} != {self.key(statement.table, 'new')}:"
                 ):
@@ -210,10 +264,10 @@ class ChangePrinter:
         if _changes_unique_key(statement):
             # So may values of other unique keys: they are taken when all old ones are gone.
             with self.source.block(f"if len({changes}) > 1:"):
-                with self.source.block(f"for key in {changes}:"):
+                with self._changes("key", changes):
                     line(f"transaction.delete({self.table}, key)")
         old, new, others = (self.source.fresh(prefix) for prefix in ("r", "r", "t"))
-        with self.source.block(f"for {old}, {new}, {others} in {changes}.values():"):
+        with self._changes(f"{old}, {new}, {others}", f"{changes}.values()"):
             if key_changes:
                 same = f"{self.key(statement.table, old)} == {self.key(statement.table, new)}"
                 with self.source.block(f"if {same}:"):
@@ -227,6 +281,16 @@ class ChangePrinter:
                 target, rows = self.operators.unpack(sources, rows)
                 line(f"{target} = {others}")
             self.done(rows.with_row(statement.new_source, new))
+
+    @contextmanager
+    def _changes(self, target: str, changes: str) -> Iterator[None]:
+        """A loop over rows that are changed: each costs as much as several that are read."""
+        with self.operators.loop_by_pages(target, f"iter({changes})"):
+            self.pace_change()
+            yield
+
+    def pace_change(self) -> None:
+        self.operators.pace(str(CHANGE_COSTS_ROWS))
 
     def replace(self, old: str, new: str) -> None:
         self.source.name("replace_row", replace_row)
@@ -248,7 +312,7 @@ class ChangePrinter:
 
         self.operators.produce(statement.plan, Rows(), inside)
         key, item = self.source.fresh("k"), self.source.fresh("t")
-        with self.source.block(f"for {key}, {item} in {gone}.items():"):
+        with self._changes(f"{key}, {item}", f"{gone}.items()"):
             line(f"transaction.delete({self.table}, {key})")
             rows = Rows()
             if statement.returning is not None:

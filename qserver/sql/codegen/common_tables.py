@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from qserver.sql import plan
 from qserver.sql.codegen.changes import produce_common_change
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.plan import Change, Plan
 from qserver.sql.walk import everything
 
@@ -41,10 +41,15 @@ def produce_tables(operators: Operators, node: plan.WithTables, rows: Rows) -> N
             _recursion(operators, table, rows)
 
 
-def _append_rows(operators: Operators, node: Plan, made: int, name: str, rows: Rows) -> None:
+def _append_rows(
+    operators: Operators, node: Plan, made: int, name: str, rows: Rows, count: str = ""
+) -> None:
+    measure = operators.measure(node, (made,), count)
+
     def inside(inner: Rows) -> None:
         operators.source.line(f"{name}.append({inner.row(made)})")
         operators.hold(name, 1)
+        measure(inner)
 
     operators.produce(node, rows, inside)
 
@@ -69,7 +74,8 @@ def _lazy_recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -
     made = source.fresh("turns")
     with source.block(f"def {made}():"):
         own = operators.inside_a_function()
-        _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
+        with operators.printer.without_giving_way():
+            _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
     source.line(f"{name} = {made}()")
 
 
@@ -81,8 +87,9 @@ def _print_turns(
     fresh, seen = operators.source.fresh("rows"), operators.source.fresh("seen")
     assert table.recursive is not None
     assert not isinstance(table.plan, Change)
-    line(f"{name} = []")
-    _append_rows(operators, table.plan, table.source, name, rows)
+    count = operators.source.fresh("n")
+    line(f"{name}, {count} = [], 0")
+    _append_rows(operators, table.plan, table.source, name, rows, count)
     if not table.every:
         line(f"{name} = list(dict.fromkeys({name}))")
         line(f"{seen} = set({name})")
@@ -90,7 +97,7 @@ def _print_turns(
     with operators.source.block(f"while {name}:"):
         operators.pause()
         line(f"{fresh} = []")
-        _append_rows(operators, table.recursive, table.recursive_source, fresh, rows)
+        _append_rows(operators, table.recursive, table.recursive_source, fresh, rows, count)
         if not table.every:
             line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
             line(f"{seen}.update({fresh})")

@@ -26,7 +26,10 @@ from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.bound import Slot
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
-from qserver.sql.codegen.expressions import Printer, Rows
+from qserver.sql.codegen.charges import is_costly
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.expressions import Printer
+from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.operators import Operators
 from qserver.sql.codegen.runtime import made_slots
 from qserver.sql.codegen.scans import (
@@ -39,9 +42,10 @@ from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.subqueries import Subqueries, can_give_way
 from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
-from qserver.sql.plan import Change, Select
+from qserver.sql.plan import Change, OutputColumn, Select
 from qserver.sql.walk import has_subquery
 from qserver.values.schema import Table
+from qserver.values.sizes import is_sized
 
 PAGE_ROWS = 256
 """Rows of a page of results, about; a page leaves as soon as a scan's page has filled it."""
@@ -52,6 +56,9 @@ ROWS_FIRST_MOST = 1024
 READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
 """What compiled code calls of its reader."""
 
+COUNTED_CALLS = ("costly", "compute", "weigh")
+"""What it calls of its context, see `charges`."""
+
 _NUMBERS = count(1)
 
 
@@ -60,9 +67,9 @@ def compile_statement(
 ) -> Compiled:
     """The function of a bound statement whose plan the rules have seen."""
     effort = effort or Effort.boundless()
-    compiler = _printed(statement, effort, subqueries_give_way=True)
-    if compiler.subqueries.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, effort, subqueries_give_way=False)
+    compiler = _printed(statement, effort, gives_way=True)
+    if compiler.source.functions and not can_give_way(compiler.source.text()):
+        compiler = _printed(statement, effort, gives_way=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise StatementTooComplex(
@@ -75,16 +82,23 @@ def compile_statement(
     for apart in compiler.printer.apart.texts:
         effort.spend(len(apart) // 64)
         exec(compile(apart, "<apart>", "exec"), namespace)
-    run = _function(text, namespace)
+    run, writes = _function(text, namespace), not isinstance(statement, Select)
     if isinstance(statement, Select):
         columns = statement.columns
+        long = long_columns(statement.plan, statement.source)
     else:
         columns = () if statement.returning is None else statement.returning.columns
-    return Compiled(columns, run, not isinstance(statement, Select), text, tables)
+        long = _sized(columns)
+    return Compiled(columns, run, writes, text, tables, long, _sized(columns))
 
 
-def _printed(statement: Select | Change, effort: Effort, *, subqueries_give_way: bool) -> _Compiler:
-    compiler = _Compiler(changes_before_it_reads(statement), subqueries_give_way, effort)
+def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
+    return tuple(at for at, each in enumerate(columns) if is_sized(each.type))
+
+
+def _printed(statement: Select | Change, effort: Effort, *, gives_way: bool) -> _Compiler:
+    """The function printed; `gives_way`: also from within expressions."""
+    compiler = _Compiler(changes_before_it_reads(statement), gives_way, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -106,14 +120,15 @@ def _function(text: str, namespace: dict[str, Any]) -> Any:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, subqueries_give_way: bool, effort: Effort) -> None:
+    def __init__(self, reads_before: bool, gives_way: bool, effort: Effort) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
         self.printer = Printer(self.source, effort)
+        self.printer.gives_way = gives_way
         self.subqueries = Subqueries(
             self.printer,
-            lambda: Operators(self.source, self.printer, gives_way=subqueries_give_way),
-            subqueries_give_way,
+            lambda: Operators(self.source, self.printer, gives_way=gives_way),
+            gives_way,
         )
         self.printer.subqueries = self.subqueries
         self.operators = Operators(self.source, self.printer, gives_way=True)
@@ -128,15 +143,16 @@ class _Compiler:
             isinstance(node, plan.Project)
             and self._is_mere_scan(node.input)
             and not any(map(has_subquery, node.expressions))  # in a comprehension none gives way
+            and not any(map(is_costly, node.expressions))
         ):
             self._query_by_pages(node)
             return
 
+        long = long_columns(statement.plan, statement.source)
+
         def give(rows: Rows) -> None:
             line(f"out.append({rows.row(statement.source)})")
-            with self.source.block(f"if len(out) >= {PAGE_ROWS}:"):
-                line("yield out")
-                line("out = []")
+            self.operators.hand_out(f"len(out) >= {PAGE_ROWS}", long)
 
         self.operators.produce(statement.plan, Rows(), give)
         with self.source.block("if out:"):
@@ -239,8 +255,13 @@ class _Compiler:
             for name in READER_CALLS:
                 if any(f"{name}(" in line for line in printed):
                     self.source.line(f"{name} = {reader}.{name}")
+            place = self.source.place()
             for name, slot in self.printer.slots.items():
                 self._slot(name, slot)
+            printed.append(self.source.text())
+            printed += [", ".join(self.printer.sets.values())]
+            calls = [name for name in COUNTED_CALLS if any(f"{name}(" in each for each in printed)]
+            self.source.insert(place, [f"    {name} = context.{name}" for name in calls])
             if self.printer.made:
                 maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")
                 self.source.line(f"made = {maker}(slots, context)")
@@ -265,11 +286,11 @@ class _Compiler:
         """A literal that cannot be read is told by its number; who has the text finds its place."""
         assert slot.convert is not None
         if not isinstance(slot.name, int):
-            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+            self.source.line(f"{name} = {self.printer.converted(slot, value)}")
             return
         self.source.name("QserverError", QserverError)
         with self.source.block("try:"):
-            self.source.line(f"{name} = {self.printer.converted(slot.convert, value)}")
+            self.source.line(f"{name} = {self.printer.converted(slot, value)}")
         with self.source.block("except QserverError as error:"):
             self.source.line(f"error.literal = {slot.name}")
             self.source.line("raise")

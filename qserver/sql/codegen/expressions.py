@@ -14,7 +14,8 @@ name or subscript.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from qserver.sql.bound import (
@@ -42,13 +43,25 @@ from qserver.sql.bound import (
     Slot,
 )
 from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
+from qserver.sql.codegen.charges import (
+    cost_of_cast,
+    cost_of_slot,
+    costly_call,
+    costly_cast,
+    measured,
+    size_code,
+)
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.runtime import elements_of
-from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.source import Source, brackets_of
 from qserver.sql.effort import Effort
+from qserver.sql.execution import CostlyCall
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader
 from qserver.sql.functions.registry import Function
 from qserver.values.keys import canonical
-from qserver.values.types import CAREFUL_KINDS
+from qserver.values.sizes import size_of
+from qserver.values.types import CAREFUL_KINDS, Kind
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.subqueries import Subqueries
@@ -56,7 +69,6 @@ if TYPE_CHECKING:
 _SIMPLE = re.compile(r"\w+(\[\d+\])?")
 _FIELD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"\b[rat]\d+\b")
-_NOT_BRACKETS = re.compile(r"[^()\[\]]+")
 
 SLOTS_NAMED_MOST = 256
 """So many slots of an execution are local variables; a statement with more has a list of them."""
@@ -65,50 +77,6 @@ _MADE = re.compile(r"made\[(\d+)\]")
 
 BRACKETS_MOST = 50
 """How deep brackets may nest in printed code; Python allows 200."""
-
-
-class Rows:
-    """Where the current row of each source is: the name of a variable, or names by column.
-
-    Where it is known how many columns a row has, those who want all of them take it as it is.
-    """
-
-    __slots__ = ("_columns", "_rows", "_widths")
-
-    def __init__(
-        self,
-        rows: Mapping[int, str] | None = None,
-        columns: Mapping[tuple[int, int], str] | None = None,
-        widths: Mapping[int, int] | None = None,
-    ) -> None:
-        self._rows = dict(rows or {})
-        self._columns = dict(columns or {})
-        self._widths = dict(widths or {})
-
-    def with_row(self, source: int, name: str, width: int | None = None) -> Rows:
-        widths = self._widths if width is None else {**self._widths, source: width}
-        return Rows({**self._rows, source: name}, self._columns, widths)
-
-    def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
-        """The variable that holds just these expressions, if they are all columns of one row."""
-        first = expressions[0] if expressions else None
-        if not isinstance(first, Column) or self._widths.get(first.source) != len(expressions):
-            return None
-        for position, each in enumerate(expressions):
-            if not isinstance(each, Column) or each.source != first.source:
-                return None
-            if each.position != position or (each.source, position) in self._columns:
-                return None
-        return self._rows[first.source]
-
-    def row(self, source: int) -> str:
-        return self._rows[source]
-
-    def column(self, column: Column) -> str:
-        name = self._columns.get((column.source, column.position))
-        if name is not None:
-            return name
-        return f"{self._rows[column.source]}[{column.position}]"
 
 
 class Printer:
@@ -127,6 +95,17 @@ class Printer:
         self.row_of_literals: str | None = None
         """The variable whose items the literals are, while rows of a lifted list are printed."""
         self.subqueries: Subqueries | None = None
+        self.gives_way = True
+        """May an expression give the loop back? Not within a lambda."""
+
+    @contextmanager
+    def without_giving_way(self) -> Iterator[None]:
+        """For what is printed into a lambda."""
+        before, self.gives_way = self.gives_way, False
+        try:
+            yield
+        finally:
+            self.gives_way = before
 
     # --- the three ways ---
 
@@ -154,7 +133,7 @@ class Printer:
 
     def _not_too_deep(self, code: str) -> str:
         """The code, or a call of a function that holds it: Python limits how deep brackets nest."""
-        if len(code) < 4 * BRACKETS_MOST or _brackets(code) < BRACKETS_MOST:
+        if len(code) < 4 * BRACKETS_MOST or brackets_of(code) < BRACKETS_MOST:
             return code
         name = self.source.fresh("deep")
         rows = ", ".join(sorted(set(_ROW.findall(code))))
@@ -208,18 +187,28 @@ class Printer:
         names.append((expression, name))
         return name
 
-    def converted(self, convert: Callable[[Any], Any], code: str) -> str:
+    def converted(self, slot: Slot, code: str) -> str:
         """A literal as a value; the words for a moment need to know the time."""
+        convert = slot.convert
+        assert convert is not None
         name = self.source.known(convert, "convert")
         if isinstance(convert, MomentReader):
             return f"{name}.at({code}, context)"
-        return f"{name}({code})"
+        cost = cost_of_slot(slot)
+        if cost is None:
+            return f"{name}({code})"
+        short = f"type({code}) is not str or len({code}) < {BYTES_SMALL}"
+        if slot.type.element is not None:
+            self.source.name("size_of", size_of)
+            short = f"size_of({code}) < {BYTES_SMALL}"
+        slow = self.costly(costly_cast(convert, cost, slot.type), [code])
+        return f"({name}({code}) if {short} else {slow})"
 
     def _literal_of_row(self, expression: Slot) -> str:
         code = f"{self.row_of_literals}[{expression.name}]"
         if expression.convert is None:
             return code
-        converted = self.converted(expression.convert, code)
+        converted = self.converted(expression, code)
         return f"(None if {code} is None else {converted})" if expression.nullable else converted
 
     def column(self, expression: Column, rows: Rows) -> str:
@@ -230,7 +219,7 @@ class Printer:
     def apply(self, expression: Apply, rows: Rows) -> str:
         if _is_surely_null(expression):
             return "None"
-        checks, result = self._call(expression.function, expression.arguments, rows)
+        checks, result = self._call(expression, rows)
         if not checks:
             return result
         return f"(None if {' or '.join(checks)} else {result})"
@@ -238,7 +227,7 @@ class Printer:
     def apply_truth(self, expression: Apply, rows: Rows) -> str:
         if _is_surely_null(expression):
             return "False"
-        checks, result = self._call(expression.function, expression.arguments, rows, "is not None")
+        checks, result = self._call(expression, rows, "is not None")
         return (
             " and ".join([*checks, result])
             if not checks
@@ -248,21 +237,17 @@ class Printer:
     def apply_falsity(self, expression: Apply, rows: Rows) -> str:
         if _is_surely_null(expression):
             return "False"
-        checks, result = self._call(expression.function, expression.arguments, rows, "is not None")
+        checks, result = self._call(expression, rows, "is not None")
         wrong = f"({result} is False)" if expression.function.gives_null else f"not {result}"
         return f"({' and '.join([*checks, wrong])})"
 
-    def _call(
-        self,
-        function: Function,
-        arguments: tuple[Expression, ...],
-        rows: Rows,
-        check: str = "is None",
-    ) -> tuple[list[str], str]:
+    def _call(self, apply: Apply, rows: Rows, check: str = "is None") -> tuple[list[str], str]:
         """Checks for NULL of the arguments, and the call itself, which may use what they kept."""
         checks: list[str] = []
         codes: list[str] = []
         before: list[str] = []
+        sized = measured(apply)
+        function, arguments = apply.function, apply.arguments
         for position, argument in enumerate(arguments):
             code = self.value(argument, rows)
             if function.strict and argument.nullable:
@@ -272,15 +257,44 @@ class Printer:
                     name = self.source.fresh("v")
                     checks.append(f"({name} := {code}) {check}")
                     code = name
-            elif not _SIMPLE.fullmatch(code) and _used_often(function, position):
+            elif not _SIMPLE.fullmatch(code) and (
+                position in sized or _used_often(function, position)
+            ):
                 name = self.source.fresh("v")
                 before.append(f"({name} := {code})")
                 code = name
             codes.append(code)
         result = self.call(function, codes)
+        if sized:
+            result = self._counted(apply, sized, codes, result)
         if before:
             result = f"({', '.join(before)}, {result})[{len(before)}]"
         return checks, result
+
+    def _counted(self, apply: Apply, sized: tuple[int, ...], codes: list[str], quick: str) -> str:
+        """A call that goes the quick way only if its arguments are short."""
+        slow = self.costly(costly_call(apply.function), codes)
+        if sized == (-1,):
+            return slow
+        sizes = []
+        for at in sized:
+            size = self._size(apply.arguments[at], codes[at])
+            if apply.arguments[at].nullable and not apply.function.strict:
+                size = f"(0 if {codes[at]} is None else {size})"
+            sizes.append(size)
+        return f"({quick} if {' + '.join(sizes)} < {BYTES_SMALL} else {slow})"
+
+    def _size(self, argument: Expression, code: str) -> str:
+        size = size_code(argument, code)
+        if size.startswith("size_of("):
+            self.source.name("size_of", size_of)
+        return size
+
+    def costly(self, each: CostlyCall, codes: list[str]) -> str:
+        """A call through the context, which counts it."""
+        self.source.functions += 1
+        given = ", ".join([self.source.known(each, "costly"), *codes])
+        return f"(yield from costly({given}))" if self.gives_way else f"compute({given})"
 
     def call(self, function: Function, codes: list[str]) -> str:
         """A function applied to printed arguments that are not NULL."""
@@ -311,26 +325,45 @@ class Printer:
     def cast(self, expression: Cast, rows: Rows) -> str:
         name = self.source.known(expression.function, "cast")
         code = self.value(expression.operand, rows)
-        if not expression.operand.nullable:
-            return f"{name}({code})"
-        if _SIMPLE.fullmatch(code):
-            return f"(None if {code} is None else {name}({code}))"
-        kept = self.source.fresh("v")
-        return f"(None if ({kept} := {code}) is None else {name}({kept}))"
+        cost = cost_of_cast(expression)
+        nullable = expression.operand.nullable
+        kept = code if _SIMPLE.fullmatch(code) else self.source.fresh("v")
+        first = code if kept == code else f"({kept} := {code})"
+        if cost is None:
+            result = f"{name}({kept if nullable else code})"
+        else:
+            size = self._size(expression.operand, kept if nullable else first)
+            if expression.type.kind in (Kind.JSON, Kind.JSONB, Kind.ARRAY):
+                size = f"8 * {size}"  # short texts make many parts
+            slow = self.costly(costly_cast(expression.function, cost, expression.type), [kept])
+            result = f"({name}({kept}) if {size} < {BYTES_SMALL} else {slow})"
+        return f"(None if {first} is None else {result})" if nullable else result
 
     # --- logic ---
 
     def and_truth(self, expression: And, rows: Rows) -> str:
-        return self._chain([self.truth(each, rows) for each in expression.operands], " and ")
+        return self._chain(self._each(self.truth, expression.operands, rows), " and ")
 
     def and_falsity(self, expression: And, rows: Rows) -> str:
-        return self._chain([self.falsity(each, rows) for each in expression.operands], " or ")
+        return self._chain(self._each(self.falsity, expression.operands, rows), " or ")
 
     def or_truth(self, expression: Or, rows: Rows) -> str:
-        return self._chain([self.truth(each, rows) for each in expression.operands], " or ")
+        return self._chain(self._each(self.truth, expression.operands, rows), " or ")
 
     def or_falsity(self, expression: Or, rows: Rows) -> str:
-        return self._chain([self.falsity(each, rows) for each in expression.operands], " and ")
+        return self._chain(self._each(self.falsity, expression.operands, rows), " and ")
+
+    def _each(
+        self,
+        way: Callable[[Expression, Rows], str],
+        operands: Sequence[Expression],
+        rows: Rows,
+    ) -> list[str]:
+        """Operands printed. Many of them are cut off, which none can be that gives way."""
+        if len(operands) <= LINES_MOST:
+            return [way(each, rows) for each in operands]
+        with self.without_giving_way():
+            return [way(each, rows) for each in operands]
 
     def _chain(self, codes: list[str], word: str) -> str:
         return f"({self.apart.chain(codes, word) if is_long(codes) else word.join(codes)})"
@@ -375,10 +408,9 @@ class Printer:
         return f"({name} := {code})", name
 
     def case(self, expression: Case, rows: Rows) -> str:
-        whens = [
-            (self.truth(condition, rows), self.value(result, rows))
-            for condition, result in expression.whens
-        ]
+        conditions = self._each(self.truth, [each for each, _ in expression.whens], rows)
+        results = self._each(self.value, [each for _, each in expression.whens], rows)
+        whens = list(zip(conditions, results, strict=True))
         return self._first(whens, self.value(expression.otherwise, rows))
 
     def coalesce(self, expression: Coalesce, rows: Rows) -> str:
@@ -510,15 +542,6 @@ def _sliced(codes: list[str]) -> list[str]:
         if at < 0 and code:
             found.append(code)
     return found
-
-
-def _brackets(code: str) -> int:
-    """How deep brackets nest."""
-    deepest = depth = 0
-    for bracket in _NOT_BRACKETS.sub("", code):
-        depth += 1 if bracket in "([" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _is_surely_null(expression: Apply) -> bool:

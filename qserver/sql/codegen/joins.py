@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.charges import is_costly
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.join_conditions import hash_keys, residual
-from qserver.sql.walk import output_sources
+from qserver.sql.walk import has_subquery, output_sources
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
@@ -51,6 +53,7 @@ def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
     source.line(f"{name} = {{}}")
     sources = output_sources(node.right)
     keys = tuple(right for _, right in hash_keys(node))
+    measure = operators.measure(node.right, sources)
 
     def inside(inner: Rows) -> None:
         key, checks = _key(operators, keys, inner)
@@ -63,6 +66,8 @@ def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
                 operators.hold(name, len(sources))
             with source.block("else:"):
                 source.line(f"{found}.append({item})")
+                operators.hold(found, len(sources))
+            measure(inner)
 
     operators.produce(node.right, rows, inside)
     return name
@@ -158,13 +163,64 @@ def _left(
     else:
         candidates = _named_matches(operators, node, prepared, rows)
         if condition is not None:
-            target, inner = operators.unpack(sources, rows)
-            item = target if len(sources) == 1 else pattern(sources, inner)
-            truth = operators.printer.truth(condition, inner)
-            candidates = f"[{item} for {target} in {candidates} if {truth}]"
+            candidates = _chosen(operators, node, condition, candidates, rows)
     target, inner = operators.unpack(sources, rows)
     with operators.for_each(target, f"{candidates} or {nulls}"):
         consume(inner)
+
+
+def _chosen(
+    operators: Operators, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+) -> str:
+    """Print which of the candidates satisfy the condition; the name of the list of them.
+
+    Few are chosen by a comprehension. In a loop over many the loop is given back now and then.
+    """
+    source, sources = operators.source, output_sources(node.right)
+    found = source.fresh("found")
+    target, inner = operators.unpack(sources, rows)
+    item = target if len(sources) == 1 else pattern(sources, inner)
+    truth = operators.printer.truth(condition, inner)
+    if is_costly(condition) or has_subquery(condition):
+        source.line(f"{found} = []")
+        with operators.loop_by_pages(target, candidates), source.block(f"if {truth}:"):
+            source.line(f"{found}.append({item})")
+        return found
+    with source.block(f"if len({candidates}) <= {MATCHES_FEW}:"):
+        source.line(f"{found} = [{item} for {target} in {candidates} if {truth}]")
+    with source.block("else:"):
+        page = source.fresh("page")
+        source.name("pages_of", pages_of)
+        source.line(f"{found} = []")
+        with source.block(f"for {page} in pages_of({candidates}):"):
+            operators.pace(f"len({page})")
+            source.line(f"{found} += [{item} for {target} in {page} if {truth}]")
+    return found
+
+
+def _any(
+    operators: Operators, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+) -> str:
+    """Print whether one of the candidates satisfies the condition; the name of the answer."""
+    source, sources = operators.source, output_sources(node.right)
+    found = source.fresh("found")
+    target, inner = operators.unpack(sources, rows)
+    truth = operators.printer.truth(condition, inner)
+    counted = is_costly(condition) or has_subquery(condition)
+    page = source.fresh("page")
+    source.name("pages_of", pages_of)
+    source.line(f"{found} = False")
+    with source.block(f"for {page} in pages_of({candidates}):"):
+        operators.pace(f"len({page})" if counted else f"(len({page}) > {MATCHES_FEW})")
+        if not counted:
+            source.line(f"{found} = any(True for {target} in {page} if {truth})")
+        else:
+            with operators.for_each(target, page), source.block(f"if {truth}:"):
+                source.line(f"{found} = True")
+                source.line("break")
+        with source.block(f"if {found}:"):
+            source.line("break")
+    return found
 
 
 def _nulls(operators: Operators, node: plan.Plan) -> str:
@@ -218,9 +274,7 @@ def _if_any(
     candidates = _named_matches(operators, node, prepared, rows)
     condition = residual(node)
     if condition is not None:
-        target, inner = operators.unpack(output_sources(node.right), rows)
-        truth = operators.printer.truth(condition, inner)
-        candidates = f"any(True for {target} in {candidates} if {truth})"
+        candidates = _any(operators, node, condition, candidates, rows)
     with operators.source.block(head.format(candidates)):
         consume(rows)
 
@@ -240,7 +294,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
         line(f"{by_key} = {{}}")
         number = source.fresh("n")
         target, inner = operators.unpack(right_sources, rows)
-        with source.block(f"for {number}, {target} in enumerate({right}):"):
+        with operators.loop_by_pages(f"{number}, {target}", f"enumerate({right})"):
             key, _ = _key(operators, tuple(each for _, each in keys), inner)
             line(f"{by_key}.setdefault({key}, []).append({number})")
 
@@ -257,7 +311,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
             numbers = f"range(len({right}))"
         number = source.fresh("n")
         target, deeper = operators.unpack(right_sources, inner)
-        with source.block(f"for {number} in {numbers}:"):
+        with operators.for_each(number, numbers):
             line(f"{target} = {right}[{number}]")
             truth = "True"
             if condition is not None:
@@ -266,6 +320,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
                 line(f"{found} = True")
                 line(f"{matched}.add({number})")
                 line(f"{both}.append({pattern(left_sources + right_sources, deeper)})")
+                operators.hold(both, len(left_sources + right_sources))
         with source.block(f"if not {found}:"):
             nulls = f"{_nulls(operators, node.right)}[0]"
             theirs = nulls if len(right_sources) == 1 else f"*{nulls}"
@@ -274,7 +329,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
 
     operators.produce(node.left, rows, inside)
     number, item = source.fresh("n"), source.fresh("t")
-    with source.block(f"for {number}, {item} in enumerate({right}):"):
+    with operators.loop_by_pages(f"{number}, {item}", f"enumerate({right})"):
         with source.block(f"if {number} not in {matched}:"):
             nulls = f"{_nulls(operators, node.left)}[0]"
             mine = nulls if len(left_sources) == 1 else f"*{nulls}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qserver.sql import plan
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.plan import Plan
 
 LOOPS_MOST = 9

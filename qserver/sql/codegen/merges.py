@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from qserver.errors import CardinalityViolation
 from qserver.sql import plan
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.changes import ChangePrinter
@@ -25,6 +25,7 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
     kept = printer.operators.keep(statement.plan, Rows())
 
     def inside(rows: Rows) -> None:
+        printer.pace_change()
         old = rows.row(statement.old_source)
         found = f"{old}[{statement.table.primary_key[0]}] is not None"
         for matched, head in ((True, f"if {found}:"), (False, "else:")):

@@ -18,17 +18,20 @@ list, and a new nest begins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression, Slot
 from qserver.sql.codegen.aggregates import produce_aggregate
+from qserver.sql.codegen.charges import costly_rows
 from qserver.sql.codegen.common_tables import produce_tables
-from qserver.sql.codegen.expressions import Printer, Rows
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.joins import produce_join
 from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.long_values import is_long, long_columns
 from qserver.sql.codegen.runtime import (
     exception,
     intersection,
@@ -38,23 +41,28 @@ from qserver.sql.codegen.runtime import (
     with_ties,
 )
 from qserver.sql.codegen.scans import produce_scan
+from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.sorting import print_sort
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.windows import produce_window
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.plan import Plan
 from qserver.sql.walk import output_sources
+from qserver.values.sizes import is_sized, size_of
 
 Consumer: TypeAlias = Callable[[Rows], None]
 
 ROWS_BETWEEN_CHECKS = 1024
 
+PAGE_BYTES = 1024 * 1024
+"""A page of results with so many bytes of long values leaves before it has all its rows."""
+
+KEPT_BYTES_BETWEEN_CHECKS = 64 * 1024
+"""Bytes of long values that are kept before they are counted."""
 _ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
 
 KEPT_VALUE_BYTES = 96
 """What a value that is kept costs beside its own length: the object, its place in a list or set."""
-
-ROWS_BETWEEN_PAUSES = 2048
-"""Rows that are looked at, in whatever loop, before others may run."""
 
 
 class Operators:
@@ -98,10 +106,35 @@ class Operators:
         self._pause_if_due()
 
     def _pause_if_due(self) -> None:
-        with self.source.block(f"if context.work > {ROWS_BETWEEN_PAUSES}:"):
-            if self.gives_way:
-                self.source.line("context.work = 0")
+        with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
+            reset = "context.work = context.made = 0" if self.gives_way else "context.made = 0"
+            self.source.line(reset)
             self.pause()
+
+    def hand_out(self, full: str, long: Sequence[int]) -> None:
+        """Print that a page of results leaves when it is full, or has enough long values.
+
+        The counter of their bytes, `out_bytes`, begins anew with each page.
+        """
+        if long:
+            self.source.name("size_of", size_of)
+            self.source.line("if len(out) == 1: out_bytes = 0")
+            sizes = " + ".join(f"size_of(out[-1][{at}])" for at in long)
+            self.source.line(f"out_bytes += {sizes}")
+            full = f"{full} or out_bytes > {PAGE_BYTES}"
+        with self.source.block(f"if {full}:"):
+            if long:
+                self.source.line("context.made = 0")
+            self.source.line("yield out")
+            self.source.line("out = []")
+
+    def steps(self, call: str, function: Callable[..., Any]) -> str:
+        """A call of a generator of ours for its result; it gives way where that is possible."""
+        self.source.name(function.__name__, function)
+        if self.gives_way:
+            return f"(yield from {call})"
+        self.source.name("drained", drained)
+        return f"drained({call})"
 
     @contextmanager
     def for_each(self, target: str, iterable: str) -> Iterator[None]:
@@ -173,7 +206,7 @@ class Operators:
             self.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
             return
         given, row = self.source.fresh("given"), self.source.fresh("r")
-        with self.source.block(f"for {given} in slots[{node.slot}]:"):
+        with self.loop_by_pages(given, f"slots[{node.slot}]"):
             self.printer.row_of_literals = given
             self.source.line(f"{row} = {self.printer.values(item, rows)}")
             self.printer.row_of_literals = None
@@ -185,13 +218,17 @@ class Operators:
         for code in arguments:
             names.append(self.source.fresh("v"))
             self.source.line(f"{names[-1]} = {code}")
+        made = self.source.fresh("v")
         call = f"{self.source.known(node.function.call, 'call')}({', '.join(names)})"
+        if node.function.cost is not None or any(is_sized(each.type) for each in node.arguments):
+            call = self.printer.costly(costly_rows(node.function), names)
         if node.function.strict and names:
             call = f"(() if {' or '.join(f'{name} is None' for name in names)} else {call})"
+        self.source.line(f"{made} = {call}")
         if node.ordinality:
             name = self.source.fresh("n")
-            call = f"((*v, {name}) for {name}, v in enumerate({call}, 1))"
-        self.loop(node.source, call, rows, consume)
+            made = f"((*v, {name}) for {name}, v in enumerate({made}, 1))"
+        self.loop(node.source, made, rows, consume)
 
     def loop(
         self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
@@ -213,19 +250,43 @@ class Operators:
 
     # --- keeping rows ---
 
-    def keep(self, node: Plan, rows: Rows, count: bool = True) -> str:
+    def keep(self, node: Plan, rows: Rows) -> str:
         """Print the making of a list of the plan's rows; its name. See `pattern` for the items."""
         name = self.source.fresh("rows")
         self.source.line(f"{name} = []")
         sources = output_sources(node)
+        measure = self.measure(node, sources)
 
         def inside(inner: Rows) -> None:
             self.source.line(f"{name}.append({pattern(sources, inner)})")
-            if count:
-                self.hold(name, len(sources))
+            self.hold(name, len(sources))
+            measure(inner)
 
         self.produce(node, rows, inside)
         return name
+
+    def measure(self, node: Plan, sources: tuple[int, ...], count: str = "") -> Consumer:
+        """Print a counter for long values in rows that are kept; what counts those of a row.
+
+        With `count`, a counter that is there already.
+        """
+        columns = [(made, at) for made in sources for at in long_columns(node, made)]
+        if not columns:
+            return lambda _: None
+        if not count:
+            count = self.source.fresh("n")
+            self.source.line(f"{count} = 0")
+        return lambda inner: self.count_bytes(
+            count, [f"{inner.row(made)}[{at}]" for made, at in columns]
+        )
+
+    def count_bytes(self, count: str, codes: list[str]) -> None:
+        """Print the counting of values that are kept, by their bytes."""
+        self.source.name("size_of", size_of)
+        self.source.line(f"{count} += {' + '.join(f'size_of({code})' for code in codes)}")
+        with self.source.block(f"if {count} > {KEPT_BYTES_BETWEEN_CHECKS}:"):
+            self.source.line(f"context.hold_bytes({count})")
+            self.source.line(f"{count} = context.made = 0")
 
     def hold(self, name: str, width: int) -> None:
         """Count what a list holds, now and then, against the memory of the statement."""
@@ -237,8 +298,8 @@ class Operators:
         """Print the same for a value that an aggregate keeps, whose size in bytes is `sizes`."""
         self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
         with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
-            self.source.line(f"context.hold(1, {count} // 32)")
-            self.source.line(f"{count} = 0")
+            self.source.line(f"context.hold_bytes({count})")
+            self.source.line(f"{count} = context.made = 0")
             self.pause()
 
     def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
@@ -275,18 +336,38 @@ class Operators:
         limit, offset = self._bounds(node.limit, node.offset, rows)
         most, name = self.source.fresh("most"), self.source.fresh("rows")
         line(f"{most} = {limit} + {offset}")
-        line(f"{name} = []")
+        peak, size = self.source.fresh("n"), self.source.fresh("n")
+        line(f"{name}, {peak}, {size} = [], {ROWS_BETWEEN_CHECKS}, 0")
         sources = output_sources(node.input)
+        long = [(made, at) for made in sources for at in long_columns(node.input, made)]
 
         def inside(inner: Rows) -> None:
             line(f"{name}.append({pattern(sources, inner)})")
+            with self.source.block(f"if len({name}) > {peak}:"):
+                line(f"{peak} += {ROWS_BETWEEN_CHECKS}")
+                line(f"context.hold({ROWS_BETWEEN_CHECKS}, {4 * len(sources)})")
+                self.pause()
+            if long:
+                self._hold_until_cut(size, [f"{inner.row(made)}[{at}]" for made, at in long])
             with self.source.block(f"if len({name}) > 4 * {most} + {ROWS_BETWEEN_CHECKS}:"):
                 print_sort(self, name, node.keys, sources, rows)
                 line(f"del {name}[{most}:]")
+                if long:  # what is left is counted when the next surplus has gone
+                    line(f"context.free_bytes({size})")
+                    line(f"{size} = 0")
 
         self.produce(node.input, rows, inside)
         print_sort(self, name, node.keys, sources, rows)
         self.loop_over(f"{name}[{offset}:{most}]", sources, rows, consume)
+
+    def _hold_until_cut(self, size: str, codes: list[str]) -> None:
+        """Print the counting of long values that are kept for a while."""
+        self.source.name("size_of", size_of)
+        own = self.source.fresh("n")
+        self.source.line(f"{own} = {' + '.join(f'size_of({code})' for code in codes)}")
+        with self.source.block(f"if {own}:"):
+            self.source.line(f"{size} += {own}")
+            self.source.line(f"context.hold_bytes({own})")
 
     def limit(self, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
         line = self.source.line
@@ -333,7 +414,8 @@ class Operators:
         name = self.keep(node.input, rows)
         sources = output_sources(node.input)
         target, inner = self.unpack(sources, rows)
-        key = self.printer.values(tuple(each.expression for each in node.with_ties), inner)
+        with self.printer.without_giving_way():
+            key = self.printer.values(tuple(each.expression for each in node.with_ties), inner)
         kept = f"with_ties({name}, lambda {target}: {key}, {limit}, {offset})"
         if len(sources) > 1:
             names = target.strip("(),").split(", ")
@@ -362,6 +444,11 @@ class Operators:
     def distinct(self, node: plan.Distinct, rows: Rows, consume: Consumer) -> None:
         seen = self.source.fresh("seen")
         self.source.line(f"{seen} = set()")
+        long = [at for at, each in enumerate(node.on) if is_long(each, node.input)]
+        if not node.on:
+            long = list(long_columns(node.input, node.source))
+        count = self.source.fresh("n")
+        self.source.line(f"{count} = 0")
 
         def inside(inner: Rows) -> None:
             key = self.printer.values(node.on, inner) if node.on else inner.row(node.source)
@@ -370,6 +457,8 @@ class Operators:
             with self.source.block(f"if {name} not in {seen}:"):
                 self.source.line(f"{seen}.add({name})")
                 self.hold(seen, 1)
+                if long:
+                    self.count_bytes(count, [f"{name}[{at}]" for at in long])
                 consume(inner)
 
         self.produce(node.input, rows, inside)
@@ -387,7 +476,7 @@ class Operators:
             self.source.line("yield")
         self.hands_out = hands_out
         name = self.source.fresh("r")
-        with self.source.block(f"for {name} in {made}():"):
+        with self.for_each(name, f"{made}()"):
             if self.gives_way:
                 with self.source.block(f"if {name} is None:"):
                     self.pause()
@@ -395,8 +484,10 @@ class Operators:
             consume(rows.with_row(node.source, name))
 
     def _union(self, node: plan.SetOperation, rows: Rows) -> None:
+        count = self.source.fresh("n")
         if not node.every:
-            self.source.line("seen = set()")
+            self.source.line(f"seen, {count} = set(), 0")
+        long = long_columns(node, node.source)
 
         def give(row: str) -> None:
             if node.every:
@@ -405,6 +496,8 @@ class Operators:
             with self.source.block(f"if {row} not in seen:"):
                 self.source.line(f"seen.add({row})")
                 self.hold("seen", 1)
+                if long:
+                    self.count_bytes(count, [f"{row}[{at}]" for at in long])
                 self.source.line(f"yield {row}")
 
         self.produce(node.left, rows, lambda inner: give(inner.row(node.left_source)))
@@ -416,7 +509,11 @@ class Operators:
         left = self.keep(node.left, rows)
         right = self.keep(node.right, rows)
         how = "intersection" if node.kind == "intersect" else "exception"
-        self.source.line(f"yield from {how}({left}, {right}, {node.every})")
+        steps = f"{how}(context, {left}, {right}, {node.every})"
+        if self.gives_way:
+            self.source.line(f"yield from {steps}")
+        else:
+            self.source.line(f"yield from (row for row in {steps} if row is not None)")
 
     # --- common tables ---
 

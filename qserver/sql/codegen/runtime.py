@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from qserver.errors import (
     CardinalityViolation,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,
     NotNullViolation,
+    ProgramLimitExceeded,
 )
 from qserver.sql.bound import Slot
+from qserver.sql.codegen.sorted_rows import Steps, pause
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.functions.moments import MomentReader
 from qserver.values.schema import Table
 
@@ -50,23 +53,43 @@ def with_ties(rows: list[Any], key: Callable[[Any], Any], limit: int, offset: in
     return rows[offset:stop]
 
 
-def intersection(left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
-    counts = Counter(right)
-    for row in left if every else dict.fromkeys(left):
-        if counts[row] > 0:
-            if every:
-                counts[row] -= 1
-            yield row
+def intersection(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
+    """Rows that both sides have; None where the loop is to be given back."""
+    counts: Counter[Any] = Counter()
+    for page in pages_of(right):
+        counts.update(page)
+        yield from _between_pages(context, page)
+    for page in pages_of(left):
+        yield from _between_pages(context, page)
+        for row in page:
+            if counts[row] > 0:
+                counts[row] = counts[row] - 1 if every else 0
+                yield row
 
 
-def exception(left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
-    counts = Counter(right)
-    for row in left if every else dict.fromkeys(left):
-        if counts[row] > 0:
-            if every:
-                counts[row] -= 1
-        else:
-            yield row
+def exception(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
+    """Rows of the left side that the right side has not; None as above."""
+    counts: Counter[Any] = Counter()
+    for page in pages_of(right):
+        counts.update(page)
+        yield from _between_pages(context, page)
+    seen: set[Any] = set()
+    for page in pages_of(left):
+        yield from _between_pages(context, page)
+        for row in page:
+            if counts[row] > 0:
+                counts[row] -= every
+            elif every:
+                yield row
+            elif row not in seen:
+                seen.add(row)
+                yield row
+
+
+def _between_pages(context: Context, page: Sequence[Any]) -> Generator[None, None, None]:
+    context.work += len(page)
+    if context.work > STEPS_BETWEEN_PAUSES:
+        yield from pause(context)
 
 
 def single(rows: list[tuple[Any, ...]]) -> Any:
@@ -88,41 +111,67 @@ def is_in(value: Any, found: tuple[set[Any], bool, bool]) -> bool | None:
     return None if has_null else False
 
 
-def row_is_in(row: tuple[Any, ...], rows: list[tuple[Any, ...]]) -> bool | None:
-    """The same for several columns, where a NULL leaves a row undecided unless another differs."""
-    unknown = False
-    for other in rows:
-        undecided = False
-        for mine, theirs in zip(row, other, strict=True):
-            if mine is None or theirs is None:
-                undecided = True
-            elif mine != theirs:
-                break
-        else:
-            if not undecided:
-                return True
-            unknown = True
-    return None if unknown else False
+Found: TypeAlias = tuple[set[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
-def any_of(compare: Callable[[Any, Any], Any], value: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
+def rows_found(rows: list[tuple[Any, ...]]) -> Found:
+    """Rows of a subquery to be looked up: those without NULL, those with one, all of them."""
+    return {row for row in rows if None not in row}, [row for row in rows if None in row], rows
+
+
+def row_is_in(context: Context, row: tuple[Any, ...], found: Found) -> Steps:
+    """`row IN (query)`: a NULL leaves a row undecided unless another column differs."""
+    known, unknown, everything = found
+    if None not in row:
+        if row in known:
+            return True
+        candidates = unknown
+    else:
+        candidates = everything
+    for page in pages_of(candidates):
+        yield from _between_pages(context, page)
+        if any(_may_be_equal(row, other) for other in page):
+            return None
+    return False
+
+
+def _may_be_equal(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    pairs = zip(row, other, strict=True)
+    return all(mine is None or theirs is None or mine == theirs for mine, theirs in pairs)
+
+
+def any_of(
+    context: Context,
+    compare: Callable[[Any, Any], Any],
+    value: Any,
+    rows: Iterable[tuple[Any, ...]],
+) -> Steps:
     """`value compare ANY (query)`"""
     unknown = False
-    for (other,) in rows:
-        if value is None or other is None:
-            unknown = True
-        elif compare(value, other):
-            return True
+    for page in pages_of(rows):
+        yield from _between_pages(context, page)
+        for (other,) in page:
+            if value is None or other is None:
+                unknown = True
+            elif compare(value, other):
+                return True
     return None if unknown else False
 
 
-def all_of(compare: Callable[[Any, Any], Any], value: Any, rows: Iterable[tuple[Any, ...]]) -> Any:
+def all_of(
+    context: Context,
+    compare: Callable[[Any, Any], Any],
+    value: Any,
+    rows: Iterable[tuple[Any, ...]],
+) -> Steps:
     unknown = False
-    for (other,) in rows:
-        if value is None or other is None:
-            unknown = True
-        elif not compare(value, other):
-            return False
+    for page in pages_of(rows):
+        yield from _between_pages(context, page)
+        for (other,) in page:
+            if value is None or other is None:
+                unknown = True
+            elif not compare(value, other):
+                return False
     return None if unknown else True
 
 
@@ -172,6 +221,14 @@ def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
                 column=column.name,
             )
     raise AssertionError("a row without a misplaced NULL was refused")
+
+
+def leave_undecided(*_: Any) -> NoReturn:
+    """Stands for a call that may take long where a commit looks for conflicts: it is not made.
+
+    A row that a predicate cannot judge counts as one that it would have chosen.
+    """
+    raise ProgramLimitExceeded("the predicate takes too long to be looked at in a commit")
 
 
 def pages_of(rows: Iterable[Any]) -> Iterable[Sequence[Any]]:

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.charges import is_costly
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.runtime import leave_undecided
 from qserver.sql.walk import free_sources, has_subquery, is_volatile
 from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
 from qserver.values.types import CAREFUL_KINDS, Kind
@@ -42,7 +44,7 @@ def is_read_by_pages(node: plan.Plan) -> bool:
     """Whether a plan is a scan whose pages can be taken whole."""
     if not isinstance(node, plan.Scan) or node.access.index is not None:
         return False
-    if node.condition is not None and has_subquery(node.condition):
+    if node.condition is not None and (has_subquery(node.condition) or is_costly(node.condition)):
         return False  # it could not give way within a comprehension
     keys = node.access.range
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
@@ -277,7 +279,10 @@ class _ScanPrinter:
         if free_sources(condition) - {self.node.source}:
             return "None"
         row = self.source.fresh("r")
-        code = self.printer.truth(condition, Rows({self.node.source: row}))
+        with self.printer.without_giving_way():
+            code = self.printer.truth(condition, Rows({self.node.source: row}))
         name = self.source.fresh("matches")
-        self.source.line(f"{name} = lambda {row}: {code}")
+        self.source.name("leave_undecided", leave_undecided)
+        given = f"{row}, compute=leave_undecided" if "compute(" in code else row
+        self.source.line(f"{name} = lambda {given}: {code}")
         return name

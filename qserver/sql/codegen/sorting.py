@@ -1,4 +1,4 @@
-"""Sorting kept rows: Python's own sort, by keys that put NULL and NaN where SQL wants them.
+"""Sorting kept rows, by keys that put NULL and NaN where SQL wants them; see `sorted_rows`.
 
 Keys of one direction become one tuple and one sort. Mixed directions are sorted from the last
 run of equal directions to the first, which works because the sort is stable, also in reverse.
@@ -10,8 +10,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from qserver.sql.bound import SortKey
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.sorted_rows import sorted_rows
 from qserver.values.keys import canonical
+from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind
 
 if TYPE_CHECKING:
@@ -33,28 +35,49 @@ def print_sort(
     """Print the sorting of a list of kept rows."""
     runs = [(down, list(run)) for down, run in groupby(keys, key=lambda key: key.descending)]
     for descending, run in reversed(runs):
-        key = key_function(operators, run, sources, rows)
-        reverse = ", reverse=True" if descending else ""
-        operators.source.line(f"{name}.sort(key={key}{reverse})")
+        print_sort_by(operators, name, sources, rows, descending, run)
 
 
-def key_function(
-    operators: Operators, keys: list[SortKey], sources: tuple[int, ...], rows: Rows
-) -> str:
-    """A lambda from a kept item to what it is sorted by."""
-    if len(sources) == 1:
-        item = operators.source.fresh("r")
-        inner = rows.with_row(sources[0], item)
-    else:
-        item = operators.source.fresh("t")
-        inner = rows
-        for position, made in enumerate(sources):
-            inner = inner.with_row(made, f"{item}[{position}]")
-    elements: list[str] = []
-    for key in keys:
-        elements += key_elements(operators, key, inner)
-    code = elements[0] if len(elements) == 1 else f"({', '.join(elements)})"
-    return f"lambda {item}: {code}"
+def print_sort_by(
+    operators: Operators,
+    name: str,
+    sources: tuple[int, ...],
+    rows: Rows,
+    descending: bool,
+    keys: list[SortKey],
+) -> None:
+    """The same for keys of one direction: first a list of what rows are sorted by."""
+    source = operators.source
+    found, size = source.fresh("keys"), source.fresh("n")
+    source.line(f"{found}, {size} = [], 0")
+
+    def inside(inner: Rows) -> None:
+        elements: list[str] = []
+        sizes: list[str] = []
+        key = source.fresh("k")
+        for each in keys:
+            elements += key_elements(operators, each, inner)
+            if is_sized(each.expression.type):
+                sizes.append(_size(operators, key, len(elements) - 1, each.expression.type.kind))
+        code = elements[0] if len(elements) == 1 else f"({', '.join(elements)})"
+        source.line(f"{key} = {code}")
+        source.line(f"{found}.append({key})")
+        if sizes:
+            whole = [size.replace("[0]", "") for size in sizes] if len(elements) == 1 else sizes
+            source.line(f"{size} += {' + '.join(whole)}")
+
+    operators.loop_over(name, sources, rows, inside)
+    call = f"sorted_rows(context, {name}, {found}, {descending}, {size})"
+    source.line(f"{name} = {operators.steps(call, sorted_rows)}")
+    source.line(f"{found} = None")
+
+
+def _size(operators: Operators, key: str, position: int, kind: Kind) -> str:
+    """Source for the length of one element of a key."""
+    if kind in TEXT_KINDS:
+        return f"len({key}[{position}] or '')"
+    operators.source.name("size_of", size_of)
+    return f"size_of({key}[{position}])"
 
 
 def key_elements(operators: Operators, key: SortKey, rows: Rows) -> list[str]:

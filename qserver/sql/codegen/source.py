@@ -6,6 +6,7 @@ values, tables) are put into the namespace under a name of ours; a user's text n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -83,3 +84,15 @@ class Source:
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"
+
+
+_NOT_BRACKETS = re.compile(r"[^()\[\]]+")
+
+
+def brackets_of(code: str) -> int:
+    """How deep brackets nest."""
+    deepest = depth = 0
+    for bracket in _NOT_BRACKETS.sub("", code):
+        depth += 1 if bracket in "([" else -1
+        deepest = max(deepest, depth)
+    return deepest

@@ -19,16 +19,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
-from qserver.sql.codegen.expressions import Rows
-from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, single
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, rows_found, single
+from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
 
 FUNCTION = "query"
 """What functions of subqueries are called, with a number."""
+
+COUNTED = ("costly", "row_is_in", "any_of", "all_of")
+"""What else gives the loop back within an expression."""
 
 GENERATORS = ("run", FUNCTION, "both")
 """Functions in which a pause may be handed on: whoever calls them knows what None means."""
@@ -67,18 +71,26 @@ class Subqueries:
             found = self._call(expression.plan, rows, "set", "")
             code = f"is_in({self.printer.value(expression.operands[0], rows)}, {found})"
         else:
-            self.source.name("row_is_in", row_is_in)
-            found = self._call(expression.plan, rows, "rows", "{rows}")
-            code = f"row_is_in({self.printer.values(expression.operands, rows)}, {found})"
+            self.source.name("rows_found", rows_found)
+            found = self._call(expression.plan, rows, "rows", "rows_found({rows})")
+            row = self.printer.values(expression.operands, rows)
+            code = self._steps(f"row_is_in(context, {row}, {found})", row_is_in)
         return self._negated(code) if expression.negated else code
 
     def quantified(self, expression: Quantified, rows: Rows) -> str:
         how = all_of if expression.every else any_of
-        self.source.name(how.__name__, how)
         found = self._call(expression.plan, rows, "rows", "{rows}")
         compare = self.source.known(expression.comparison.call, "call")
         operand = self.printer.value(expression.operand, rows)
-        return f"{how.__name__}({compare}, {operand}, {found})"
+        return self._steps(f"{how.__name__}(context, {compare}, {operand}, {found})", how)
+
+    def _steps(self, call: str, function: Callable[..., Any]) -> str:
+        """A call of a generator of ours, for its result."""
+        self.source.name(function.__name__, function)
+        if self.printer.gives_way:
+            return f"(yield from {call})"
+        self.source.name("drained", drained)
+        return f"drained({call})"
 
     def _negated(self, code: str) -> str:
         name = self.source.fresh("v")
@@ -98,8 +110,7 @@ class Subqueries:
         with self.source.set_aside() as lines:
             self._function(name, arguments, node, inside, way, result)
         self.functions += lines
-        if not self.give_way:
-            self.source.functions += 1
+        self.source.functions += 1
         values = [rows.column(column) for column in outer]
         call = f"{name}({', '.join([*values, *_tables_read(node)])})"
         return f"(yield from {call})" if self.give_way else call
@@ -171,7 +182,7 @@ _CLOSED = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 def _calls_subquery(node: ast.AST) -> bool:
     match node:
         case ast.YieldFrom(value=ast.Call(func=ast.Name(id=name))):
-            return name.startswith(FUNCTION)
+            return name in COUNTED or name.startswith(FUNCTION)
         case _:
             return False
 

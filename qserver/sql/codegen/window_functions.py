@@ -9,18 +9,24 @@ along; over any other frame they are computed anew for each distinct frame.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
 from qserver.sql.bound import Expression, WindowCall
+from qserver.sql.codegen.sorted_rows import Steps, pause, sorted_numbers
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.functions.registry import Aggregate
 from qserver.values.keys import canonical
+from qserver.values.sizes import is_sized, size_of
 
 Item = Any
 OfItem = Callable[[Item], Any]
+
+ROWS_AT_ONCE = 1024
+"""Rows that an aggregate takes before the loop may be given back."""
 
 _GREATEST = float("inf")
 _LEAST = -_GREATEST
@@ -28,6 +34,7 @@ _INFINITIES = (_LEAST, _GREATEST)
 
 
 def window_values(
+    context: Context,
     call: WindowCall,
     rows: list[Item],
     partition: OfItem,
@@ -38,31 +45,54 @@ def window_values(
     end_offset: Any,
     raw: OfItem | None,
     steps: Any,
-) -> list[Any]:
+) -> Steps:
     """The value of a window call for each row, in the order of the rows."""
     if rows:
         _check_offset(call, "starting", call.frame.start, start_offset)
         _check_offset(call, "ending", call.frame.end, end_offset)
+    context.hold(len(rows), 2 + len(call.order_by) + len(call.arguments))
     result: list[Any] = [None] * len(rows)
     partitions: dict[Any, list[int]] = {}
-    for number, row in enumerate(rows):
-        partitions.setdefault(partition(row), []).append(number)
+    for number, part_of in enumerate((yield from mapped(context, partition, rows))):
+        partitions.setdefault(part_of, []).append(number)
     for numbers in partitions.values():
-        orders = {number: order(rows[number]) for number in numbers}
-        numbers.sort(key=orders.__getitem__)
+        members = [rows[number] for number in numbers]
+        orders = yield from mapped(context, order, members)
+        in_order = yield from sorted_numbers(context, orders, key_bytes=_bytes_of(call, orders))
+        members = [members[at] for at in in_order]
         part = _Partition(
+            context,
             call,
-            [rows[number] for number in numbers],
-            [orders[number] for number in numbers],
-            arguments,
-            chosen,
+            members,
+            [orders[at] for at in in_order],
+            (yield from mapped(context, arguments, members)),
+            None if chosen is None else (yield from mapped(context, chosen, members)),
             (start_offset, end_offset),
-            raw,
+            None if raw is None else (yield from mapped(context, raw, members)),
             steps,
         )
-        for number, value in zip(numbers, part.values(), strict=True):
-            result[number] = value
+        values = yield from part.values()
+        for at, value in zip(in_order, values, strict=True):
+            result[numbers[at]] = value
     return result
+
+
+def mapped(context: Context, function: OfItem, rows: Sequence[Item]) -> Steps:
+    """What a function makes of each row; the loop is given back between them."""
+    result = []
+    for row in rows:
+        result.append(function(row))
+        context.work += 1
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from pause(context)
+    return result
+
+
+def _bytes_of(call: WindowCall, orders: list[Any]) -> int:
+    """How long all keys are together, counted where they can be long."""
+    if not any(is_sized(key.expression.type) for key in call.order_by):
+        return 0
+    return sum(map(size_of, orders[:: 1 + len(orders) // 4096])) * (1 + len(orders) // 4096)
 
 
 def _check_offset(
@@ -82,21 +112,23 @@ class _Partition:
 
     def __init__(
         self,
+        context: Context,
         call: WindowCall,
         rows: list[Item],
         orders: list[Any],
-        arguments: OfItem,
-        chosen: OfItem | None,
+        arguments: list[Any],
+        chosen: list[Any] | None,
         offsets: tuple[Any, Any],
-        raw: OfItem | None,
+        raw: list[Any] | None,
         steps: Any,
     ) -> None:
+        self.context = context
         self.call = call
         self.rows = rows
-        self.arguments = [arguments(row) for row in rows]
-        self.chosen = None if chosen is None else [bool(chosen(row)) for row in rows]
+        self.arguments = arguments
+        self.chosen = chosen
         self.offsets = offsets
-        self.raw = None if raw is None else [raw(row) for row in rows]
+        self.raw = raw
         self.steps = steps
         self.keys = [steps.comparable(value) for value in self.raw or ()]
         self.keys_backward = self.keys[::-1]
@@ -113,10 +145,16 @@ class _Partition:
         self.group = {start: position for position, start in enumerate(starts)}
         self.group_starts = [*starts, len(rows)]
 
-    def values(self) -> Iterable[Any]:
+    def values(self) -> Steps:
         if self.call.aggregate is not None:
-            return self._aggregate()
-        return _FUNCTIONS[self.call.name](self)
+            return (yield from self._aggregate())
+        compute = _OF_ROW.get(self.call.name)
+        if compute is None:
+            yield from pause(self.context)
+            return _FUNCTIONS[self.call.name](self)
+        return (
+            yield from mapped(self.context, lambda at: compute(self, at), range(len(self.rows)))
+        )
 
     # --- ranks ---
 
@@ -153,11 +191,11 @@ class _Partition:
 
     # --- other rows ---
 
-    def lag(self) -> Iterable[Any]:
-        return [self._shifted(number, -1) for number in range(len(self.rows))]
+    def lag(self, number: int) -> Any:
+        return self._shifted(number, -1)
 
-    def lead(self) -> Iterable[Any]:
-        return [self._shifted(number, 1) for number in range(len(self.rows))]
+    def lead(self, number: int) -> Any:
+        return self._shifted(number, 1)
 
     def _shifted(self, number: int, direction: int) -> Any:
         given = self.arguments[number]
@@ -169,19 +207,17 @@ class _Partition:
             return self.arguments[at][0]
         return given[2] if len(given) > 2 else None
 
-    def first_value(self) -> Iterable[Any]:
-        return [self._nth(number, 0) for number in range(len(self.rows))]
+    def first_value(self, number: int) -> Any:
+        return self._nth(number, 0)
 
-    def last_value(self) -> Iterable[Any]:
-        return [self._nth(number, -1) for number in range(len(self.rows))]
+    def last_value(self, number: int) -> Any:
+        return self._nth(number, -1)
 
-    def nth_value(self) -> Iterable[Any]:
-        values = []
-        for number, given in enumerate(self.arguments):
-            if given[1] is not None and given[1] <= 0:
-                raise InvalidParameterValue("argument of nth_value must be greater than zero")
-            values.append(None if given[1] is None else self._nth(number, given[1] - 1))
-        return values
+    def nth_value(self, number: int) -> Any:
+        nth = self.arguments[number][1]
+        if nth is not None and nth <= 0:
+            raise InvalidParameterValue("argument of nth_value must be greater than zero")
+        return None if nth is None else self._nth(number, nth - 1)
 
     def _nth(self, number: int, nth: int) -> Any:
         frame = self._frame(number)
@@ -191,53 +227,98 @@ class _Partition:
 
     # --- aggregates ---
 
-    def _aggregate(self) -> Iterable[Any]:
+    def _aggregate(self) -> Steps:
         assert self.call.aggregate is not None
-        reduce = reducer(self.call.aggregate)
         frame = self.call.frame
         usual = frame.start[0] == "unbounded preceding" and frame.exclude == "no others"
         if usual and frame.end[0] in ("current row", "unbounded following"):
-            return self._carried()
-        known: dict[tuple[int, ...], Any] = {}
+            return (yield from self._carried())
+        known: dict[Any, Any] = {}
         values = []
         for number in range(len(self.rows)):
-            members = self._members(number)
-            key = tuple(members)
+            members = self._frame(number)
+            key = members if type(members) is range else tuple(members)
             if key not in known:
-                known[key] = reduce([self.arguments[at] for at in members])
+                known[key] = yield from self._reduced(members)
+                self._keep(known[key], members)
             values.append(known[key])
         return values
 
-    def _carried(self) -> Iterable[Any]:
+    def _reduced(self, members: Sequence[int]) -> Steps:
+        """The aggregate of some rows, a page of them at a time."""
         assert self.call.aggregate is not None
-        running = carrier(self.call.aggregate)
-        ends = [self._end(number) for number in range(len(self.rows))]
-        feed = [
-            self.arguments[at] if self.chosen is None or self.chosen[at] else None
-            for at in range(len(self.rows))
-        ]
-        return running(feed, ends)
+        chosen = self.chosen
+        feed = self.arguments
+        if type(members) is not range or chosen is not None:
+            members = [at for at in members if chosen is None or chosen[at]]
+            feed = [self.arguments[at] for at in members]
+        else:
+            feed = self.arguments[members.start : members.stop]
+        ends = [*range(ROWS_AT_ONCE, len(feed), ROWS_AT_ONCE), len(feed)]
+        last = None
+        for value in carrier(self.call.aggregate, only_last=True)(feed, ends):
+            last = value
+            self.context.work += min(len(feed), ROWS_AT_ONCE) + 1
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(self.context)
+        return last
 
-    def _members(self, number: int) -> list[int]:
-        frame = self._frame(number)
-        if self.chosen is None:
-            return frame
-        return [at for at in frame if self.chosen[at]]
+    def _keep(self, value: Any, members: Sequence[int]) -> None:
+        """Count what is remembered for a frame."""
+        size = size_of(value) if is_sized(self.call.type) else 0
+        exact = 0 if type(members) is range else 8 * len(members)
+        self.context.hold_bytes(size + exact + 64)
+        self.context.weigh(value)
+        self.context.work += (size + exact) // 64
+        self.context.made = 0
+
+    def _carried(self) -> Steps:
+        assert self.call.aggregate is not None
+        ends = yield from mapped(self.context, self._end, range(len(self.rows)))
+        feed = self.arguments
+        if self.chosen is not None:
+            pairs = zip(self.arguments, self.chosen, strict=True)
+            feed = [given if chosen else None for given, chosen in pairs]
+        found: dict[int, Any] = {}
+        for value, end in self._values_up_to(feed, list(dict.fromkeys(ends))):
+            if end is not None:
+                found[end] = value
+                if is_sized(self.call.type):
+                    self._keep(value, range(0))
+            self.context.work += ROWS_AT_ONCE if end is None else 1
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(self.context)
+        return [found[end] for end in ends]
+
+    def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
+        """The aggregate of all rows up to each end; None as an end where that is far off."""
+        assert self.call.aggregate is not None
+        stops: list[tuple[int, int | None]] = []
+        done = 0
+        for end in ends:
+            stops += [(at, None) for at in range(done + ROWS_AT_ONCE, end, ROWS_AT_ONCE)]
+            stops.append((end, end))
+            done = end
+        running = carrier(self.call.aggregate)(feed, [at for at, _ in stops])
+        return zip(running, [end for _, end in stops], strict=True)
 
     # --- frames ---
 
-    def _frame(self, number: int) -> list[int]:
-        start, end = self._start(number), self._end(number)
-        members = list(range(max(start, 0), min(end, len(self.rows))))
+    def _frame(self, number: int) -> Sequence[int]:
+        """The numbers of the rows in the frame of a row."""
+        start, end = max(self._start(number), 0), min(self._end(number), len(self.rows))
+        members = range(start, max(start, end))
         exclude = self.call.frame.exclude
-        if exclude == "current row":
-            members = [at for at in members if at != number]
-        elif exclude in ("group", "ties"):
+        if exclude == "no others":
+            return members
+        peers = range(number, number + 1)
+        if exclude in ("group", "ties"):
             peers = range(self.peer_start[number], self.peer_end[number])
-            members = [
-                at for at in members if at not in peers or (exclude == "ties" and at == number)
-            ]
-        return members
+        before = range(start, max(start, min(end, peers.start)))
+        after = range(max(start, peers.stop), max(start, end, peers.stop))
+        self.context.work += len(members) // 16
+        itself = [number] if exclude == "ties" and number in members else []
+        return [*before, *itself, *after]
 
     def _start(self, number: int) -> int:
         kind, _ = self.call.frame.start
@@ -310,6 +391,8 @@ _FUNCTIONS: dict[str, Callable[[_Partition], Iterable[Any]]] = {
     "percent_rank": _Partition.percent_rank,
     "cume_dist": _Partition.cume_dist,
     "ntile": _Partition.ntile,
+}
+_OF_ROW: dict[str, Callable[[_Partition, int], Any]] = {
     "lag": _Partition.lag,
     "lead": _Partition.lead,
     "first_value": _Partition.first_value,
@@ -319,17 +402,12 @@ _FUNCTIONS: dict[str, Callable[[_Partition], Iterable[Any]]] = {
 
 
 @lru_cache(maxsize=512)
-def reducer(aggregate: Aggregate) -> Callable[[list[tuple[Any, ...]]], Any]:
-    """An aggregate as a function of the argument tuples of its rows."""
-    running = carrier(aggregate)
-    return lambda rows: next(iter(running(rows, [len(rows)])))
-
-
-@lru_cache(maxsize=512)
-def carrier(aggregate: Aggregate) -> Callable[[list[Any], list[int]], Iterator[Any]]:
+def carrier(
+    aggregate: Aggregate, only_last: bool = False
+) -> Callable[[list[Any], Iterable[int]], Iterator[Any]]:
     """An aggregate carried along: given the rows' arguments (None: left out) and, ascending, up to
 
-    where each result reaches, the results.
+    where each result reaches, the results. `only_last`: for all ends but the last, None.
     """
     count = len(aggregate.parameters)
     states = {f"s{number}": f"s{number}" for number in range(len(aggregate.initial))}
@@ -338,6 +416,7 @@ def carrier(aggregate: Aggregate) -> Callable[[list[Any], list[int]], Iterator[A
     arguments = "".join(f"v{number}, " for number in range(count))
     checks = " and ".join(f"v{number} is not None" for number in range(count))
     step = aggregate.step.format(*names.values(), **states, **fresh)
+    finish = aggregate.finish.format(**states, **fresh)
     lines = [
         "def running(rows, ends):",
         *(f"    s{n} = {initial}" for n, initial in enumerate(aggregate.initial)),
@@ -350,9 +429,11 @@ def carrier(aggregate: Aggregate) -> Callable[[list[Any], list[int]], Iterator[A
         f"                {arguments}= given" if count else "                pass",
         f"                if {checks if aggregate.strict and checks else 'True'}:",
         *(f"                    {line}" for line in step.split("\n")),
-        f"        yield {aggregate.finish.format(**states, **fresh)}",
+        f"        yield None if at < len(rows) else {finish}"
+        if only_last
+        else f"        yield {finish}",
     ]
     namespace: dict[str, Any] = dict(aggregate.names)
     exec("\n".join(lines), namespace)
-    result: Callable[[list[Any], list[int]], Iterator[Any]] = namespace["running"]
+    result: Callable[[list[Any], Iterable[int]], Iterator[Any]] = namespace["running"]
     return result

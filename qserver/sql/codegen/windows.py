@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
 from qserver.sql.bound import Expression, SortKey, WindowCall, WindowFrame
-from qserver.sql.codegen.expressions import Rows
+from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
 from qserver.sql.functions.resolve import resolve_operator
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def produce_window(operators: Operators, node: plan.Window, rows: Rows, consume: Consumer) -> None:
     """Keep the input, compute a column for each call, and loop over both together."""
     source = operators.source
-    source.name("window_values", window_values)
     kept = operators.keep(node.input, rows)
     sources = output_sources(node.input)
     columns = [_column(operators, call, kept, sources, rows) for call in node.calls]
     values = source.fresh("r")
     target, inner = operators.unpack(sources, rows)
-    with source.block(f"for {target}, {values} in zip({kept}, zip({', '.join(columns)})):"):
+    both = f"zip({kept}, zip({', '.join(columns)}))"
+    with operators.loop_by_pages(f"{target}, {values}", both):
         consume(inner.with_row(node.source, values))
 
 
@@ -41,27 +41,27 @@ def _column(
     inner = rows
     for position, made in enumerate(sources):
         inner = inner.with_row(made, item if len(sources) == 1 else f"{item}[{position}]")
-    partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
-    order = f"lambda {item}: {_order(operators, call.order_by, inner)}"
-    arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
-    chosen = "None"
-    if call.filter is not None:
-        chosen = f"lambda {item}: {printer.truth(call.filter, inner)}"
     offsets = []
     for _, expression in (call.frame.start, call.frame.end):
         offsets.append("None" if expression is None else printer.value(expression, rows))
-    raw, steps = "None", "None"
-    if call.frame.mode == "range" and offsets != ["None", "None"]:
-        key = call.order_by[0].expression
-        step = _Steps(key, call.frame)
-        steps = source.known(step, "steps")
-        raw = f"lambda {item}: {printer.value(key, inner)}"
+    chosen, raw, steps = "None", "None", "None"
+    with printer.without_giving_way():  # `window_values` does so between rows
+        partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
+        order = f"lambda {item}: {_order(operators, call.order_by, inner)}"
+        arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
+        if call.filter is not None:
+            chosen = f"lambda {item}: {printer.truth(call.filter, inner)}"
+        if call.frame.mode == "range" and offsets != ["None", "None"]:
+            key = call.order_by[0].expression
+            steps = source.known(_Steps(key, call.frame), "steps")
+            raw = f"lambda {item}: {printer.value(key, inner)}"
     name = source.fresh("column")
     specification = source.known(call, "window")
-    source.line(
-        f"{name} = window_values({specification}, {kept}, {partition}, {order}, {arguments},"
+    values = (
+        f"window_values(context, {specification}, {kept}, {partition}, {order}, {arguments},"
         f" {chosen}, {offsets[0]}, {offsets[1]}, {raw}, {steps})"
     )
+    source.line(f"{name} = {operators.steps(values, window_values)}")
     return name
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from qserver.errors import UndefinedFunction
 from qserver.sql.functions.arrays import length, string_to_array
+from qserver.sql.functions.costs import linear, parts_cost
 from qserver.sql.functions.registry import TableFunction
 from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, flat
@@ -49,7 +50,7 @@ def _string_rows(text: str | None, delimiter: str | None, null: str | None = Non
 
 
 TABLE_FUNCTIONS: Final = (
-    TableFunction("unnest", (ANYARRAY,), (("unnest", ANYELEMENT),), unnest),
+    TableFunction("unnest", (ANYARRAY,), (("unnest", ANYELEMENT),), unnest, cost=linear(2)),
     Generic("unnest", (ANY, ANY), _unnest_several, variadic=True),
     *(
         TableFunction(
@@ -64,6 +65,7 @@ TABLE_FUNCTIONS: Final = (
             (("string_to_table", TEXT),),
             _string_rows,
             strict=False,
+            cost=parts_cost,
         )
         for count in (2, 3)
     ),

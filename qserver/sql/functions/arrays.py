@@ -19,6 +19,7 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.limits import ARRAY_DIMENSIONS_MAX, ARRAY_ELEMENTS_MAX
+from qserver.sql.functions.costs import FREE, fill_cost, parts_cost
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, dimensions, flat, is_rectangular, shaped
@@ -298,6 +299,7 @@ def _subscripts(types: tuple[SqlType, ...]) -> Function:
         subscript,
         inline=inline if len(types) == 2 else None,
         gives_null=True,
+        cost=FREE,
     )
 
 
@@ -310,6 +312,19 @@ def _optional(name: str, parameters: tuple[SqlType, ...], returns: SqlType, call
     return Function(name, parameters, returns, call, strict=False, gives_null=True)
 
 
+def _filled(parameters: tuple[SqlType, ...], call: Any) -> Function:
+    return Function(
+        "array_fill",
+        parameters,
+        ANYARRAY,
+        call,
+        strict=False,
+        gives_null=True,
+        cost=fill_cost,
+        explodes=True,
+    )
+
+
 def _functions() -> Iterator[Function | Generic]:
     array, element = ANYCOMPATIBLEARRAY, ANYCOMPATIBLE
     yield Generic("array_subscript", (ANYARRAY, INTEGER), _subscripts, variadic=True)
@@ -318,22 +333,32 @@ def _functions() -> Iterator[Function | Generic]:
     yield _optional("array_prepend", (element, array), array, prepend)
     yield _optional("array_cat", (array, array), array, concatenate)
     for name, call in (("array_length", length), ("array_upper", length), ("array_lower", lower)):
-        yield Function(name, (ANYARRAY, INTEGER), INTEGER, call, gives_null=True)
-    yield Function("array_ndims", (ANYARRAY,), INTEGER, count_dimensions, gives_null=True)
-    yield Function("array_dims", (ANYARRAY,), TEXT, show_dimensions, gives_null=True)
-    yield Function("cardinality", (ANYARRAY,), INTEGER, cardinality)
+        yield Function(name, (ANYARRAY, INTEGER), INTEGER, call, gives_null=True, cost=FREE)
+    yield Function(
+        "array_ndims", (ANYARRAY,), INTEGER, count_dimensions, gives_null=True, cost=FREE
+    )
+    yield Function("array_dims", (ANYARRAY,), TEXT, show_dimensions, gives_null=True, cost=FREE)
+    yield Function("cardinality", (ANYARRAY,), INTEGER, cardinality, cost=FREE)
     yield _optional("array_position", (array, element), INTEGER, position)
     yield _optional("array_position", (array, element, INTEGER), INTEGER, position)
     yield _optional("array_positions", (array, element), _INTEGERS, positions)
     yield _optional("array_remove", (array, element), array, remove)
     yield _optional("array_replace", (array, element, element), array, replace)
-    yield _optional("array_fill", (ANYELEMENT, _INTEGERS), ANYARRAY, fill)
-    yield _optional("array_fill", (ANYELEMENT, _INTEGERS, _INTEGERS), ANYARRAY, fill_from)
+    yield _filled((ANYELEMENT, _INTEGERS), fill)
+    yield _filled((ANYELEMENT, _INTEGERS, _INTEGERS), fill_from)
     yield Function("trim_array", (ANYARRAY, INTEGER), ANYARRAY, trim)
     yield Generic("array_to_string", (ANYARRAY, TEXT), _to_string)
     yield Generic("array_to_string", (ANYARRAY, TEXT, TEXT), _to_string)
-    yield _optional("string_to_array", (TEXT, TEXT), array_of(TEXT), string_to_array)
-    yield _optional("string_to_array", (TEXT, TEXT, TEXT), array_of(TEXT), string_to_array)
+    for count in (2, 3):
+        yield Function(
+            "string_to_array",
+            (TEXT,) * count,
+            array_of(TEXT),
+            string_to_array,
+            strict=False,
+            gives_null=True,
+            cost=parts_cost,
+        )
 
 
 def _operators() -> Iterator[Function]:

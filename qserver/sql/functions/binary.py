@@ -15,6 +15,7 @@ from qserver.errors import (
     SubstringError,
     UntranslatableCharacter,
 )
+from qserver.sql.functions.costs import bytea_cost
 from qserver.sql.functions.registry import Aggregate, Function
 from qserver.values.binary_text import bytes_from_escapes, bytes_from_hex
 from qserver.values.types import BIGINT, BYTEA, INTEGER, TEXT
@@ -23,7 +24,7 @@ _LINE: Final = 76
 """Characters in a line of base64."""
 
 _BLANKS: Final = " \t\n\r"
-_ALPHABET: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+_NO_SYMBOL: Final = re.compile(r"[^A-Za-z0-9+/=]")
 _NEEDS_ESCAPE: Final = re.compile(rb"[\x00\x80-\xff\\]")
 _ENCODINGS: Final = {
     "utf8": "utf-8",
@@ -59,14 +60,16 @@ def _to_base64(value: bytes) -> str:
 
 
 def _from_base64(text: str) -> bytes:
-    symbols = "".join(character for character in text if character not in _BLANKS)
-    for at, symbol in enumerate(symbols):
-        if symbol == "=" and at % 4 < 2 and "=" not in symbols[:at]:
-            raise InvalidParameterValue('unexpected "=" while decoding base64 sequence')
-        if symbol not in _ALPHABET:
-            raise InvalidParameterValue(
-                f'invalid symbol "{symbol}" found while decoding base64 sequence'
-            )
+    symbols = text
+    for blank in _BLANKS:
+        symbols = symbols.replace(blank, "")
+    wrong, first = _NO_SYMBOL.search(symbols), symbols.find("=")
+    if first % 4 < 2 and 0 <= first < (len(symbols) if wrong is None else wrong.start()):
+        raise InvalidParameterValue('unexpected "=" while decoding base64 sequence')
+    if wrong is not None:
+        raise InvalidParameterValue(
+            f'invalid symbol "{wrong[0]}" found while decoding base64 sequence'
+        )
     if len(symbols) % 4:
         raise InvalidParameterValue(
             "invalid base64 end sequence",
@@ -88,11 +91,15 @@ def _bytes_of_base64(symbols: str) -> bytes:
 
 
 def _to_escapes(value: bytes) -> str:
-    def escape(match: re.Match[bytes]) -> bytes:
-        byte = match[0]
-        return b"\\\\" if byte == b"\\" else b"\\%03o" % byte[0]
+    if _NEEDS_ESCAPE.search(value) is None:
+        return value.decode("ascii")
+    return "".join(map(_ESCAPED.__getitem__, value))
 
-    return _NEEDS_ESCAPE.sub(escape, value).decode("ascii")
+
+_ESCAPED: Final = tuple(
+    "\\\\" if byte == 0x5C else chr(byte) if 0 < byte < 0x80 else f"\\{byte:03o}"
+    for byte in range(256)
+)
 
 
 _WRITERS: Final[dict[str, Callable[[bytes], str]]] = {
@@ -105,6 +112,17 @@ _READERS: Final[dict[str, Callable[[str], bytes]]] = {
     "base64": _from_base64,
     "escape": bytes_from_escapes,
 }
+
+
+def _encode_cost(value: bytes | None, form: str | None) -> int:
+    nanoseconds = {"hex": 3, "base64": 8}.get((form or "").lower(), 60)
+    return len(value or b"") * nanoseconds // 1000
+
+
+def _decode_cost(text: str | None, form: str | None) -> int:
+    if (form or "").lower() == "escape":
+        return bytea_cost(text)
+    return len(text or "") * (4 if (form or "").lower() == "hex" else 16) // 1000
 
 
 def convert_from(value: bytes, encoding: str) -> str:
@@ -264,8 +282,8 @@ FUNCTIONS: Final = (
     *_announced(),
     Function("md5", (TEXT,), TEXT, md5_of_text),
     Function("md5", (BYTEA,), TEXT, md5),
-    Function("encode", (BYTEA, TEXT), TEXT, encode),
-    Function("decode", (TEXT, TEXT), BYTEA, decode),
+    Function("encode", (BYTEA, TEXT), TEXT, encode, cost=_encode_cost),
+    Function("decode", (TEXT, TEXT), BYTEA, decode, cost=_decode_cost),
     Function("convert_from", (BYTEA, TEXT), TEXT, convert_from),
     Function("convert_to", (TEXT, TEXT), BYTEA, convert_to),
 )

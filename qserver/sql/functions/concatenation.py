@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from qserver.sql.functions.costs import FREE, joined_cost
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
 from qserver.values.casts import cast_function
@@ -58,15 +59,24 @@ def _concat_with_separator(types: tuple[SqlType, ...]) -> Function:
             [show(value) for show, value in zip(printers, values, strict=True) if value is not None]
         )
 
-    return Function("concat_ws", types, TEXT, concat_ws, strict=False, gives_null=True)
+    return Function(
+        "concat_ws",
+        types,
+        TEXT,
+        concat_ws,
+        strict=False,
+        gives_null=True,
+        cost=joined_cost,
+        explodes=True,
+    )
 
 
 def _count_nulls(types: tuple[SqlType, ...]) -> Function:
-    return Function("num_nulls", types, INTEGER, _nulls, strict=False)
+    return Function("num_nulls", types, INTEGER, _nulls, strict=False, cost=FREE)
 
 
 def _count_values(types: tuple[SqlType, ...]) -> Function:
-    return Function("num_nonnulls", types, INTEGER, _non_nulls, strict=False)
+    return Function("num_nonnulls", types, INTEGER, _non_nulls, strict=False, cost=FREE)
 
 
 def _nulls(*values: Any) -> int:

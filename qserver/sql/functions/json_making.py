@@ -19,6 +19,8 @@ from qserver.errors import (
     NullValueNotAllowed,
     UndefinedFunction,
 )
+from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.sql.functions.costs import refuse_steps
 from qserver.sql.functions.registry import Aggregate, Function
 from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, dimensions
@@ -41,6 +43,9 @@ from qserver.values.types import (
 )
 
 Write = Callable[[Any], str]
+
+MEMBER_STEPS: Final = 2
+"""What it costs to put a member of an object in its place."""
 
 _STRUCTURED: Final = (Kind.ARRAY, Kind.RECORD)
 _NOT_A_KEY: Final = (Kind.ARRAY, Kind.RECORD, Kind.JSON, Kind.JSONB)
@@ -119,6 +124,8 @@ def _write_record(sql_type: SqlType, canonical: bool, line: str, record: tuple[A
 def canonical_object(members: Iterable[tuple[str, str]]) -> str:
     """The text of a JSONB object from canonical texts; the last of equal keys wins."""
     parts = dict(members)
+    if MEMBER_STEPS * len(parts) > STEPS_AT_ONCE_MAX:
+        raise refuse_steps("a JSONB object", MEMBER_STEPS * len(parts))
     ordered = sorted(parts, key=key_order)
     return f"{{{', '.join(f'{quoted(key)}: {parts[key]}' for key in ordered)}}}"
 

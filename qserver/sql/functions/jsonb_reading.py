@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from json import JSONDecoder
 from typing import Any, Final
 
+from qserver.sql.functions.costs import pairs_cost, pretty_cost
 from qserver.sql.functions.registry import Function
 from qserver.values.jsonb import (
     Jsonb,
@@ -157,17 +158,18 @@ def _operators() -> Iterator[Function]:
         ("?&", _TEXTS, exists_all),
     )
     for symbol, right, call in table:
-        yield Function(symbol, (JSONB, right), BOOLEAN, call, symbol=symbol)
+        cost = pairs_cost if right == JSONB else None
+        yield Function(symbol, (JSONB, right), BOOLEAN, call, symbol=symbol, cost=cost)
 
 
 OPERATORS: Final = tuple(_operators())
 FUNCTIONS: Final = (
-    Function("jsonb_contains", (JSONB, JSONB), BOOLEAN, contains),
-    Function("jsonb_contained", (JSONB, JSONB), BOOLEAN, contained),
+    Function("jsonb_contains", (JSONB, JSONB), BOOLEAN, contains, cost=pairs_cost),
+    Function("jsonb_contained", (JSONB, JSONB), BOOLEAN, contained, cost=pairs_cost),
     Function("jsonb_exists", (JSONB, TEXT), BOOLEAN, exists),
     Function("jsonb_exists_any", (JSONB, _TEXTS), BOOLEAN, exists_any),
     Function("jsonb_exists_all", (JSONB, _TEXTS), BOOLEAN, exists_all),
     Function("jsonb_strip_nulls", (JSONB,), JSONB, strip_nulls),
     Function("json_strip_nulls", (JSON,), JSON, strip_nulls_of_json),
-    Function("jsonb_pretty", (JSONB,), TEXT, pretty),
+    Function("jsonb_pretty", (JSONB,), TEXT, pretty, cost=pretty_cost),
 )

@@ -11,11 +11,15 @@ from functools import lru_cache
 
 
 def upper(text: str) -> str:
-    return text.upper() if text.isascii() else "".join(map(upper_letter, text))
+    if text.isascii():
+        return text.upper()
+    return text.translate({ord(letter): upper_letter(letter) for letter in set(text)})
 
 
 def lower(text: str) -> str:
-    return text.lower() if text.isascii() else "".join(map(lower_letter, text))
+    if text.isascii():
+        return text.lower()
+    return text.translate({ord(letter): lower_letter(letter) for letter in set(text)})
 
 
 def initcap(text: str) -> str:

@@ -17,11 +17,15 @@ from functools import lru_cache
 from typing import Final
 
 from qserver.errors import InvalidEscapeSequence
+from qserver.sql.functions.costs import linear, pattern_cost
 from qserver.sql.functions.letters import lower
 from qserver.sql.functions.registry import Function
 from qserver.values.types import BOOLEAN, BYTEA, TEXT, Kind, SqlType
 
 Matcher = Callable[[str], bool]
+
+_KEPT_LENGTH_MAX: Final = 1024
+"""Patterns of more characters are read each time."""
 
 _ANY: Final = object()
 """Stands for `_` in a piece."""
@@ -29,9 +33,12 @@ _ANY: Final = object()
 Piece = list[object]  # single characters and _ANY
 
 
-@lru_cache(maxsize=4096)
 def like_matcher(pattern: str, escape: str = "\\") -> Matcher:
-    """The test for a pattern; an empty `escape` switches escaping off."""
+    """The test for a pattern; an empty `escape` switches escaping off. Long ones are not kept."""
+    return (_kept_matcher if len(pattern) <= _KEPT_LENGTH_MAX else _matcher)(pattern, escape)
+
+
+def _matcher(pattern: str, escape: str) -> Matcher:
     if _ends_with_escape(pattern, escape):
         return _unfinished(pattern[:-1], escape)
     pieces = _pieces(pattern, escape)
@@ -49,7 +56,9 @@ def like_matcher(pattern: str, escape: str = "\\") -> Matcher:
     return _in_order(pieces)
 
 
-@lru_cache(maxsize=4096)
+_kept_matcher = lru_cache(maxsize=4096)(_matcher)
+
+
 def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
     """The same regardless of case."""
     matches = like_matcher(lower(pattern), escape)
@@ -210,6 +219,7 @@ def _operators() -> Iterator[Function]:
                 inline=f"({'not ' if negated else ''}{matcher.__name__}({{1}})({{0}}))",
                 names={matcher.__name__: matcher},
                 symbol=symbol,
+                cost=pattern_cost,
                 sees_blanks=True,
                 prepare=_negated(matcher) if negated else matcher,
             )
@@ -218,6 +228,10 @@ def _operators() -> Iterator[Function]:
 def _as_letters(value: bytes) -> str:
     """Bytes as characters of the same numbers, so that a pattern can be read."""
     return value.decode("latin-1")
+
+
+def _bytes_cost(value: bytes, pattern: bytes) -> int:
+    return pattern_cost(_as_letters(value), _as_letters(pattern))
 
 
 def like_bytes(value: bytes, pattern: bytes) -> bool:
@@ -234,13 +248,13 @@ def like_escape_bytes(pattern: bytes, escape: bytes) -> bytes:
 
 OPERATORS: Final = (
     *_operators(),
-    Function("~~", (BYTEA, BYTEA), BOOLEAN, like_bytes, symbol="~~"),
-    Function("!~~", (BYTEA, BYTEA), BOOLEAN, not_like_bytes, symbol="!~~"),
+    Function("~~", (BYTEA, BYTEA), BOOLEAN, like_bytes, symbol="~~", cost=_bytes_cost),
+    Function("!~~", (BYTEA, BYTEA), BOOLEAN, not_like_bytes, symbol="!~~", cost=_bytes_cost),
 )
 
 FUNCTIONS: Final = (
-    Function("like_escape", (TEXT, TEXT), TEXT, like_escape),
-    Function("like_escape", (BYTEA, BYTEA), BYTEA, like_escape_bytes),
-    Function("like", (TEXT, TEXT), BOOLEAN, like),
-    Function("notlike", (TEXT, TEXT), BOOLEAN, not_like),
+    Function("like_escape", (TEXT, TEXT), TEXT, like_escape, cost=linear(200)),
+    Function("like_escape", (BYTEA, BYTEA), BYTEA, like_escape_bytes, cost=linear(200)),
+    Function("like", (TEXT, TEXT), BOOLEAN, like, cost=pattern_cost),
+    Function("notlike", (TEXT, TEXT), BOOLEAN, not_like, cost=pattern_cost),
 )

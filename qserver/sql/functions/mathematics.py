@@ -15,6 +15,13 @@ from typing import Any, Final
 from qserver.errors import InvalidArgumentForLogarithm, NumericValueOutOfRange
 from qserver.limits import NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX
 from qserver.sql.functions import float_math, integer_math, numeric_math, numeric_powers
+from qserver.sql.functions.costs import Cost, factorial_cost, linear, squared
+from qserver.sql.functions.numeric_costs import (
+    exponential_cost,
+    logarithm_cost,
+    power_cost,
+    root_cost,
+)
 from qserver.sql.functions.numeric_math import (
     EXACT,
     ONE,
@@ -32,6 +39,7 @@ _HALF_OF_ALL: Final = Decimal((0, (5,), NUMERIC_INTEGER_DIGITS_MAX - 1))
 """From here on rounding away all digits that a number can have makes one more of them."""
 
 _FACTORIAL_LARGEST: Final = 32177
+_FACTORS_FEW: Final = 64
 
 
 # --- rounding ------------------------------------------------------------------------------------
@@ -165,7 +173,15 @@ def factorial(value: int) -> Decimal:
         raise NumericValueOutOfRange("factorial of a negative number is undefined")
     if value > _FACTORIAL_LARGEST:
         raise numeric_math.overflow_error()
-    return Decimal(math.factorial(value))
+    return _product(1, value + 1)
+
+
+def _product(low: int, high: int) -> Decimal:
+    """low × … × (high - 1), by halves: long numbers are multiplied fastest by long ones."""
+    if high - low < _FACTORS_FEW:
+        return Decimal(math.prod(range(low, high)))
+    middle = (low + high) // 2
+    return EXACT.multiply(_product(low, middle), _product(middle, high))
 
 
 def least_scale(value: Decimal) -> int | None:
@@ -220,18 +236,27 @@ def _roundings() -> Iterator[Function]:
     yield Function("trunc", (NUMERIC, INTEGER), NUMERIC, cut_numeric)
 
 
+def _long(name: str, count: int, call: Callable[..., Any], cost: Cost) -> Function:
+    """A function of numbers that may take long whatever their length is."""
+    return Function(name, (NUMERIC,) * count, NUMERIC, call, cost=cost, explodes=True)
+
+
 def _powers() -> Iterator[Function]:
     ln, log10 = _checked_logarithm(math.log), _checked_logarithm(math.log10)
-    yield from _pairs("sqrt", float_math.square_root, numeric_powers.square_root)
-    yield from _pairs("exp", exponential, numeric_powers.exponential)
-    yield from _pairs("ln", ln, numeric_powers.natural_logarithm)
+    yield Function("sqrt", (DOUBLE,), DOUBLE, float_math.square_root)
+    yield _long("sqrt", 1, numeric_powers.square_root, root_cost)
+    yield Function("exp", (DOUBLE,), DOUBLE, exponential)
+    yield _long("exp", 1, numeric_powers.exponential, exponential_cost)
+    yield Function("ln", (DOUBLE,), DOUBLE, ln)
+    yield _long("ln", 1, numeric_powers.natural_logarithm, logarithm_cost)
     for name in ("log", "log10"):
-        yield from _pairs(name, log10, numeric_powers.decimal_logarithm)
-    yield Function("log", (NUMERIC, NUMERIC), NUMERIC, numeric_powers.logarithm)
+        yield Function(name, (DOUBLE,), DOUBLE, log10)
+        yield _long(name, 1, numeric_powers.decimal_logarithm, logarithm_cost)
+    yield _long("log", 2, numeric_powers.logarithm, logarithm_cost)
     yield Function("cbrt", (DOUBLE,), DOUBLE, float_math.cube_root)
     for name in ("power", "pow"):
         yield Function(name, (DOUBLE, DOUBLE), DOUBLE, float_math.power)
-        yield Function(name, (NUMERIC, NUMERIC), NUMERIC, numeric_powers.power)
+        yield _long(name, 2, numeric_powers.power, power_cost)
 
 
 FUNCTIONS: Final = (
@@ -241,14 +266,14 @@ FUNCTIONS: Final = (
     Function("abs", (REAL,), REAL, abs, inline="abs({0})"),
     Function("abs", (DOUBLE,), DOUBLE, abs, inline="abs({0})"),
     Function("abs", (NUMERIC,), NUMERIC, Decimal.copy_abs, inline="{0}.copy_abs()"),
-    Function("mod", (NUMERIC, NUMERIC), NUMERIC, numeric_math.remainder),
-    Function("gcd", (NUMERIC, NUMERIC), NUMERIC, greatest_divisor),
-    Function("lcm", (NUMERIC, NUMERIC), NUMERIC, least_multiple),
+    Function("mod", (NUMERIC, NUMERIC), NUMERIC, numeric_math.remainder, cost=linear(1200)),
+    Function("gcd", (NUMERIC, NUMERIC), NUMERIC, greatest_divisor, cost=squared(1)),
+    Function("lcm", (NUMERIC, NUMERIC), NUMERIC, least_multiple, cost=squared(1)),
     *_roundings(),
     *_powers(),
     *_pairs("sign", sign, sign_numeric),
-    Function("div", (NUMERIC, NUMERIC), NUMERIC, divide_whole),
-    Function("factorial", (BIGINT,), NUMERIC, factorial),
+    Function("div", (NUMERIC, NUMERIC), NUMERIC, divide_whole, cost=linear(1200)),
+    Function("factorial", (BIGINT,), NUMERIC, factorial, cost=factorial_cost, explodes=True),
     Function("scale", (NUMERIC,), INTEGER, shown_scale, gives_null=True),
     Function("min_scale", (NUMERIC,), INTEGER, least_scale, gives_null=True),
     Function("trim_scale", (NUMERIC,), NUMERIC, trim_scale),

@@ -18,6 +18,8 @@ from qserver.errors import (
     InvalidArgumentForLogarithm,
     InvalidArgumentForPower,
 )
+from qserver.limits import NUMERIC_DIGITS_MAX
+from qserver.sql.functions.long_numbers import long_exponential, long_logarithm, long_root
 from qserver.sql.functions.numeric_math import (
     EXACT,
     GROUP,
@@ -30,6 +32,7 @@ from qserver.sql.functions.numeric_math import (
     quotient,
     rounded,
     scale_of,
+    unit_of,
     weight_of,
 )
 from qserver.values.numerics import NOT_A_NUMBER
@@ -41,6 +44,11 @@ _LOG10_OF_E = 0.434294481903252
 _EXPONENT_LARGEST = 6000
 """e to this power is past every NUMERIC, or so PostgreSQL has decided."""
 
+LONG_DIGITS: Final = 200
+LONG_ROOT_DIGITS: Final = 1000
+"""Results of more digits are computed by `long_numbers`."""
+
+_WHOLE = Context(prec=2 * NUMERIC_DIGITS_MAX, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _WEIGHT_MAX: Final = 32768 * GROUP
 """The largest power of ten of a NUMERIC, as PostgreSQL keeps it."""
 
@@ -77,6 +85,12 @@ def root_scale(value: Decimal) -> int:
 def root_with_scale(value: Decimal, scale: int) -> Decimal:
     """The root of a finite value, at least 0, rounded to so many digits after the point."""
     digits = max(value.adjusted() // 2, 0) + scale + 4
+    if digits > LONG_ROOT_DIGITS and value:
+        root = long_root(value, digits + _SPARE_DIGITS)
+        # Half of the last digit is a root only of a number that shows it.
+        half = root.quantize(unit_of(scale + 1), context=_context(2 * digits + _SPARE_DIGITS))
+        exact = _context(2 * digits + 2 * scale + _SPARE_DIGITS).multiply(half, half) == value
+        return rounded(half if exact else root, scale)
     # `sqrt` always rounds to even, so it is given more digits than could mislead a second rounding.
     context = _context(2 * digits + _SPARE_DIGITS)
     return rounded(context.sqrt(value), scale)
@@ -98,7 +112,10 @@ def exponential_with_scale(value: Decimal, scale: int) -> Decimal:
             raise overflow_error()
         return rounded(ZERO, scale)
     whole_digits = max(int(float(value) * _LOG10_OF_E) + 1, 0)
-    return rounded(_context(whole_digits + scale + _SPARE_DIGITS).exp(value), scale)
+    digits = whole_digits + scale + _SPARE_DIGITS
+    if digits > LONG_DIGITS:
+        return rounded(long_exponential(value, digits), scale)
+    return rounded(_context(digits).exp(value), scale)
 
 
 # --- logarithms ----------------------------------------------------------------------------------
@@ -157,7 +174,8 @@ def _check_logarithm(value: Decimal) -> None:
 
 def _logarithm(value: Decimal, scale: int) -> Decimal:
     """With so many good digits after the point, and some to spare."""
-    return _context(scale + 8 + _SPARE_DIGITS).ln(value)
+    digits = scale + 8 + _SPARE_DIGITS
+    return long_logarithm(value, digits) if digits > LONG_DIGITS else _context(digits).ln(value)
 
 
 def _logarithm_weight(value: Decimal) -> int:
@@ -244,7 +262,7 @@ def is_integral(value: Decimal) -> bool:
 
 
 def is_odd(value: Decimal) -> bool:
-    return value.is_finite() and is_integral(value) and bool(int(value) & 1)
+    return value.is_finite() and is_integral(value) and bool(_WHOLE.remainder(value, 2))
 
 
 def _check_power(base: Decimal, exponent: Decimal) -> None:

@@ -16,6 +16,8 @@ from itertools import product
 from typing import Any, Final
 
 from qserver.sql.functions import float_math, integer_math, numeric_math, numeric_powers
+from qserver.sql.functions.costs import FREE, Cost, linear
+from qserver.sql.functions.numeric_costs import power_cost
 from qserver.sql.functions.registry import Function
 from qserver.values.types import (
     BIGINT,
@@ -38,9 +40,20 @@ def _operator(
     call: Callable[..., Any],
     inline: str | None = None,
     names: Mapping[str, Any] | None = None,
+    *,
+    cost: Cost | None = None,
+    explodes: bool = False,
 ) -> Function:
     return Function(
-        symbol, parameters, returns, call, inline=inline, names=names or {}, symbol=symbol
+        symbol,
+        parameters,
+        returns,
+        call,
+        inline=inline,
+        names=names or {},
+        symbol=symbol,
+        cost=cost,
+        explodes=explodes,
     )
 
 
@@ -172,7 +185,15 @@ def _real(symbol: str) -> Callable[[float, float], float]:
 def _numeric_operators() -> Iterator[Function]:
     pair = (NUMERIC, NUMERIC)
     add, subtract = numeric_math.exact_add, numeric_math.exact_subtract
-    yield _operator("+", pair, NUMERIC, numeric_math.add, "exact_add({0}, {1})", {"exact_add": add})
+    yield _operator(
+        "+",
+        pair,
+        NUMERIC,
+        numeric_math.add,
+        "exact_add({0}, {1})",
+        {"exact_add": add},
+        cost=FREE,
+    )
     yield _operator(
         "-",
         pair,
@@ -180,6 +201,7 @@ def _numeric_operators() -> Iterator[Function]:
         numeric_math.subtract,
         "exact_subtract({0}, {1})",
         {"exact_subtract": subtract},
+        cost=FREE,
     )
     yield _operator(
         "*",
@@ -189,10 +211,10 @@ def _numeric_operators() -> Iterator[Function]:
         "({v} if ({v} := exact_multiply({0}, {1})) else {v}.copy_abs())",  # there is no -0
         {"exact_multiply": numeric_math.exact_multiply},
     )
-    yield _operator("/", pair, NUMERIC, numeric_math.divide)
-    yield _operator("%", pair, NUMERIC, numeric_math.remainder)
-    yield _operator("^", pair, NUMERIC, numeric_powers.power)
-    yield _operator("+", (NUMERIC,), NUMERIC, lambda value: value, "{0}")
+    yield _operator("/", pair, NUMERIC, numeric_math.divide, cost=linear(1200))
+    yield _operator("%", pair, NUMERIC, numeric_math.remainder, cost=linear(1200))
+    yield _operator("^", pair, NUMERIC, numeric_powers.power, cost=power_cost, explodes=True)
+    yield _operator("+", (NUMERIC,), NUMERIC, lambda value: value, "{0}", cost=FREE)
     yield _operator(
         "-",
         (NUMERIC,),
@@ -200,8 +222,9 @@ def _numeric_operators() -> Iterator[Function]:
         negate,
         "exact_minus({0})",
         {"exact_minus": numeric_math.exact_minus},
+        cost=FREE,
     )
-    yield _operator("@", (NUMERIC,), NUMERIC, Decimal.copy_abs, "{0}.copy_abs()")
+    yield _operator("@", (NUMERIC,), NUMERIC, Decimal.copy_abs, "{0}.copy_abs()", cost=FREE)
 
 
 def negate(value: Decimal) -> Decimal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from qserver.sql.functions.costs import linear
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
 from qserver.values.text_output import text_function
@@ -67,7 +68,7 @@ def _nullable_of(types: tuple[SqlType, ...]) -> Function:
 
 FUNCTIONS: Final = (
     Function("quote_ident", (TEXT,), TEXT, quote_identifier),
-    Function("quote_literal", (TEXT,), TEXT, quote_literal),
+    Function("quote_literal", (TEXT,), TEXT, quote_literal, cost=linear(12)),
     Generic("quote_literal", (ANYELEMENT,), _literal_of),
     Function("quote_nullable", (TEXT,), TEXT, quote_nullable, strict=False),
     Generic("quote_nullable", (ANYELEMENT,), _nullable_of),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from qserver.sql.functions.costs import Cost
 from qserver.values.types import SqlType
 
 
@@ -52,6 +53,10 @@ class Function:
     """Its arguments of type CHAR(n) come with the blanks that fill them up."""
     variadic: bool = False
     """The last parameter repeats."""
+    cost: Cost | None = None
+    """What a call costs, see `costs`; None: the default, for arguments that can be long."""
+    explodes: bool = False
+    """Does the cost depend on more than the lengths of the arguments?"""
     prepare: Callable[[Any], Callable[..., Any]] | None = None
     """Where the last argument is the same for all rows, `prepare(last)` once gives a function of
     the others with the same result: a pattern is then read once, not looked up for each row."""
@@ -96,3 +101,5 @@ class TableFunction:
     columns: tuple[tuple[str, SqlType], ...]
     call: Callable[..., Iterable[tuple[Any, ...]]]
     strict: bool = True
+    cost: Cost | None = None
+    """What it costs before the first row is taken."""

@@ -11,6 +11,15 @@ from typing import Final
 
 from qserver.errors import InvalidParameterValue, ProgramLimitExceeded, SubstringError
 from qserver.limits import TEXT_RESULT_LENGTH_MAX
+from qserver.sql.functions.costs import (
+    FREE,
+    cut_cost,
+    linear,
+    pad_cost,
+    part_cost,
+    repeat_cost,
+    replace_cost,
+)
 from qserver.sql.functions.letters import initcap, lower, upper
 from qserver.sql.functions.registry import Function
 from qserver.values.types import BIGINT, BOOLEAN, INTEGER, TEXT, Kind, SqlType
@@ -74,9 +83,13 @@ def split_part(text: str, delimiter: str, number: int) -> str:
         raise InvalidParameterValue("field position must not be zero")
     if not text:
         return ""
-    parts = text.split(delimiter) if delimiter else [text]
-    at = number - 1 if number > 0 else len(parts) + number
-    return parts[at] if 0 <= at < len(parts) else ""
+    if not delimiter:
+        return text if number in (1, -1) else ""
+    if number > 0:
+        parts = text.split(delimiter, number)
+        return parts[number - 1] if number <= len(parts) else ""
+    parts = text.split(delimiter)  # from the left, as everywhere: pieces of "aaa" by "aa" differ
+    return parts[number] if -number <= len(parts) else ""
 
 
 def overlay(text: str, replacement: str, start: int) -> str:
@@ -107,15 +120,20 @@ def blank_right_trim(text: str) -> str:
 
 def trim(text: str, characters: str) -> str:
     """Without the characters, in any order, at both ends."""
-    return text.strip(characters) if characters else text
+    return text.strip(distinct(characters)) if characters else text
 
 
 def left_trim(text: str, characters: str) -> str:
-    return text.lstrip(characters) if characters else text
+    return text.lstrip(distinct(characters)) if characters else text
 
 
 def right_trim(text: str, characters: str) -> str:
-    return text.rstrip(characters) if characters else text
+    return text.rstrip(distinct(characters)) if characters else text
+
+
+def distinct(characters: str) -> str:
+    """Each character once, because all are looked at for each of a text."""
+    return characters if len(characters) < 8 else "".join(dict.fromkeys(characters))
 
 
 def left_pad(text: str, length: int, filling: str = " ") -> str:
@@ -201,7 +219,7 @@ def to_hex_wide(value: int) -> str:
 def _lengths() -> Iterator[Function]:
     for name in ("length", "char_length", "character_length"):
         for each in (TEXT, CHAR):
-            yield Function(name, (each,), INTEGER, len, inline="len({0})")
+            yield Function(name, (each,), INTEGER, len, inline="len({0})", cost=FREE)
     for each in (TEXT, CHAR):
         yield Function("octet_length", (each,), INTEGER, octet_length, sees_blanks=True)
     yield Function("bit_length", (TEXT,), INTEGER, bit_length)
@@ -214,7 +232,7 @@ def _trims() -> Iterator[Function]:
         ("rtrim", "rstrip", blank_right_trim, right_trim),
     ):
         yield Function(name, (TEXT,), TEXT, of_blanks, inline=f"{{0}}.{method}(' ')")
-        yield Function(name, (TEXT, TEXT), TEXT, of_characters)
+        yield Function(name, (TEXT, TEXT), TEXT, of_characters, cost=cut_cost)
 
 
 def _pieces() -> Iterator[Function]:
@@ -226,26 +244,30 @@ def _pieces() -> Iterator[Function]:
     find = "({1}.find({0}) + 1)"
     yield Function("position", (TEXT, TEXT), INTEGER, position, inline=find)
     yield Function("strpos", (TEXT, TEXT), INTEGER, strpos, inline="({0}.find({1}) + 1)")
-    yield Function("split_part", (TEXT, TEXT, INTEGER), TEXT, split_part)
+    yield Function("split_part", (TEXT, TEXT, INTEGER), TEXT, split_part, cost=part_cost)
     yield Function("starts_with", (TEXT, TEXT), BOOLEAN, starts_with, inline="{0}.startswith({1})")
     yield Function("overlay", (TEXT, TEXT, INTEGER), TEXT, overlay)
     yield Function("overlay", (TEXT, TEXT, INTEGER, INTEGER), TEXT, overlay_for)
+
+
+def _paddings() -> Iterator[Function]:
+    for name, call in (("lpad", left_pad), ("rpad", right_pad)):
+        for others in ((), (TEXT,)):
+            parameters = (TEXT, INTEGER, *others)
+            yield Function(name, parameters, TEXT, call, cost=pad_cost, explodes=True)
 
 
 FUNCTIONS: Final = (
     *_lengths(),
     *_trims(),
     *_pieces(),
-    Function("lower", (TEXT,), TEXT, lower),
-    Function("upper", (TEXT,), TEXT, upper),
-    Function("initcap", (TEXT,), TEXT, initcap),
-    Function("lpad", (TEXT, INTEGER), TEXT, left_pad),
-    Function("lpad", (TEXT, INTEGER, TEXT), TEXT, left_pad),
-    Function("rpad", (TEXT, INTEGER), TEXT, right_pad),
-    Function("rpad", (TEXT, INTEGER, TEXT), TEXT, right_pad),
-    Function("repeat", (TEXT, INTEGER), TEXT, repeat),
-    Function("replace", (TEXT, TEXT, TEXT), TEXT, replace),
-    Function("translate", (TEXT, TEXT, TEXT), TEXT, translate),
+    Function("lower", (TEXT,), TEXT, lower, cost=linear(6)),
+    Function("upper", (TEXT,), TEXT, upper, cost=linear(6)),
+    Function("initcap", (TEXT,), TEXT, initcap, cost=linear(200)),
+    *_paddings(),
+    Function("repeat", (TEXT, INTEGER), TEXT, repeat, cost=repeat_cost, explodes=True),
+    Function("replace", (TEXT, TEXT, TEXT), TEXT, replace, cost=replace_cost),
+    Function("translate", (TEXT, TEXT, TEXT), TEXT, translate, cost=linear(6)),
     Function("reverse", (TEXT,), TEXT, reverse, inline="{0}[::-1]"),
     Function("ascii", (TEXT,), INTEGER, code_of),
     Function("chr", (INTEGER,), TEXT, character_of),

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, NullValueNotAllowed
+from qserver.sql.functions.costs import template_cost
 from qserver.sql.functions.quoting import quote_identifier, quote_literal
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
@@ -32,7 +33,16 @@ def _format(types: tuple[SqlType, ...]) -> Function:
     def format_text(template: str | None, *values: Any) -> str | None:
         return None if template is None else _Formatter(printers, values).fill(template)
 
-    return Function("format", types, TEXT, format_text, strict=False, gives_null=True)
+    return Function(
+        "format",
+        types,
+        TEXT,
+        format_text,
+        strict=False,
+        gives_null=True,
+        cost=template_cost,
+        explodes=True,
+    )
 
 
 class _Formatter:
@@ -42,6 +52,7 @@ class _Formatter:
         self.printers = printers
         self.values = values
         self.last = 0
+        self.length = 0
 
     def fill(self, template: str) -> str:
         result = _SPECIFIER.sub(self._one, template)
@@ -70,7 +81,8 @@ class _Formatter:
             raise InvalidParameterValue(
                 f'unrecognized format() type specifier "{kind}"', hint='For a single "%" use "%%".'
             )
-        checked_length(abs(width))
+        self.length += max(abs(width), len(text))
+        checked_length(self.length)
         return text.ljust(abs(width)) if match["left"] or width < 0 else text.rjust(width)
 
     def _width(self, match: re.Match[str]) -> int:

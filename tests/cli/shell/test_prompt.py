@@ -23,7 +23,8 @@ from tests.cli.shell.shells import TABLES, Talk, talk
 from tests.client.fake_server import KEY, Answer, FakeServer, event, stream, streamed
 
 ROOT = Path(__file__).parent.parent.parent.parent
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240.0
+PRESSING_SECONDS = 5.0
 
 
 def typed(person: Talk, keys: str, folder: Path) -> str:
@@ -108,11 +109,20 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def expect(self, text: str) -> None:
-        """Read until this is on the screen; what is after it is read by the next one."""
+    def expect(self, text: str, pressing: str = "") -> None:
+        """Read until this is on the screen; what is after it is read by the next one.
+
+        `pressing`: keys that are pressed again and again until then, as people do.
+        """
+        patience = PATIENCE_SECONDS
         while text not in self._seen:
-            ready, _, _ = select.select([self._master], [], [], PATIENCE_SECONDS)
-            assert ready, f"{text!r} did not come; there is {self._seen!r}"
+            wait = PRESSING_SECONDS if pressing else patience
+            ready, _, _ = select.select([self._master], [], [], wait)
+            if not ready:
+                patience -= wait
+                assert patience > 0, f"{text!r} did not come; there is {self._seen!r}"
+                self.type(pressing)
+                continue
             piece = os.read(self._master, 65536).decode("utf-8", "replace")
             # The toolkit asks where the cursor is; a terminal would say.
             if "\x1b[6n" in piece:
@@ -189,7 +199,7 @@ def test_control_c_cancels_the_statement_and_not_the_shell(
         while "SELECT slow()" not in server.statements():
             assert screen.process.poll() is None
         screen.type("\x03")
-        screen.expect("Cancelled.")
+        screen.expect("Cancelled.", pressing="\x03")
         cancelled.set()
         screen.expect("main>")
         screen.type("SELECT 1;\r")

@@ -7,17 +7,23 @@ draws these among hundreds of functions; here they are most of what is drawn, an
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from tests.differential.expressions import Expressions, Scope, Subquery, Visible
-from tests.differential.kinds import COMMON, cast_name
+from tests.differential.kinds import COMMON, NUMBERS, cast_name
 from tests.differential.literals import literal
 from tests.differential.queries import Queries
 from tests.differential.schema import Schema
+from tests.differential.sources import Source, named_table
 
 COMPARISONS: Final = ("=", "=", "=", "<", "<=", ">", ">=", "<>")
+SMALL: Final = (".id", ".a", ".n")
+"""Columns that hold small numbers, so that many rows agree in them."""
+TIES: Final = ("=", "=", "=", "=", "<", ">=")
+EXTREMES: Final = (*NUMBERS, "text", "date", "timestamp", "timestamptz", "time")
 PATTERNS: Final = ("'a%'", "'ab%'", "'%b'", "''", "'x_%'")
 ANY_EXPRESSION: Final = 0.12
 """How often an expression may be anything that the generator knows."""
@@ -55,7 +61,7 @@ class PlainExpressions(Expressions):
 
     def _column(self, columns: list[Visible]) -> Visible:
         """A column; rather one of those that tables share and have keys on."""
-        small = [each for each in columns if each.text.endswith((".id", ".a", ".n"))]
+        small = [each for each in columns if each.text.endswith(SMALL)]
         return self.random.choice(small if small and self.random.random() < 0.5 else columns)
 
     def _combined(self, scope: Scope, depth: int) -> str:
@@ -116,11 +122,30 @@ class PlainQueries(Queries):
         self.sources.expressions = self.expressions
 
     def draw(self) -> PlainQuery:
-        if self.random.random() < 0.35:
+        """One of a few forms at which rules look closely, or whatever the generator draws."""
+        lot = self.random.random()
+        if lot < 0.25:
             return self._divided()
+        if lot < 0.4:
+            return self._tied()
+        if lot < 0.5:
+            return self._first_by_key()
+        if lot < 0.58:
+            return self._extreme()
         query = self.select(self.random.choice((1, 2, 2, 3)))
         kinds = tuple(column.kind for column in query.columns)
         return PlainQuery(query.sql, kinds, ordered_by=query.ordered_by)
+
+    def _tied(self) -> PlainQuery:
+        """Rows for which a subquery that depends on them has rows, or has not."""
+        source, scope = self._source(None, self.random.choice((0, 1)))
+        where = self._predicate(scope, 1)
+        if self.random.random() < 0.3:
+            where += f" AND {self.expressions.condition(scope, 1)}"
+        items = self.random.sample(scope.columns, min(3, len(scope.columns)))
+        names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
+        text = f"SELECT {names} FROM {source.sql} WHERE {where}"
+        return PlainQuery(text, tuple(each.kind for each in items))
 
     def _divided(self) -> PlainQuery:
         """A query that is divided by a condition on its sources, inside."""
@@ -133,6 +158,99 @@ class PlainQueries(Queries):
         items = ", ".join(f"{made} AS {output.name}" for made, output in body.items)
         text = f"SELECT {items}, ({inside}) AS inside FROM {body.source.sql}{body.where}"
         return PlainQuery(text, (*kinds, "bool"), inside)
+
+    def likely(self, scope: Scope, depth: int) -> str:
+        """Mostly the condition as it is: what stands within OR or coalesce, no rule looks at."""
+        if self.random.random() < 0.7:
+            return self.expressions.condition(scope, depth)
+        return super().likely(scope, depth)
+
+    def _predicate(self, scope: Scope, depth: int) -> str:
+        """Mostly a subquery that is tied to the query around it: that is what gets unnested."""
+        source, inner = self._source(scope, 0)
+        ties = [
+            (mine.text, theirs.text)
+            for mine in inner.columns
+            for theirs in scope.columns
+            if mine.kind == theirs.kind != "json"
+        ]
+        if not ties or self.random.random() < 0.3:
+            return super()._predicate(scope, depth)
+        small = [tie for tie in ties if tie[0].endswith(SMALL) and tie[1].endswith(SMALL)]
+        mine, theirs = self.random.choice(small if small and self.random.random() < 0.6 else ties)
+        where = f" WHERE {mine} {self.random.choice(TIES)} {theirs}"
+        if self.random.random() < 0.4:
+            where += f" AND {self.expressions.condition(inner, 0)}"
+        no = self.random.choice(("", "NOT "))
+        item, value = self.random.choice(ties)
+        query = self._tied_query(item, source, inner, where)
+        return (
+            f"({no}EXISTS ({query}))"
+            if self.random.random() < 0.4
+            else (f"({value} {no}IN ({query}))")
+        )
+
+    def _tied_query(self, item: str, source: Source, inner: Scope, where: str) -> str:
+        """The subquery, with what decides how many rows it has, or which."""
+        lot, rest = self.random.random(), f"FROM {source.sql}{where}"
+        other = self.random.choice([each.text for each in inner.columns if each.kind != "json"])
+        if lot < 0.1:
+            return f"SELECT DISTINCT {item} {rest}"
+        if lot < 0.2 and source.key is not None:
+            order = ", ".join((other, *source.key))
+            return f"SELECT DISTINCT ON ({other}) {item} {rest} ORDER BY {order}"
+        if lot < 0.28 and source.key is not None:
+            return f"SELECT {item} {rest} ORDER BY {', '.join(source.key)} LIMIT 1"
+        if lot < 0.36:
+            return f"SELECT {item} {rest} GROUP BY {item} HAVING count(*) > 0"
+        return f"SELECT {item} {rest}"
+
+    def _table(self) -> tuple[Source, str]:
+        """A table, and perhaps a condition on its rows."""
+        source = self.sources._named(named_table(self.random.choice(self.schema.tables)))
+        return source, self._where(Scope(source.columns), 2)
+
+    def _first_by_key(self) -> PlainQuery:
+        """Rows in the order of a key, and perhaps only the first: an index may have that order."""
+        source, where = self._table()
+        columns = [each for each in source.columns if each.kind != "json"]
+        by_key = [each for each in columns if each.text in (source.key or ())]
+        rest = self.random.sample(columns, min(2, len(columns)))
+        items = [*by_key, *rest]
+        ordered_by = tuple(range(len(by_key) or len(items)))
+        way = self.random.choice(("", " DESC", " DESC NULLS LAST"))
+        order = ", ".join(f"{at + 1}{way}" for at in ordered_by)
+        cut = self.random.choice(("", " LIMIT 1", " LIMIT 3", " LIMIT 4 OFFSET 2", " OFFSET 1"))
+        names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
+        text = f"SELECT {names} FROM {source.sql}{where} ORDER BY {order}{cut}"
+        return PlainQuery(text, tuple(each.kind for each in items), ordered_by=ordered_by)
+
+    def _extreme(self) -> PlainQuery:
+        """The least or the greatest of a column: an index may have it at its end."""
+        source, where = self._table()
+        columns = [each.text for each in source.columns if each.kind in EXTREMES]
+        column, table = self.random.choice(columns), source.sql
+        indexed = self._indexed()
+        if indexed and self.random.random() < 0.7:
+            table, column = self.random.choice(indexed)
+            where = ""
+        kind = self._kind_of(table.split()[0], column.split(".")[-1])
+        word = self.random.choice(("min", "max"))
+        return PlainQuery(f"SELECT {word}({column}) FROM {table}{where}", (kind,))
+
+    def _indexed(self) -> list[tuple[str, str]]:
+        """Tables, and columns in whose order an index has them."""
+        found = []
+        for table in self.schema.tables:
+            for index in table.indexes:
+                plain = re.search(r"\((\w+)(?:, \w+)?\)$", index)
+                if plain and self._kind_of(table.name, plain[1]) in EXTREMES:
+                    found.append((table.name, plain[1]))
+        return found
+
+    def _kind_of(self, table: str, column: str) -> str:
+        named = next(each for each in self.schema.tables if each.name == table)
+        return named.column(column).kind
 
     def _some_kinds(self, scope: Scope) -> tuple[str, ...]:
         kinds = scope.kinds() or list(COMMON)

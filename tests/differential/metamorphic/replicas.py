@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
-from qserver.engine.drawing import NeedsNumbers, Request
+from qserver.engine.drawing import NeedsNumbers
+from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError

@@ -82,7 +82,10 @@ class Shrinker:
             text = " ".join(kept) or "true"
             if _BY_ORDER.search(text) and not orders.issuperset(_orders(text)):
                 return case_that_holds
-            return replace(case, question=replace(case.question, **{field: text}))
+            question = case.question
+            if field == "text":
+                return replace(case, question=replace(question, text=text))
+            return replace(case, question=replace(question, predicate=text))
 
         case_that_holds = replace(case, question=replace(case.question, text="SELECT"))
 

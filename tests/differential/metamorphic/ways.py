@@ -43,8 +43,10 @@ SIZES = (0, 100_000, 3, 1_000, 50_000, 40, 1)
 SECONDS_MAX = 5.0
 TEXTS_KEPT_MAX = 64
 
+DEAR = ("fresh plan", "constants", "after writes of other rows", "quick")
+"""Ways that plan, define or run several times, for each query."""
+
 NO_RULES: tuple[Rule, ...] = (turn_right_joins,)
-TWICE: tuple[Rule, ...] = (*RULES, *RULES)
 
 
 def rule_sets(rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[Rule, ...]]:
@@ -255,16 +257,17 @@ async def _last_of(
     async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
         while True:
             run, rows = await new(), []
+            types: tuple[SqlType, ...] = ()
             deadline = trio.current_time() + SECONDS_MAX
             try:
                 for sql in statements:
                     started = run.start(sql, None)
-                    rows = _all_rows(started.steps, deadline)
+                    rows, types = _all_rows(started.steps, deadline), started.types
             except NeedsNumbers as needs:
                 await needs.supply()
                 abandon()
                 continue
-            return rows, started.types
+            return rows, types
 
     return await _answered(made)
 

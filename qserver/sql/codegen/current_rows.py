@@ -1,0 +1,51 @@
+"""Where generated code finds the current row of each source, and its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from qserver.sql.bound import Column, Expression
+
+
+class Rows:
+    """Where the current row of each source is: the name of a variable, or names by column.
+
+    Where it is known how many columns a row has, those who want all of them take it as it is.
+    """
+
+    __slots__ = ("_columns", "_rows", "_widths")
+
+    def __init__(
+        self,
+        rows: Mapping[int, str] | None = None,
+        columns: Mapping[tuple[int, int], str] | None = None,
+        widths: Mapping[int, int] | None = None,
+    ) -> None:
+        self._rows = dict(rows or {})
+        self._columns = dict(columns or {})
+        self._widths = dict(widths or {})
+
+    def with_row(self, source: int, name: str, width: int | None = None) -> Rows:
+        widths = self._widths if width is None else {**self._widths, source: width}
+        return Rows({**self._rows, source: name}, self._columns, widths)
+
+    def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
+        """The variable that holds just these expressions, if they are all columns of one row."""
+        first = expressions[0] if expressions else None
+        if not isinstance(first, Column) or self._widths.get(first.source) != len(expressions):
+            return None
+        for position, each in enumerate(expressions):
+            if not isinstance(each, Column) or each.source != first.source:
+                return None
+            if each.position != position or (each.source, position) in self._columns:
+                return None
+        return self._rows[first.source]
+
+    def row(self, source: int) -> str:
+        return self._rows[source]
+
+    def column(self, column: Column) -> str:
+        name = self._columns.get((column.source, column.position))
+        if name is not None:
+            return name
+        return f"{self._rows[column.source]}[{column.position}]"

@@ -1,0 +1,98 @@
+"""Which columns of rows that are kept hold long values that nobody else holds.
+
+A value that comes from a table, or with the statement, is in memory already, and a row that is kept
+only names it. One that a function made is memory of the statement for as long as the row is kept.
+So only columns that are computed, and whose type sets no bound, are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from qserver.sql import plan
+from qserver.sql.bound import Case, Coalesce, Column, Constant, Expression, ScalarQuery, Slot
+from qserver.sql.plan import Plan
+from qserver.values.sizes import is_sized
+
+
+def long_columns(node: Plan, made: int) -> tuple[int, ...]:
+    """The positions in rows of a source that must be measured."""
+    maker = _maker(node, made)
+    match maker:
+        case plan.Project():
+            return _positions(maker.expressions, maker.input)
+        case plan.Aggregate():
+            calls = [is_sized(call.type) for call in maker.calls]
+            keys = _positions(maker.keys, maker.input)
+            return keys + tuple(len(maker.keys) + at for at, long in enumerate(calls) if long)
+        case plan.Window():
+            return tuple(at for at, call in enumerate(maker.calls) if is_sized(call.type))
+        case plan.FunctionScan():
+            return tuple(at for at, column in enumerate(maker.columns) if is_sized(column.type))
+        case plan.SetOperation():
+            left = long_columns(maker.left, maker.left_source)
+            return tuple(sorted({*left, *long_columns(maker.right, maker.right_source)}))
+        case plan.Values(repeated=False):
+            found = {at for item in maker.items for at in _positions(item, maker)}
+            return tuple(sorted(found))
+    return ()
+
+
+def _positions(expressions: tuple[Expression, ...], node: Plan) -> tuple[int, ...]:
+    return tuple(at for at, each in enumerate(expressions) if is_long(each, node))
+
+
+def is_long(expression: Expression, node: Plan) -> bool:
+    """Does the expression make values that may be long? `node` makes the rows that it is over."""
+    if not is_sized(expression.type) or isinstance(expression, Constant | Slot | ScalarQuery):
+        return False
+    if isinstance(expression, Column):
+        return expression.position in long_columns(node, expression.source)
+    if isinstance(expression, Case):
+        results = [result for _, result in expression.whens]
+        return any(is_long(each, node) for each in (*results, expression.otherwise))
+    if isinstance(expression, Coalesce):
+        return any(is_long(each, node) for each in expression.operands)
+    return True
+
+
+def values_given_once(expressions: tuple[Expression, ...], node: Plan) -> set[int]:
+    """The positions of what comes with the statement and stands nowhere else in the row."""
+    found: set[int] = set()
+    seen: set[int | str] = set()
+    for at, each in enumerate(expressions):
+        origins = _origins(each, node)
+        names = {origin.name for origin in origins if isinstance(origin, Slot)}
+        if all(isinstance(origin, Slot | Constant) for origin in origins) and not names & seen:
+            found.add(at)
+        seen |= names
+    return found
+
+
+def _origins(expression: Expression, node: Plan) -> tuple[Expression, ...]:
+    """The expression, or those that VALUES has for it in each of its rows."""
+    if isinstance(expression, Column):
+        maker = _maker(node, expression.source)
+        if isinstance(maker, plan.Values):
+            return tuple([item[expression.position] for item in maker.items])
+    return (expression,)
+
+
+def _maker(node: Plan, made: int) -> Any:
+    """The node that makes the rows of a source; None if that is outside of the plan."""
+    for each in _below(node):
+        if not isinstance(each, plan.Distinct) and getattr(each, "source", None) == made:
+            return each
+    return None
+
+
+def _below(node: Plan) -> Iterator[Any]:
+    waiting: list[Any] = [node]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        for name in ("input", "left", "right"):
+            below = getattr(each, name, None)
+            if below is not None:
+                waiting.append(below)

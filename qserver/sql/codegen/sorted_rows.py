@@ -1,0 +1,112 @@
+"""Sorting many rows without keeping everybody waiting.
+
+Python's own sort cannot be interrupted. So rows are sorted in runs of a few thousand, and sorted
+runs are merged two by two, a piece at a time: a piece of one run and what belongs beside it of the
+other are sorted together, which costs no more than merging, because Python's sort takes two sorted
+runs for what they are. Between runs and pieces the loop is given back.
+
+    [ … run … ][ … run … ][ … run … ][ … run … ]      each sorted
+    [ piece | piece | piece | … ][ … ]                 each merged
+
+It is stable, as SQL's window functions and Python's sort are. Descending is ascending on the
+reversed rows, reversed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.values.sizes import size_of
+
+RUN_ROWS = 4096
+RUN_ROWS_MIN = 16
+KEY_BYTES_SHORT = 512
+"""Keys of so many bytes are compared as fast as short ones, about."""
+
+Steps = Generator[None, None, Any]
+
+
+def pause(context: Context) -> Steps:
+    """Give the loop back, and look at the deadline."""
+    context.work = context.made = 0
+    context.check()
+    yield None
+
+
+def drained(steps: Steps) -> Any:
+    """The result of steps where the loop cannot be given back."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def sorted_rows(
+    context: Context, rows: list[Any], keys: list[Any], reverse: bool, key_bytes: int = 0
+) -> Steps:
+    """The rows in the order of their keys; `key_bytes` is how long all keys are together."""
+    order = yield from sorted_numbers(context, keys, reverse, key_bytes)
+    return [rows[number] for number in order]
+
+
+def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
+    """The second parts of pairs, in the order of the first."""
+    keys = [key for key, _ in pairs]
+    size = sum(map(size_of, keys)) if len(keys) <= RUN_ROWS else KEY_BYTES_SHORT * len(keys)
+    order = yield from sorted_numbers(context, keys, key_bytes=size)
+    return [pairs[number][1] for number in order]
+
+
+def sorted_numbers(
+    context: Context, keys: Sequence[Any], reverse: bool = False, key_bytes: int = 0
+) -> Steps:
+    """The numbers of the keys, from 0 on, in the order of the keys."""
+    count = len(keys)
+    key = keys.__getitem__
+    longer = key_bytes // (KEY_BYTES_SHORT * count + 1)
+    size = max(RUN_ROWS // (1 + longer), RUN_ROWS_MIN)
+    if count <= size:
+        context.work += count
+        return sorted(range(count), key=key, reverse=reverse)
+    numbers = range(count - 1, -1, -1) if reverse else range(count)
+    runs: list[list[int]] = []
+    for at in range(0, count, size):
+        runs.append(sorted(numbers[at : at + size], key=key))
+        yield from pause(context)
+    while len(runs) > 1:
+        merged: list[list[int]] = []
+        for at in range(0, len(runs) - 1, 2):
+            merged.append((yield from _merged(context, runs[at], runs[at + 1], key, size)))
+        runs = merged + runs[2 * len(merged) :]
+    (order,) = runs
+    if reverse:
+        order.reverse()
+    return order
+
+
+def _merged(
+    context: Context, left: list[int], right: list[int], key: Callable[[int], Any], size: int
+) -> Steps:
+    """Two sorted runs as one; of equals those on the left come first."""
+    result: list[int] = []
+    at, other = 0, 0
+    while at < len(left) and other < len(right):
+        left_end = min(at + size, len(left))
+        right_end = bisect_left(right, key(left[left_end - 1]), other, key=key)
+        if right_end - other > size:
+            right_end = other + size
+            left_end = bisect_right(left, key(right[right_end - 1]), at, left_end, key=key)
+        piece = left[at:left_end] + right[other:right_end]
+        piece.sort(key=key)
+        result += piece
+        at, other = left_end, right_end
+        context.work += len(piece)
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from pause(context)
+    result += left[at:]
+    result += right[other:]
+    return result

@@ -1,0 +1,268 @@
+"""What a call may cost, before it begins: steps of about a microsecond.
+
+Generated code counts rows as steps and gives the loop back when there are enough. That is right as
+long as a row costs about a microsecond. A function of long values may cost a thousand times as
+much, so it says how much, as a function of its arguments (`Function.cost`):
+
+    the default        by the types of the arguments, see `cost_of`
+    linear(40)         as many nanoseconds for each byte
+    FREE               next to nothing, however long the arguments are
+    anything else      what depends on more than lengths: repeat, powers, JSON
+
+A call that would cost more than `STEPS_AT_ONCE_MAX` is refused, because nothing else could run
+meanwhile; every other is added to the account, and the loop is given back after the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from qserver.errors import ProgramLimitExceeded
+from qserver.limits import STEPS_AT_ONCE_MAX
+from qserver.values.jsonb import Jsonb
+from qserver.values.sizes import size_of
+from qserver.values.types import TEXT_KINDS, Kind, SqlType
+
+Cost: TypeAlias = Callable[..., int]
+"""Steps of a call with these arguments, of which any may be None."""
+
+BYTES_SMALL: Final = 1024
+"""Arguments that together are shorter than this are not counted: no such call takes long."""
+
+_MARK_NANOSECONDS: Final = {",": 300, ":": 300, "[": 1500, "{": 1500, "\\": 800}
+"""What reading takes beside the bytes, for each element, member, array, object and escape."""
+
+
+def FREE(*arguments: Any) -> int:
+    """The cost of a call whose time does not depend on lengths."""
+    return 0
+
+
+@lru_cache(maxsize=64)
+def linear(nanoseconds: int) -> Cost:
+    """The cost of a call that looks at each byte for so long."""
+
+    def cost(*arguments: Any) -> int:
+        return sum(map(size_of, arguments)) * nanoseconds // 1000
+
+    return cost
+
+
+@lru_cache(maxsize=64)
+def linear_from(steps: int, nanoseconds: int) -> Cost:
+    """The same for a call that takes some steps even for short values."""
+    more = linear(nanoseconds)
+    return lambda *arguments: steps + more(*arguments)
+
+
+@lru_cache(maxsize=64)
+def squared(nanoseconds: int) -> Cost:
+    """The cost of a call whose time grows with the square of the bytes of its arguments."""
+
+    def cost(*arguments: Any) -> int:
+        return sum(map(size_of, arguments)) ** 2 * nanoseconds // 1000
+
+    return cost
+
+
+def json_cost(*arguments: Any) -> int:
+    """Reading JSON: bytes are cheap, each element makes an object."""
+    return sum(map(_json_steps, arguments))
+
+
+def _json_steps(value: Any) -> int:
+    text = value.text if type(value) is Jsonb else value
+    if type(text) is not str:
+        return size_of(text) * 40 // 1000
+    marks: int = sum([text.count(mark) * cost for mark, cost in _MARK_NANOSECONDS.items()])
+    return (size_of(text) * 12 + marks) // 1000
+
+
+def pairs_cost(*arguments: Any) -> int:
+    """Reading two JSON values and comparing each element of one with each of the other."""
+    counts = [1 + _elements(each) for each in arguments]
+    steps = json_cost(*arguments)
+    return steps + min(counts) * max(counts) // 4
+
+
+def _elements(value: Any) -> int:
+    text = value.text if type(value) is Jsonb else value
+    return int(text.count("{") + text.count("[")) if type(text) is str else 0
+
+
+def repeat_cost(text: Any, times: Any, *others: Any) -> int:
+    """repeat: the length of the result."""
+    return 0 if text is None or times is None else size_of(text) * max(times, 0) // 1000
+
+
+def pad_cost(text: Any, length: Any, *others: Any) -> int:
+    """lpad, rpad: the length that is asked for."""
+    return size_of(text) // 1000 + (0 if length is None else max(length, 0) // 250)
+
+
+def replace_cost(text: Any, old: Any, new: Any) -> int:
+    """replace: both texts, and each place where one stands for the other."""
+    if text is None or old is None or new is None or not old:
+        return 0
+    longest = len(text) + len(text) // len(old) * max(len(new) - len(old), 0)
+    if len(text) * 40 + longest * 2 < BYTES_SMALL * 1000:
+        return longest // 1000
+    places: int = text.count(old)
+    return (2 * len(text) + 50 * places + 2 * places * len(new)) // 1000
+
+
+def cut_cost(text: Any, characters: Any) -> int:
+    """btrim and its like: each character at an end is looked for among those given."""
+    return 0 if text is None else len(text) * (80 + len(set(characters or ()))) // 8000
+
+
+def parts_cost(text: Any, delimiter: Any, *others: Any) -> int:
+    """string_to_array: each part becomes an element."""
+    if text is None:
+        return 0
+    parts = len(text) if delimiter is None else text.count(delimiter) if delimiter else 1
+    return size_of(text) // 500 + parts // 8
+
+
+def part_cost(text: Any, delimiter: Any, number: Any) -> int:
+    """split_part: as many parts as come before the one that is wanted."""
+    if not text or not delimiter or number is None:
+        return 0
+    parts = len(text) // len(delimiter)
+    return size_of(text) // 400 + (min(number, parts) if number > 0 else parts) // 10
+
+
+def joined_cost(separator: Any, *values: Any) -> int:
+    """concat_ws: the separator stands between all values."""
+    return (size_of(separator) * len(values) + sum(map(size_of, values))) // 250
+
+
+def template_cost(template: Any, *values: Any) -> int:
+    """format: any value may stand at each place."""
+    if template is None:
+        return 0
+    longest = max(map(size_of, values), default=0)
+    places: int = template.count("%")
+    return 2 + (size_of(template) * 30 + places * (1000 + 3 * longest)) // 1000
+
+
+def pattern_cost(text: Any, pattern: Any) -> int:
+    """LIKE: a pattern is read once; a piece of it with `_` is tried at each place of the text."""
+    if text is None or pattern is None:
+        return 0
+    unknown = pattern.count("_") if "%" in pattern else 0
+    return (
+        len(text) * 2 * (2 + unknown) + len(pattern) * (1500 if "_" in pattern else 200)
+    ) // 1000
+
+
+def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
+    """array_fill: the number of elements."""
+    total = size_of(element) // 16 + 1
+    for size in sizes or ():
+        total *= max(size or 0, 0)
+    return total // 10
+
+
+def factorial_cost(value: Any) -> int:
+    return 0 if value is None else 5 + 2 * max(value, 0)
+
+
+_OF_KINDS: Final = {
+    Kind.NUMERIC: linear(100),
+    Kind.ARRAY: linear(25),
+    Kind.RECORD: linear(25),
+    Kind.JSON: json_cost,
+    Kind.JSONB: json_cost,
+}
+_DEFAULT: Final = linear(2)
+_OF_TEXT_AS_JSON: Final = linear(12)
+
+_PICTURE: Final = linear_from(15, 3000)
+_REGEX: Final = linear_from(2, 60)
+_NAMED: Final[dict[str, Cost]] = {
+    "to_char": _PICTURE,
+    "to_date": _PICTURE,
+    "to_timestamp": _PICTURE,
+    "to_number": _PICTURE,
+    **dict.fromkeys(("~", "!~", "~*", "!~*"), _REGEX),
+    **{
+        f"regexp_{name}": _REGEX
+        for name in (
+            *("replace", "match", "matches", "count", "instr", "like", "substr"),
+            *("split_to_array", "split_to_table"),
+        )
+    },
+}
+"""Functions of the same cost whatever their types."""
+
+BASED: Final = frozenset({"to_char", "to_date", "to_timestamp", "to_number"})
+"""Functions that take several steps even for short values."""
+
+
+def cost_of(
+    name: str,
+    parameters: tuple[SqlType, ...],
+    own: Cost | None,
+    returns: SqlType | None = None,
+) -> Cost:
+    """What a call costs: what the function says itself, or what its types say."""
+    if own is not None:
+        return own
+    if name in _NAMED:
+        return _NAMED[name]
+    found = [_OF_KINDS[each.kind] for each in parameters if each.kind in _OF_KINDS]
+    if not found:
+        makes_json = returns is not None and returns.kind in (Kind.JSON, Kind.JSONB)
+        return _OF_TEXT_AS_JSON if makes_json else _DEFAULT
+    return json_cost if json_cost in found else found[0]
+
+
+def bytea_cost(text: Any, *others: Any) -> int:
+    """Reading BYTEA: escapes cost more than other characters."""
+    escapes = text.count("\\") if type(text) is str else 0
+    return (size_of(text) * 5 + escapes * 400) // 1000
+
+
+def pretty_cost(value: Any) -> int:
+    """jsonb_pretty: reading, and a line for each part."""
+    return 2 * json_cost(value)
+
+
+def cast_cost(source: SqlType, target: SqlType) -> Cost:
+    """What a cast between two types costs."""
+    if target.kind is source.kind and target.element is None:
+        return FREE
+    if source.element is not None and target.element is not None:
+        return linear(20)
+    if target.kind in (Kind.JSON, Kind.JSONB) or source.kind is Kind.JSONB:
+        return FREE if target.kind in TEXT_KINDS else json_cost
+    if target.element is not None:
+        return linear(150)
+    if source.element is not None or source.kind is Kind.RECORD:
+        return linear(100)
+    if target.kind in TEXT_KINDS and source.kind in (*TEXT_KINDS, Kind.UNKNOWN, Kind.JSON):
+        return FREE
+    if target.kind is Kind.BYTEA:
+        return bytea_cost
+    return linear(20)
+
+
+def refuse_steps(name: str, steps: int) -> ProgramLimitExceeded:
+    """The error for a call that would keep everybody waiting."""
+    return ProgramLimitExceeded(
+        f"{name} of values of this size takes too long",
+        detail=f"It would take about {steps} steps at once; the limit is {STEPS_AT_ONCE_MAX}.",
+        hint="Use shorter values, or cut them into parts.",
+    )
+
+
+def refuse_size(size: int, most: int) -> ProgramLimitExceeded:
+    """The error for a value that is too long."""
+    return ProgramLimitExceeded(
+        "value is too large",
+        detail=f"It has {size} bytes; the limit is {most}.",
+        hint="Cut it into parts, one per row.",
+    )

@@ -1,0 +1,67 @@
+"""How many bytes a value has, about: what it counts for as memory and against its largest size.
+
+Only values whose length is not fixed by their type are measured; all others are taken for nothing,
+because whoever counts rows takes a flat sum for each of their columns.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Final
+
+from qserver.values.jsonb import Jsonb
+from qserver.values.records import Record
+from qserver.values.types import TEXT_KINDS, Kind, SqlType
+
+ELEMENT_BYTES: Final = 16
+"""What each element of an array counts for, beside its own length."""
+
+_NUMERIC_SMALL: Final = Decimal(0).__sizeof__()
+
+SIZED_KINDS: Final = frozenset(
+    {
+        *TEXT_KINDS,
+        Kind.BYTEA,
+        Kind.JSON,
+        Kind.JSONB,
+        Kind.NUMERIC,
+        Kind.ARRAY,
+        Kind.RECORD,
+        Kind.UNKNOWN,
+    }
+)
+"""Kinds whose values have a length of their own."""
+
+
+def is_sized(sql_type: SqlType) -> bool:
+    """Can values of the type be long? A declared precision or length keeps them short."""
+    if sql_type.kind is Kind.NUMERIC:
+        return sql_type.precision is None
+    return sql_type.kind in SIZED_KINDS
+
+
+def size_of(value: Any) -> int:
+    """The bytes of a value; 0 for NULL and for whatever has a fixed size."""
+    kind = type(value)
+    if kind is str:
+        return len(value) if value.isascii() else int(value.__sizeof__())
+    if kind is bytes:
+        return len(value)
+    if kind is Jsonb:
+        return size_of(value.text)
+    if kind is Decimal:
+        return int(value.__sizeof__()) - _NUMERIC_SMALL
+    if kind is tuple or kind is list or kind is Record:
+        return _size_of_elements(value)
+    return 0
+
+
+def _size_of_elements(elements: Any) -> int:
+    flat = ELEMENT_BYTES * len(elements)
+    kinds = set(map(type, elements))
+    if kinds.isdisjoint(_SIZED_CLASSES):
+        return flat
+    return flat + sum(map(size_of, elements))
+
+
+_SIZED_CLASSES: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record})

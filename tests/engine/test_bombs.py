@@ -1,0 +1,66 @@
+"""Whatever one client sends, the loop is given back often, and memory has an end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from random import Random
+from time import time
+
+import pytest
+
+from qserver.engine.scratch import scratch_database
+from qserver.engine.world import OrdinaryWorld
+from tests.engine.bombs import (
+    BEAT_SECONDS_MAX,
+    EXPRESSIONS,
+    GREEDY,
+    STATEMENTS,
+    TABLES,
+    explode,
+)
+
+WRONG = {"22P02", "22003", "22007", "22023"}
+"""Some values are refused for what they are, before or after they are found to be long."""
+
+
+@pytest.mark.parametrize("of", ["expressions", "statements"])
+async def test_bombs_let_the_heart_beat_and_end(of: str) -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    bombs = {name: f"SELECT {each} FROM few" for name, each in EXPRESSIONS.items()}
+    beats: dict[str, float] = {}
+    async with scratch_database(world) as database:
+        for statement in TABLES:
+            await database.execute(statement)
+        for name, sql in (bombs if of == "expressions" else STATEMENTS).items():
+            end, beats[name] = await explode(database, sql, timeout_ms=400)
+            code = end.split(" ")[0]
+            assert code in {"finished", "57014", "54000", "53200", *WRONG}, f"{name}: {end}"
+            if name in ("truncate", "drop"):
+                break  # nothing is left to explode
+    worst = max(beats, key=beats.__getitem__)
+    print(f"the worst of {len(beats)} bombs: {worst}, {beats[worst] * 1000:.0f} ms")
+    assert beats[worst] < BEAT_SECONDS_MAX, worst
+
+
+async def test_a_commit_of_many_rows_lets_the_heart_beat() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    async with scratch_database(world) as database:
+        for statement in TABLES:
+            await database.execute(statement)
+        end, worst = await explode(database, "UPDATE many SET b = b + 1", timeout_ms=60_000)
+        assert end == "finished"
+        count = await database.execute("SELECT count(*), sum(b) FROM many")
+    assert count.rows == [(100_000, 49_950_000 + 100_000)]
+    assert worst < BEAT_SECONDS_MAX
+
+
+def test_statements_that_want_all_memory_are_refused_and_get_little() -> None:
+    command = [sys.executable, "-m", "tests.engine.bombs"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr[-2000:]
+    *ends, peak = run.stdout.splitlines()
+    for name, end in zip(GREEDY, ends, strict=True):
+        assert end in (f"{name}: 53200", f"{name}: 54000", f"{name}: 57014"), end
+    print(f"{peak} MiB at most")
+    assert int(peak) < 1024

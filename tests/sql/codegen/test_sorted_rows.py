@@ -1,0 +1,55 @@
+"""Sorting in runs gives what Python's own sort gives, and gives the loop back in between."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qserver.sql.codegen.sorted_rows import RUN_ROWS, drained, sorted_numbers, sorted_pairs
+from qserver.sql.execution import Context
+
+
+def new_context() -> Context:
+    now = datetime(2024, 1, 1, tzinfo=UTC)
+    return Context(now, Random(0), lambda: None, 1 << 30, lambda: 1)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 50), max_size=300), st.booleans(), st.integers(0, 10_000_000))
+def test_numbers_are_sorted_stably_whatever_the_length_of_runs(
+    keys: list[int], reverse: bool, key_bytes: int
+) -> None:
+    found = drained(sorted_numbers(new_context(), keys, reverse, key_bytes))
+    assert found == sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def test_many_rows_are_sorted_with_pauses_and_short_steps_between_them() -> None:
+    chance = Random(5)
+    keys = [(chance.randrange(1000), chance.random()) for _ in range(20 * RUN_ROWS + 7)]
+    steps = sorted_numbers(new_context(), keys)
+    pauses = 0
+    found: list[int] = []
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found = end.value
+            break
+        pauses += 1
+    assert found == sorted(range(len(keys)), key=keys.__getitem__)
+    assert pauses > 60
+
+
+def test_runs_of_long_keys_are_short() -> None:
+    keys = ["x" * 100_000 + str(at % 7) for at in range(100)]
+    steps = sorted_numbers(new_context(), keys, key_bytes=sum(map(len, keys)))
+    assert next(steps) is None
+    assert drained(steps) == sorted(range(100), key=keys.__getitem__)
+
+
+def test_pairs_are_ordered_by_their_first_part() -> None:
+    pairs = [((at % 3,), at) for at in range(9)]
+    assert drained(sorted_pairs(new_context(), pairs)) == [0, 3, 6, 1, 4, 7, 2, 5, 8]

@@ -1,0 +1,43 @@
+"""How long values are, as far as that counts as memory."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from qserver.values.jsonb import Jsonb
+from qserver.values.sizes import ELEMENT_BYTES, is_sized, size_of
+from qserver.values.types import INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        (None, 0),
+        (7, 0),
+        (1.5, 0),
+        ("abc", 3),
+        (b"abcd", 4),
+        (Jsonb('{"a": 1}'), 8),
+        (Decimal("1.5"), 0),
+        ((1, 2, 3), 3 * ELEMENT_BYTES),
+        (("ab", None, "c"), 3 * ELEMENT_BYTES + 3),
+        ((("ab", "c"), ("d", "e")), 6 * ELEMENT_BYTES + 5),
+    ],
+)
+def test_the_size_is_the_length_of_what_has_one(value: Any, size: int) -> None:
+    assert size_of(value) == size
+
+
+def test_texts_and_numbers_count_as_python_keeps_them() -> None:
+    assert size_of("ä" * 1000) >= 1000
+    assert size_of("\u4e2d" * 1000) >= 2000
+    assert size_of(Decimal("7" * 100_000)) > 40_000
+
+
+def test_a_declared_precision_bounds_a_number() -> None:
+    assert is_sized(NUMERIC) and is_sized(TEXT) and is_sized(array_of(INTEGER))
+    assert not is_sized(SqlType(Kind.NUMERIC, precision=10, scale=2))
+    assert not is_sized(INTEGER)
