@@ -61,9 +61,21 @@ def _limit(options: argparse.Namespace) -> Callable[[Report], bool]:
     if options.replay:
         return lambda report: report.total > 0
     if options.seconds is not None:
-        end = time.monotonic() + options.seconds
-        return lambda report: time.monotonic() > end
+        return _Clock(options.seconds)
     return lambda report: report.total >= options.statements
+
+
+class _Clock:
+    """So many seconds from when it is first asked: starting PostgreSQL does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def __call__(self, report: Report) -> bool:
+        if self._end is None:
+            self._end = time.monotonic() + self._seconds
+        return time.monotonic() > self._end
 
 
 def tell(report: Report, seed: int) -> None:
