@@ -44,6 +44,9 @@ FEW_ATOMS: Final = 10
 STEPS_MOST: Final = 10_000_000
 """Characters times atoms of one search, where there may be more states: an eighth of a second."""
 
+MEMORY_BYTES_MOST: Final = 1 << 21
+"""What RE2 may keep of the states of one expression: more than those of few atoms need."""
+
 WIDE_LENGTH_MOST: Final = 2_000_000
 """Characters of a text that has some beyond Latin-1: those are coded one by one."""
 
@@ -171,7 +174,7 @@ class Linear:
             options.encoding = re2.Options.Encoding.LATIN1
             options.longest_match = longest
             options.log_errors = False
-            options.max_mem = 1 << 26
+            options.max_mem = MEMORY_BYTES_MOST
             try:
                 compiled = re2.compile(self._source(self._tree).encode(), options)
             except re2.error:

@@ -44,6 +44,9 @@ SOURCE_LENGTH_MOST: Final = 100_000
 """Characters of an expression as Python reads it: such a one takes a tenth of a second to compile.
 """
 
+PATTERNS_KEPT: Final = 256
+"""Compiled patterns that are remembered; each may keep some megabytes of states."""
+
 CALL_SECONDS_MOST: Final = 0.1
 """How long one search with an engine that takes back steps may last."""
 
@@ -190,7 +193,7 @@ def _spans(found: Any) -> Match | None:
     return tuple([None if place == (-1, -1) else place for place in places])
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=PATTERNS_KEPT)
 def regex(pattern: str, letters: str = "") -> Regex:
     """The pattern with the options that the letters name."""
     return Regex(pattern, parse_options(letters))
@@ -249,13 +252,13 @@ _SIMILAR: Final = {
 Matcher = Callable[[str], bool]
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=PATTERNS_KEPT)
 def regex_matcher(pattern: str) -> Matcher:
     """The test for ~"""
     return regex(pattern).matches
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=PATTERNS_KEPT)
 def iregex_matcher(pattern: str) -> Matcher:
     """The test for ~*"""
     return regex(pattern, "i").matches
