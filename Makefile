@@ -7,6 +7,8 @@ SEEDS ?= 1..1000
 # How often `make torture` kills the server, and the seed of a run that is to be repeated.
 KILLS ?= 200
 SEED ?=
+# How long `make hostile` attacks the server; without it, each attack once.
+SECONDS ?=
 # How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile
 # What `make serve` passes on, for example ARGS="--port 8080".
@@ -21,7 +23,7 @@ CODE := qserver simulations tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate torture bench format constraints clean
+.PHONY: help install serve test lint pytest coverage simulate torture hostile bench format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -53,6 +55,9 @@ simulate: install ## run the engine in the simulated world (SEEDS=1..1000)
 
 torture: install ## kill the real server again and again; nothing may be lost (KILLS=200 SEED=7)
 	@$(BIN)/python -m tests.torture --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)
+	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
 	@$(BIN)/python -m qserver.storage.bench
