@@ -10,7 +10,8 @@ KILLS ?= 200
 SEED ?=
 # How long `make powerloss` goes on.
 MINUTES ?= 10
-# How much `make differential` runs: so many statements, or for so many seconds.
+# How much `make differential` runs: so many statements, or for so many seconds (also for
+# `make hostile`; without it, each attack is sent once).
 STATEMENTS ?= 20000
 SECONDS ?=
 # How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
@@ -30,8 +31,8 @@ CODE := qserver simulations tests
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
-.PHONY: help install serve test lint pytest coverage simulate torture powerloss differential \
-	metamorphic bench format constraints clean
+.PHONY: help install serve test lint pytest coverage simulate torture powerloss hostile \
+	differential metamorphic bench format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -74,6 +75,9 @@ differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20
 metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
 	@$(BIN)/python -m tests.differential.metamorphic --queries $(QUERIES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(SHAPE),--shape $(SHAPE))
+
+hostile: install ## attack a real server, and see how its neighbours fare (SECONDS=600 SEED=7)
+	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
 	@$(BIN)/python -m qserver.storage.bench

@@ -1,0 +1,50 @@
+"""`make hostile`: attack a real server for as long as asked, and tell how its neighbours fared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from random import Random, SystemRandom
+
+from tests.hostile.attacks import ATTACKS
+from tests.hostile.siege import Siege
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile")
+    parser.add_argument("--seconds", type=float, help="how long; without it, each attack once")
+    parser.add_argument("--seed", type=int, help="of the order of attacks")
+    parser.add_argument("--match", default="", help="only attacks whose names have this in them")
+    options = parser.parse_args()
+    seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    attacks = [attack for attack in ATTACKS if options.match in attack.name]
+    if not attacks:
+        parser.error(f"no attack has {options.match!r} in its name")
+    Random(seed).shuffle(attacks)
+    if options.seconds is not None:
+        attacks *= 1 + int(options.seconds)
+    print(f"seed {seed}, {len(ATTACKS)} kinds of attack", flush=True)
+    with tempfile.TemporaryDirectory(prefix="qserver-hostile-") as folder:
+        siege = Siege(Path(folder), tell)
+        report = siege.run(attacks, options.seconds or float("inf"))
+    if sys.stdout.isatty():
+        print()
+    print(report)
+    problems = report.problems()
+    for problem in problems:
+        print(f"PROBLEM: {problem}")
+    return 1 if problems else 0
+
+
+def tell(line: str) -> None:
+    """On a terminal drawn over itself."""
+    if sys.stdout.isatty():
+        print(f"\r\x1b[K{line[:100]}", end="", flush=True)
+    else:
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""What hostile clients send: each attack is a request, or several, that mean no good.
+
+Statements that were found to be dear stand in `tests.engine.bombs`, where each is run in process.
+Here they come over HTTP, beside requests that attack the service itself: monsters of syntax,
+parameters without end, answers that nobody reads, bodies that never end.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.engine.bombs import EXPRESSIONS, STATEMENTS, TABLES
+
+TIMEOUT_MS: Final = 3000
+UNREAD: Final = 20
+"""Connections of one attack that ask for a large answer and read nothing of it."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    send: Callable[[Attacker], str]
+    """Sends it and gives the outcome in a few words."""
+    changes: bool = False
+    """Does it change the tables that other attacks need?"""
+
+
+class Attacker:
+    """A client with sockets of its own."""
+
+    def __init__(self, address: tuple[str, int], key: str, database: str) -> None:
+        self._address = address
+        self._key = key
+        self._database = database
+
+    def query(self, sql: str, params: Any = None, **fields: Any) -> str:
+        body = {"sql": sql, "timeout_ms": TIMEOUT_MS, "database": self._database, **fields}
+        if params is not None:
+            body["params"] = params
+        return self.post("/v1/query", json.dumps(body).encode())
+
+    def transaction(self, *statements: str) -> str:
+        body = {"statements": statements, "timeout_ms": TIMEOUT_MS, "database": self._database}
+        return self.post("/v1/transaction", json.dumps(body).encode())
+
+    def post(self, path: str, body: bytes) -> str:
+        """Send a request and read all of its answer; its error code, or "ok"."""
+        with self.connect() as connected:
+            connected.sendall(self.head(path, len(body)) + body)
+            answer = b""
+            while chunk := connected.recv(1 << 20):
+                answer = chunk if len(answer) > 1 << 22 else answer + chunk
+        status, _, rest = answer.partition(b"\r\n")
+        if b'"success":true' in rest[:3000]:
+            return "ok"
+        code = rest.partition(b'"code":"')[2][:5].decode()
+        return code or status.decode("latin-1") or "closed"
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self._address, timeout=120)
+
+    def head(self, path: str, length: int) -> bytes:
+        lines = (
+            f"POST {path} HTTP/1.1",
+            f"Host: {self._address[0]}:{self._address[1]}",
+            f"Authorization: Bearer {self._key}",
+            "Content-Type: application/json",
+            f"Content-Length: {length}",
+            "Connection: close",
+            "\r\n",
+        )
+        return "\r\n".join(lines).encode()
+
+
+# --- monsters of syntax --------------------------------------------------------------------------
+
+
+def monsters() -> Iterator[Attack]:
+    """Statements that are dear to read and to plan, not to run."""
+    many = range(20_000)
+    sums = [f"id + {n}" for n in many]
+    texts = {
+        "columns": f"select {', '.join(f'{n} as c{n}' for n in range(10_000))}",
+        "the same column": f"select {', '.join(['1 as a'] * 10_000)}",
+        "ors": f"select 1 where {' or '.join(f'{n} = 1' for n in many)}",
+        "ands": f"select 1 from few where {' and '.join(f'id <> {n}' for n in many)}",
+        "whens": f"select case {' '.join(f'when id = {n} then {n}' for n in many)} end from few",
+        "coalesce": f"select coalesce({', '.join(['null'] * 20_000)}, 1)",
+        "sums": f"select {' + '.join(['1'] * 20_000)}",
+        "concatenations": f"select {' || '.join(['a'] * 10_000)} from few",
+        "in list": f"select 1 from few where id in ({', '.join(map(str, range(100_000)))})",
+        "in list of expressions": f"select 1 from few where id in ({', '.join(sums)})",
+        "parentheses": "select " + "(" * 5000 + "1" + ")" * 5000,
+        "nots": "select " + "not " * 20_000 + "true",
+        "functions": "select " + "abs(" * 2000 + "1" + ")" * 2000,
+        "casts": "select 1" + "::int" * 10_000,
+        "subqueries": "select * from (" * 300 + "select 1 a" + ") q" * 300,
+        "joins": "select 1 from " + ", ".join(f"few t{n}" for n in range(300)) + " where "
+        + " and ".join(f"t{n}.id = t{n + 1}.id" for n in range(299)),
+        "unions": " union all ".join(["select 1"] * 5000),
+        "common tables": "with " + ", ".join(f"c{n} as (select {n} a)" for n in range(2000))
+        + " select * from c1999",
+        "doubling common tables": "with c0 as (select 1 a), "
+        + ", ".join(f"c{n + 1} as (select x.a from c{n} x, c{n} y)" for n in range(40))
+        + " select count(*) from c40",
+        "windows": "select " + ", ".join(f"rank() over (order by id + {n})" for n in range(1000))
+        + " from few",
+        "cube": f"select 1 from few group by cube ({', '.join(sums[:12])})",
+        "large cube": f"select 1 from few group by cube ({', '.join(sums[:60])})",
+        "order": f"select 1 from few order by {', '.join(sums[:2000])}",
+        "values": f"select * from (values {', '.join(f'({n} + 1, abs({n}))' for n in many)}) v",
+        "open quote": "select '" + "''" * 1_000_000,
+        "open comment": "select 1 /*" + "/*" * 500_000,
+        "dollar quotes": "select " + "$a$b$" * 300_000,
+        "names": "select " + ".".join(["a"] * 50_000),
+        "commas": "select " + "," * 500_000,
+        "operators": "select 1 " + "+-" * 300_000 + "1",
+        "numbers": "select " + "9" * 3_000_000,
+        "array": "select array[" + ",".join(["1"] * 100_000) + "]",
+        "nested arrays": "select " + "array[" * 2000 + "1" + "]" * 2000,
+        "explain": f"explain select 1 where {' or '.join(f'{n} = 1' for n in range(5000))}",
+    }  # fmt: skip
+    for name, sql in texts.items():
+        yield _of_statement(f"monster: {name}", sql)
+
+
+# --- the service ---------------------------------------------------------------------------------
+
+
+def _parameters(attacker: Attacker) -> str:
+    count = 32_766
+    places = ", ".join(f"${n}" for n in range(1, count + 1))
+    return attacker.query(f"select 1 from few where id in ({places})", list(range(count)))
+
+
+def _any_of_parameters(attacker: Attacker) -> str:
+    return attacker.query("select count(*) from many where id = any($1)", [list(range(50_000))])
+
+
+def _nested_parameters(attacker: Attacker) -> str:
+    body = b'{"sql":"select ?","params":[' + b"[" * 100_000 + b"]" * 100_000 + b"]}"
+    return attacker.post("/v1/query", body)
+
+
+def _definitions(attacker: Attacker) -> str:
+    names = [f"made_{n}" for n in range(1000)]
+    made = attacker.transaction(*(f"create table {name} (id int primary key)" for name in names))
+    dropped = attacker.query(f"drop table if exists {', '.join(names)}")
+    return f"{made}, {dropped}"
+
+
+def _unread_answers(attacker: Attacker) -> str:
+    sql = "select i, repeat('x', 1000) as x from generate_series(1, 100000) as s(i)"
+    body = json.dumps({"sql": sql, "timeout_ms": TIMEOUT_MS}).encode()
+    held = [attacker.connect() for _ in range(UNREAD)]
+    try:
+        for connected in held:
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connected.sendall(attacker.head("/v1/query", len(body)) + body)
+        for connected in held:
+            connected.recv(1000)  # it has begun
+    finally:
+        for connected in held:
+            connected.close()
+    return "left"
+
+
+def _unread_streams(attacker: Attacker) -> str:
+    sql = "/*+ STREAM */ select i, repeat('x', 1000) from generate_series(1, 10000000) as s(i)"
+    body = json.dumps({"sql": sql, "timeout_ms": TIMEOUT_MS}).encode()
+    held = [attacker.connect() for _ in range(UNREAD)]
+    try:
+        for connected in held:
+            connected.sendall(attacker.head("/v1/query", len(body)) + body)
+        for connected in held:
+            connected.recv(1000)
+    finally:
+        for connected in held:
+            connected.close()
+    return "left"
+
+
+def _half_requests(attacker: Attacker) -> str:
+    held = [attacker.connect() for _ in range(100)]
+    for connected in held:
+        connected.sendall(attacker.head("/v1/query", 8_000_000) + b'{"sql":"')
+    for connected in held:
+        connected.close()
+    return "left"
+
+
+def _large_body(attacker: Attacker) -> str:
+    rows = ", ".join(f"({n}, 'x')" for n in range(400_000))
+    sql = f"insert into few (id, a) values {rows}"
+    return attacker.query(sql[:4_000_000].rpartition(",")[0])
+
+
+SERVICE: Final = (
+    Attack("parameters", _parameters),
+    Attack("any of parameters", _any_of_parameters),
+    Attack("nested parameters", _nested_parameters),
+    Attack("a thousand definitions", _definitions),
+    Attack("answers that nobody reads", _unread_answers),
+    Attack("streams that nobody reads", _unread_streams),
+    Attack("half requests", _half_requests),
+    Attack("a large body", _large_body, changes=True),
+)
+
+
+def bombs() -> Iterator[Attack]:
+    """The statements of `tests.engine.bombs`; those that change tables are put right afterwards."""
+    statements = {name: f"select {each} from few" for name, each in EXPRESSIONS.items()}
+    for name, sql in {**statements, **STATEMENTS}.items():
+        reads = sql.lower().startswith(("select", "with"))
+        yield _of_statement(f"bomb: {name}", sql, changes=not reads)
+
+
+def _of_statement(name: str, sql: str, *, changes: bool = False) -> Attack:
+    return Attack(name, lambda attacker: attacker.query(sql), changes)
+
+
+ATTACKS: Final = (*SERVICE, *monsters(), *bombs())
+
+SETUP: Final = (
+    "drop table if exists few, many, copy",
+    *TABLES,
+)
+"""Makes the tables that attacks use anew, in the attackers' own database."""
