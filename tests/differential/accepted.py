@@ -20,6 +20,7 @@ Row = tuple[str | None, ...]
 FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
 NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 MODIFIER: Final = re.compile(r"\([\d,]+\)|(?<=interval) (?:year|month|day|hour|minute|second).*")
+OUT_OF_MEMORY: Final = "53200"
 DATA_EXCEPTIONS: Final = ("22", "21")
 
 
@@ -85,6 +86,11 @@ def _first_violation(difference: Difference) -> bool:
 def _first_refusal(difference: Difference) -> bool:
     codes = [difference.expected.error, difference.found.error]
     return difference.step.sql.startswith("ALTER TABLE") and None not in codes
+
+
+def _too_large(difference: Difference) -> bool:
+    ends = (TIMED_OUT, OUT_OF_MEMORY)
+    return difference.expected.error in ends or difference.found.error in ends
 
 
 def _char_blanks(difference: Difference) -> bool:
@@ -222,6 +228,11 @@ RULES: Final = (
         _order_of_evaluation,
     ),
     Rule(
+        "too_large",
+        "a statement ends for want of time or memory on one side and not on the other",
+        _too_large,
+    ),
+    Rule(
         "first_refusal",
         "where an ALTER TABLE is refused for more than one reason, another may be named",
         _first_refusal,
@@ -236,7 +247,3 @@ RULES: Final = (
 
 def accepted_by(difference: Difference) -> Rule | None:
     return next((rule for rule in RULES if rule.accepts(difference)), None)
-
-
-def timed_out(difference: Difference) -> bool:
-    return TIMED_OUT in (difference.expected.error, difference.found.error)
