@@ -21,6 +21,8 @@ from qserver.sql.bound import Column, Expression
 from qserver.sql.walk import everything
 
 SETS_MAX = 4096
+STEPS_OF_SET = 4
+"""What a grouping set costs in all that follows: it is looked at, copied and printed."""
 CUBE_ELEMENTS_MAX = 12
 
 GroupingSet = tuple[int, ...]
@@ -42,12 +44,13 @@ class GroupBy:
         sets: list[GroupingSet] = [()]
         for item in items:
             choices = self._sets(item)
-            sets = [_united(one, other) for one in sets for other in choices]
-            if len(sets) > SETS_MAX:
+            if len(sets) * len(choices) > SETS_MAX:
                 raise StatementTooComplex(
                     f"too many grouping sets present (maximum {SETS_MAX})",
                     position=item.position + 1,
                 )
+            sets = [_united(one, other) for one in sets for other in choices]
+        self.scope.binding.effort.spend(len(sets) * STEPS_OF_SET)
         has_sets = any(isinstance(item, syntax.GroupingSets) for item in items)
         if has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)
