@@ -100,6 +100,11 @@ def test_the_bench_runs_and_leaves_nothing_behind(
     assert all(each["requests"] > 0 and each["errors"] == {} for each in records)
 
 
+def _heed_control_c() -> None:
+    """Tests may have been started in the background, where shells have Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_control_c_ends_the_bench_and_cleans_up(url: str) -> None:
     with Client(url, KEY) as client:
         before = [each["name"] for each in client.databases()]
@@ -109,6 +114,7 @@ def test_control_c_ends_the_bench_and_cleans_up(url: str) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_heed_control_c,
         )
         with process:
             while not any(each["name"] not in before for each in client.databases()):

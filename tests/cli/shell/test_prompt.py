@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -162,10 +163,14 @@ def terminal(server: FakeServer, folder: Path) -> Iterator[Terminal]:
 
 
 def _take_terminal() -> None:
-    """Make standard input the terminal of the new session, so that Ctrl-C becomes a signal."""
+    """Make standard input the terminal of the new session, so that Ctrl-C becomes a signal.
+
+    Tests may have been started in the background, where shells have it ignored.
+    """
     import fcntl
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
