@@ -21,6 +21,7 @@ FLOATS: Final = ("real", "double precision", "real[]", "double precision[]")
 NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 MODIFIER: Final = re.compile(r"\([\d,]+\)|(?<=interval) (?:year|month|day|hour|minute|second).*")
 OUT_OF_MEMORY: Final = "53200"
+UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
 
 
@@ -181,6 +182,17 @@ def _years(difference: Difference) -> bool:
     return difference.found.error == "22008" and difference.expected.error is None
 
 
+def _unique_at_the_end(difference: Difference) -> bool:
+    expected, found = difference.expected, difference.found
+    updates = difference.step.sql.lstrip().upper().startswith(("UPDATE", "WITH"))
+    return updates and expected.error == UNIQUE_VIOLATION and found.error is None
+
+
+def _any_full_join(difference: Difference) -> bool:
+    refused = "FULL JOIN is only supported" in difference.expected.message
+    return refused and difference.found.error is None
+
+
 RULES: Final = (
     Rule(
         "last_digit",
@@ -226,6 +238,17 @@ RULES: Final = (
         "a value that an operator refuses is an error only if it is looked at, and the order in"
         " which the parts of a statement are computed is not defined",
         _order_of_evaluation,
+    ),
+    Rule(
+        "unique_at_the_end",
+        "an UPDATE may exchange or shift unique keys: they are checked when all rows are changed,"
+        " where PostgreSQL refuses what is a duplicate for a moment",
+        _unique_at_the_end,
+    ),
+    Rule(
+        "any_full_join",
+        "FULL JOIN takes any condition, where PostgreSQL wants one that it can merge or hash by",
+        _any_full_join,
     ),
     Rule(
         "too_large",

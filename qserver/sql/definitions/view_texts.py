@@ -7,6 +7,9 @@ table still looks as it did:
     ALTER TABLE t RENAME TO u       … FROM t …    becomes    … FROM "u" AS "t" …
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
+
+A view that has nothing to do with either name of a column is left alone, so that rows can still
+be inserted through it.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from qserver.values.relations import NamedQuery
 from qserver.values.schema import Table
 
 _PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
+_WORD: Final = re.compile(_PART)
 _NAME: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
 
 
@@ -52,6 +56,7 @@ def follow_column(
     work: Work, views: Sequence[NamedQuery], table: Table, old: str, new: str
 ) -> None:
     """Let views see a column under the name that it had; `table` has it under the new one."""
+    views = [view for view in views if _may_mention(view.text, (old, new))]
     columns = ", ".join(
         f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name)
         for name in table.positions
@@ -59,6 +64,15 @@ def follow_column(
     source = f"(SELECT {columns} FROM {_path(table)})"
     changed = [replace(view, text=_with_source(work, view, table, source)) for view in views]
     _redefine(work, changed, f'column "{old}" of table "{table.name}"')
+
+
+def _may_mention(text: str, names: tuple[str, ...]) -> bool:
+    """Could a text mean one of the columns? By its name, or all columns, or those of two tables."""
+    words = {
+        part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
+        for part in _WORD.findall(text)
+    }
+    return "*" in text or "natural" in words or not words.isdisjoint(names)
 
 
 def _path(relation: Table | NamedQuery) -> str:

@@ -183,7 +183,8 @@ PROBES: Final = (
         (
             gives("SHOW transaction_isolation", "serializable"),
             gives("SHOW server_encoding", "UTF8"),
-            does("SET statement_timeout = 1000"),
+            does("SET client_encoding = 'UTF8'"),
+            fails("SET statement_timeout = 1000", "0A000"),
             fails("SET timezone = 'Europe/Berlin'", "0A000"),
             fails("SHOW no_such_setting", "42704"),
         ),
