@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from qserver.sql.bound import SortKey
+from qserver.sql.bound import Column, SortKey
 from qserver.sql.codegen.current_rows import Rows
-from qserver.sql.codegen.sorted_rows import sorted_rows
+from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind
@@ -48,8 +48,12 @@ def print_sort_by(
 ) -> None:
     """The same for keys of one direction: first a list of what rows are sorted by."""
     source = operators.source
-    found, size = source.fresh("keys"), source.fresh("n")
-    source.line(f"{found}, {size} = [], 0")
+    found, size, held = source.fresh("keys"), source.fresh("n"), source.fresh("n")
+    source.line(f"{found}, {size}, {held} = [], 0, 0")
+    # A key that is no column is a value of its own, kept until the rows are sorted.
+    is_made = any(
+        is_sized(each.expression.type) and not isinstance(each.expression, Column) for each in keys
+    )
 
     def inside(inner: Rows) -> None:
         elements: list[str] = []
@@ -64,12 +68,20 @@ def print_sort_by(
         source.line(f"{found}.append({key})")
         if sizes:
             whole = [size.replace("[0]", "") for size in sizes] if len(elements) == 1 else sizes
-            source.line(f"{size} += {' + '.join(whole)}")
+            length = source.fresh("n")
+            source.line(f"{length} = {' + '.join(whole)}")
+            source.line(f"{size} += {length}")
+            if is_made:
+                with source.block(f"if {length} > {KEY_BYTES_SHORT}:"):
+                    source.line(f"context.hold_bytes({length})")
+                    source.line(f"{held} += {length}")
 
     operators.loop_over(name, sources, rows, inside)
     call = f"sorted_rows(context, {name}, {found}, {descending}, {size})"
     source.line(f"{name} = {operators.steps(call, sorted_rows)}")
     source.line(f"{found} = None")
+    if is_made:
+        source.line(f"context.free_bytes({held})")
 
 
 def _size(operators: Operators, key: str, position: int, kind: Kind) -> str:
