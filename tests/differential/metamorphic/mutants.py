@@ -181,7 +181,7 @@ def _in_is_never_null(original: Any) -> Any:
 
 
 def _except_all_as_except(original: Any) -> Any:
-    return lambda left, right, every: original(left, right, False)
+    return lambda context, left, right, every: original(context, left, right, False)
 
 
 # --- the engine ----------------------------------------------------------------------------------
