@@ -51,7 +51,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         tables, others, owners = self.tables, self.others, self.owners
         for name in changes:
             for key in _index_keys(tables.get(name)):
-                owners = owners.discard(key)
+                if owners.get(key) == name:
+                    owners = owners.discard(key)
         for name, definition in changes.items():
             for key in _index_keys(definition):
                 owners = owners.set(key, name)

@@ -142,11 +142,13 @@ def shape_of(database: SqlDatabase, sql: str) -> Any:
 
 
 def plain(result: TransactionResult) -> TransactionResult:
-    """Every result with what holds for all, and without how long it took."""
+    """Every result with what holds for all, and without what it took."""
     return msgspec.structs.replace(
         result,
         results=[
-            msgspec.structs.replace(each, version=result.version, retries=result.retries, exec_us=0)
+            msgspec.structs.replace(
+                each, version=result.version, retries=result.retries, exec_us=0, held_bytes=0
+            )
             for each in result.results
         ],
     )

@@ -72,6 +72,7 @@ def _drop_definitions(work: Work, node: syntax.Drop) -> Steps:
         if isinstance(definition, Enumeration) and node.cascade:
             yield from _drop_columns_of(work, definition)
         drop_definition(work, last, going, node.cascade)
+        yield  # it looks at all definitions
     return 0
 
 

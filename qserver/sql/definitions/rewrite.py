@@ -85,7 +85,15 @@ def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
             column = replace(column, name=shown_as, hidden=False)
         columns.append(column)
     row_id = columns[table.primary_key[0]].name if table.has_row_id else None
-    return replace(table, schema=PUBLIC, name=name, columns=tuple(columns)), row_id
+    shown = replace(
+        table,
+        schema=PUBLIC,
+        name=name,
+        columns=tuple(columns),
+        primary_key_name="",  # the names of keys and indexes are those of the new table
+        indexes=(),
+    )
+    return shown, row_id
 
 
 def reshaped(
