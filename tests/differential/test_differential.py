@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from random import SystemRandom
 
@@ -46,6 +47,10 @@ async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Pos
     assert report.share() > 0.6, "most statements must succeed and show something"
 
 
+@pytest.mark.skipif(
+    "QSERVER_FRESH_SEEDS" not in os.environ,
+    reason="a new seed may find what nobody has broken; set QSERVER_FRESH_SEEDS=1 to look for it",
+)
 async def test_programs_of_a_fresh_seed_give_what_postgresql_gives(postgres: Postgres) -> None:
     seed = SystemRandom().randrange(1_000_000_000)
     print(f"seed {seed}: .venv/bin/python -m tests.differential --seed {seed}")
