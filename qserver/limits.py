@@ -17,6 +17,12 @@ PAGE_ENTRIES_BUILT = 48
 PAGE_ENTRIES_MIN = 16
 """A page with fewer entries than this is merged with a neighbour."""
 
+RANGE_ENTRIES_MAX = 50_000
+"""A range of a tree is cut when it would hold more entries than this."""
+
+RANGE_ENTRIES_MIN = 5_000
+"""Neighbouring ranges that hold no more entries than this together become one."""
+
 HISTORY_VIEWS_MAX = 1024
 """Old views kept for time travel; the oldest is dropped first."""
 
@@ -26,10 +32,10 @@ HISTORY_AGE_SECONDS_MAX = 3600.0
 # --- shards, commits and the log -----------------------------------------------------------------
 
 SHARDS_DEFAULT = 4
-"""Partitions of a new database."""
+"""Shards of a database."""
 
 SHARDS_MAX = 64
-"""Partitions that a database may have: each is a task and a mailbox, and commits may touch all."""
+"""Shards that a database may have: each is a task and a mailbox, and commits may touch all."""
 
 COMMITS_WAITING_MAX = 4096
 """Commits that may wait at the coordinator; the next is refused with `TooManyRequests`."""
@@ -398,6 +404,7 @@ assert PAGE_ENTRIES_MIN <= PAGE_ENTRIES_BUILT <= PAGE_ENTRIES_MAX
 assert 2 <= PAGE_ENTRIES_MIN <= PAGE_ENTRIES_MAX // 2, (
     "both halves of a split page are large enough"
 )
+assert 0 <= RANGE_ENTRIES_MIN <= RANGE_ENTRIES_MAX // 2, "what was cut is not joined again at once"
 assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
 assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"

@@ -24,10 +24,10 @@ from qserver.durability.recovery import Recovered, recover
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
-from qserver.storage.btree import Branch, Key, Leaf, Tree, children_of
-from qserver.storage.partition import SEQUENCES_TREE
+from qserver.storage.btree import Key, Leaf, Tree
+from qserver.storage.ranges import RangedTree
 from qserver.storage.view import View
-from qserver.values.keys import partition_of
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.schema import Index, Table
 
 PROBLEMS_MAX: Final = 20
@@ -99,7 +99,7 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
         recovered.saved.version,
         recovered.log_bytes,
         recovered.saved.count,
-        len(view.partitions),
+        view.shards,
         {table.key: view.count(table.id) for table in view.catalog.tables.values()},
         tuple(problems),
     )
@@ -110,18 +110,17 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
 
 def problems_of(view: View) -> Iterator[str | None]:
     """What is wrong with a view; None again and again, where one may pause."""
-    owners: dict[int, int | None] = {SEQUENCES_TREE: None}
+    owned = {SEQUENCES_TREE}
     for table in view.catalog.tables.values():
-        owners[table.id] = None
-        owners |= {index.id: index.hashed for index in table.indexes}
-    for shard, partition in enumerate(view.partitions):
-        for number, tree in partition.trees.items():
-            name = f"{view.catalog.name_of_tree(number)} in shard {shard}"
-            if number not in owners:
-                yield f"{name} belongs to no table"
-                continue
-            yield from _page_problems(tree, name)
-            yield from _place_problems(tree, name, shard, owners[number], len(view.partitions))
+        owned |= {table.id, *(index.id for index in table.indexes)}
+    for number, tree in view.trees.items():
+        name = view.catalog.name_of_tree(number)
+        if number not in owned:
+            yield f"{name} belongs to no table"
+            continue
+        yield from _range_problems(tree, name, view.shards)
+        for each, root in zip(tree.ranges, tree.roots, strict=True):
+            yield from _page_problems(root, name, each.low, each.high)
     for table in view.catalog.tables.values():
         yield from _row_problems(view, table)
         for index in table.indexes:
@@ -151,17 +150,16 @@ def _page_problems(
         yield from _page_problems(child, name, below, above)
 
 
-def _place_problems(
-    page: Tree, name: str, shard: int, hashed: int | None, shards: int
-) -> Iterator[str | None]:
-    if isinstance(page, Branch):
-        for child in children_of(page):
-            yield from _place_problems(child, name, shard, hashed, shards)
-    else:
-        for key in page.keys:
-            if partition_of(key[:hashed], shards) != shard:
-                yield f"{name}: {key} belongs to shard {partition_of(key[:hashed], shards)}"
-            yield None
+def _range_problems(tree: RangedTree, name: str, shards: int) -> Iterator[str | None]:
+    """Ranges that leave gaps, or that are on no shard."""
+    lows, highs = [each.low for each in tree.ranges], [each.high for each in tree.ranges]
+    if lows != [None, *tree.lows] or highs != [*tree.lows, None]:
+        yield f"{name}: ranges leave gaps"
+    if any(not one < other for one, other in pairwise(tree.lows)):
+        yield f"{name}: ranges are not in order"
+    if any(not 0 <= each.shard < shards for each in tree.ranges):
+        yield f"{name}: a range belongs to no shard"
+    yield None
 
 
 def _row_problems(view: View, table: Table) -> Iterator[str | None]:
@@ -181,7 +179,7 @@ def _index_problems(view: View, table: Table, index: Index) -> Iterator[str | No
             if len(row) == len(table.columns):
                 expected += 1
                 key, primary_key = table.entries(index, row)
-                if view.get_entry(index.id, key, index.hashed) != primary_key:
+                if view.get_entry(index.id, key) != primary_key:
                     yield f"{index.name}: there is no entry for row {primary_key}"
             yield None
     if view.count(index.id) != expected:

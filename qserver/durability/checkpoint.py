@@ -1,24 +1,38 @@
 """The record of a checkpoint: everything of a view that is not in its pages.
 
     checksum ‖ MessagePack array
-        [format, version, time, trees used, {name: definition}, [{tree: root page} …], last page]
+        [format, version, time, trees used, {name: definition}, {tree: [bounds, [root page …]]},
+         last page]
 
-One map of roots for each shard, so a checkpoint fixes the number of shards: a database that has
-one keeps its number for ever. A root of 0 is an empty tree. Sequences are a tree like any other.
+A tree has a root for each of its ranges, and the bounds between them. Nothing is said of shards. A
+root of 0 is an empty one. Sequences are a tree like any other.
+
+Format 1 had one map of roots for each shard, because keys were spread by hash. Such a checkpoint is
+still read, see `loading`; it is never written.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted, DataUnknown
+from qserver.storage.btree import Key
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
 from qserver.storage.view import View
+from qserver.values.encoding import decode_columns, encode_columns
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+FORMAT_BY_HASH: Final = 1
+
+
+class StoredTree(msgspec.Struct, frozen=True, array_like=True):
+    bounds: bytes
+    """The lower bounds of all ranges but the first, as `values.encoding` writes keys."""
+    roots: list[int]
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
@@ -27,9 +41,24 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     time: float
     trees_used: int
     definitions: dict[str, Any]
-    roots: list[dict[int, int]]
+    trees: dict[int, StoredTree]
     last_page: int
     """No page of the checkpoint has a greater number."""
+
+
+class CheckpointByHash(msgspec.Struct, frozen=True, array_like=True):
+    """The same in format 1."""
+
+    format: int
+    version: int
+    time: float
+    trees_used: int
+    definitions: dict[str, Any]
+    roots: list[dict[int, int]]
+    last_page: int
+
+
+AnyCheckpoint: TypeAlias = Checkpoint | CheckpointByHash
 
 
 class CheckpointFormat(msgspec.Struct, frozen=True, array_like=True):
@@ -38,44 +67,73 @@ class CheckpointFormat(msgspec.Struct, frozen=True, array_like=True):
     format: int
 
 
-def encode_checkpoint(view: View, roots: list[dict[int, int]], last_page: int) -> bytes:
+def encode_checkpoint(view: View, roots: dict[int, list[int]], last_page: int) -> bytes:
     catalog = view.catalog
     definitions = changes_to_plain({**catalog.tables, **catalog.others})
+    trees = {
+        number: StoredTree(_encode_bounds(view.trees.tree(number).lows), numbers)
+        for number, numbers in roots.items()
+    }
     return sealed(
         _encode(
             Checkpoint(
-                FORMAT, view.version, view.time, catalog.trees_used, definitions, roots, last_page
+                FORMAT, view.version, view.time, catalog.trees_used, definitions, trees, last_page
             )
         )
     )
 
 
-def decode_checkpoint(version: int, data: bytes) -> Checkpoint:
+def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
     """The record that was filed under a version, or DataCorrupted."""
     body = unsealed(data, f"the checkpoint of version {version}")
     try:
-        if (found := _decode_format(body).format) != FORMAT:
+        found = _decode_format(body).format
+        if found not in (FORMAT, FORMAT_BY_HASH):
             raise DataUnknown(
                 f"the checkpoint has format {found}, this release knows {FORMAT}",
                 hint="The data were written by another release of qserver: use that or a newer"
                 " one.",
             )
-        checkpoint = _decode(body)
+        checkpoint = _decode(body) if found == FORMAT else _decode_by_hash(body)
     except msgspec.MsgspecError as error:
         raise DataCorrupted("the checkpoint cannot be decoded", detail=str(error)) from error
-    if checkpoint.version != version or not checkpoint.roots:
+    if checkpoint.version != version:
         raise DataCorrupted(
-            f"the checkpoint of version {checkpoint.version} is filed as {version},"
-            f" with {len(checkpoint.roots)} shards",
+            f"the checkpoint of version {checkpoint.version} is filed as {version}",
             hint="Restore a backup.",
         )
     return checkpoint
 
 
-def catalog_of(checkpoint: Checkpoint) -> Catalog:
+def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
+    """The bounds between the ranges of a tree, or DataCorrupted."""
+    bounds, _ = decode_columns(tree.bounds)
+    if len(bounds) + 1 != len(tree.roots) or any(
+        not one < other for one, other in pairwise(bounds)
+    ):
+        raise DataCorrupted(
+            f"the ranges of tree {number} in the checkpoint are not in order",
+            hint="Restore a backup.",
+        )
+    return tuple(bounds)
+
+
+def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
+    """The numbers of all root pages."""
+    if isinstance(checkpoint, Checkpoint):
+        return {root for tree in checkpoint.trees.values() for root in tree.roots if root}
+    return {root for roots in checkpoint.roots for root in roots.values() if root}
+
+
+def _encode_bounds(lows: tuple[Key, ...]) -> bytes:
+    return encode_columns(list(lows), [None] * len(lows))
+
+
+def catalog_of(checkpoint: AnyCheckpoint) -> Catalog:
     return Catalog().changed(changes_from_plain(checkpoint.definitions), checkpoint.trees_used)
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Checkpoint).decode
+_decode_by_hash = msgspec.msgpack.Decoder(CheckpointByHash).decode
 _decode_format = msgspec.msgpack.Decoder(CheckpointFormat).decode

@@ -7,28 +7,44 @@ The log may hold pages that no checkpoint needs: those of an attempt that a cras
 that were about to be forgotten. They are told from the others when all is read, because nothing
 refers to them. One of them may lack children that are forgotten already; that matters only if
 something that counts needs it.
+
+A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
+merged into one. Its pages stay until the next checkpoint, which has none of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 import trio
 
-from qserver.durability.checkpoint import Checkpoint, catalog_of, decode_checkpoint
+from qserver.durability.checkpoint import (
+    AnyCheckpoint,
+    CheckpointByHash,
+    bounds_of,
+    catalog_of,
+    decode_checkpoint,
+    roots_of,
+)
 from qserver.durability.pages import decode_page, join_branch
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
-from qserver.storage.btree import EMPTY, Leaf, Tree
-from qserver.storage.partition import Partition
+from qserver.storage.btree import EMPTY, Key, Leaf, Tree, Value, apply, pages
+from qserver.storage.catalog import Catalog
+from qserver.storage.ranges import RangedTree, Trees, laid_over
 from qserver.storage.view import View
+from qserver.storage.writes import CHANGES_AT_ONCE
 
 PAGES_READ_AT_ONCE: Final = 256
 PAGES_BEFORE_GIVING_WAY: Final = 8
 
 
-async def load_newest(log: Log, saved: SavedPages) -> View | None:
+async def load_newest(log: Log, saved: SavedPages, shards: int) -> View | None:
     """The view of the newest checkpoint, and in `saved` its pages; None if there is none yet."""
     stored = await log.load_checkpoint()
     loading = Loading()
@@ -46,7 +62,7 @@ async def load_newest(log: Log, saved: SavedPages) -> View | None:
         saved.to_forget = loading.numbers()
         saved.last_number = loading.last_number
         return None
-    return loading.finish(decode_checkpoint(*stored), saved)
+    return await loading.finish(decode_checkpoint(*stored), saved, shards)
 
 
 class Loading:
@@ -76,24 +92,29 @@ class Loading:
     def numbers(self) -> list[int]:
         return [*self._pages, *self._incomplete]
 
-    def finish(self, checkpoint: Checkpoint, saved: SavedPages) -> View:
+    async def finish(self, checkpoint: AnyCheckpoint, saved: SavedPages, shards: int) -> View:
         """The view, when all pages are here; DataCorrupted if one is missing."""
-        view = View(
-            checkpoint.version,
-            checkpoint.time,
-            catalog_of(checkpoint),
-            tuple(
-                Partition.of({tree: self._root(tree, number) for tree, number in roots.items()})
-                for roots in checkpoint.roots
-            ),
-        )
+        catalog = catalog_of(checkpoint)
+        trees: dict[int, RangedTree] = {}
+        if isinstance(checkpoint, CheckpointByHash):
+            for number in sorted({tree for roots in checkpoint.roots for tree in roots}):
+                root = await merged(
+                    [self._root(number, roots.get(number, 0)) for roots in checkpoint.roots]
+                )
+                trees[number] = _laid_over(catalog, number, (), [root], shards)
+        else:
+            for number, stored in checkpoint.trees.items():
+                loaded = [self._root(number, root) for root in stored.roots]
+                bounds = bounds_of(number, stored)
+                trees[number] = _laid_over(catalog, number, bounds, loaded, shards)
         saved.restore(
-            view,
+            checkpoint.version,
+            [self._pages[number] for number in sorted(roots_of(checkpoint))],
             {page: number for number, page in self._pages.items()},
             list(self._incomplete),
             max(self.last_number, checkpoint.last_page),
         )
-        return view
+        return View(checkpoint.version, checkpoint.time, catalog, Trees().changed(trees), shards)
 
     def _root(self, tree: int, number: int) -> Tree:
         if number == 0:
@@ -107,3 +128,24 @@ class Loading:
                 hint="Restore a backup, and keep the damaged data until you have.",
             )
         return page
+
+
+def _laid_over(
+    catalog: Catalog, number: int, bounds: tuple[Key, ...], roots: list[Tree], shards: int
+) -> RangedTree:
+    return laid_over(number, bounds, roots, catalog.table_of_tree(number), shards)
+
+
+async def merged(trees: list[Tree]) -> Tree:
+    """One tree of several, whose keys are distinct and lie anywhere between each other."""
+    tree: Tree = EMPTY
+    entries = merge(*map(_entries, trees), key=itemgetter(0))
+    while piece := list(islice(entries, CHANGES_AT_ONCE)):
+        tree = apply(tree, [key for key, _ in piece], [value for _, value in piece])
+        await trio.lowlevel.checkpoint()
+    return tree
+
+
+def _entries(tree: Tree) -> Iterator[tuple[Key, Value]]:
+    for keys, values in pages(tree):
+        yield from zip(keys, values, strict=True)

@@ -20,7 +20,7 @@ import msgspec
 
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
-from qserver.storage.partition import CHANGES_AT_ONCE, Writes
+from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.encoding import decode_entries, encode_entries
 
 FORMAT: Final = 1

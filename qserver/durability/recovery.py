@@ -25,9 +25,9 @@ from qserver.durability.records import Record, decode_record, writes_of
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain
-from qserver.storage.partition import SEQUENCES_TREE, Writes, merge_writes
+from qserver.storage.routing import written
 from qserver.storage.view import View, empty_view
-from qserver.values.keys import partition_of
+from qserver.storage.writes import Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
 RECORDS_BEFORE_GIVING_WAY: Final = 16
@@ -43,9 +43,9 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 async def recover(log: Log, shards: int) -> Recovered:
-    """The newest view of a log. Its checkpoint, if it has one, decides the number of shards."""
+    """The newest view of a log, laid out for so many shards."""
     saved = SavedPages()
-    base = await load_newest(log, saved) or empty_view(shards)
+    base = await load_newest(log, saved, shards) or empty_view(shards)
     return await recover_from(Recovered(base, saved, 0), log)
 
 
@@ -97,28 +97,5 @@ class Replay:
     def view(self) -> View:
         if self.version == self._base.version:
             return self._base
-        shards = len(self._base.partitions)
-        writes_of_shards: list[Writes] = [{} for _ in range(shards)]
-        hashed = self._hashed_elements()
-        for tree, changes in self._writes.items():
-            width = hashed.get(tree)
-            for key, value in changes.items():
-                writes = writes_of_shards[partition_of(key[:width], shards)]
-                writes.setdefault(tree, {})[key] = value
-        return View(
-            self.version,
-            self._time,
-            self._catalog,
-            tuple(
-                partition.changed(writes, self._dropped)
-                for partition, writes in zip(self._base.partitions, writes_of_shards, strict=True)
-            ),
-        )
-
-    def _hashed_elements(self) -> dict[int, int | None]:
-        """How many leading elements of a key decide its shard, by tree; None for all."""
-        hashed: dict[int, int | None] = {SEQUENCES_TREE: None}
-        for table in self._catalog.tables.values():
-            for index in table.indexes:
-                hashed[index.id] = index.hashed
-        return hashed
+        trees = written(self._base, self._catalog, self._writes, self._dropped)
+        return View(self.version, self._time, self._catalog, trees, self._base.shards)

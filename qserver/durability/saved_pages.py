@@ -49,7 +49,8 @@ class SavedPages:
 
     def restore(
         self,
-        view: View,
+        version: int,
+        roots: list[Tree],
         number_of: dict[Tree, int],
         incomplete: list[int],
         last_number: int,
@@ -61,11 +62,10 @@ class SavedPages:
         self._number_of = number_of
         self.to_forget = incomplete
         self.last_number = last_number
-        roots = _roots_of_view(view)
         self._references.update(chain.from_iterable(map(children_of, number_of)))
         self._references.update(roots)
         self._unused = [page for page in number_of if page not in self._references]
-        self._confirm(view.version, roots)
+        self._confirm(version, roots)
 
     def begin(self, view: View) -> Save:
         """What it takes to save a view. An attempt before this one counts for nothing now."""
@@ -160,10 +160,10 @@ class Save:
         yield number, encode_page(page, number, below)
 
     def record(self) -> bytes:
-        roots = [
-            {tree: self._number(root) if len(root) else 0 for tree, root in trees.items()}
-            for trees in (partition.trees for partition in self.view.partitions)
-        ]
+        roots = {
+            number: [self._number(root) if len(root) else 0 for root in tree.roots]
+            for number, tree in self.view.trees.items()
+        }
         return encode_checkpoint(self.view, roots, self._saved.last_number)
 
     def _number(self, page: Tree) -> int:
@@ -176,4 +176,4 @@ class Save:
 
 def _roots_of_view(view: View) -> list[Tree]:
     """All that are not empty; the empty tree is no page."""
-    return [root for each in view.partitions for root in each.trees.values() if len(root)]
+    return [root for _, tree in view.trees.items() for root in tree.roots if len(root)]

@@ -38,7 +38,6 @@ from qserver.engine.messages import Work
 from qserver.engine.world import OrdinaryWorld
 from qserver.limits import SHARDS_DEFAULT
 from qserver.storage.transaction import Transaction
-from qserver.values.keys import partition_of
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER
 
@@ -89,19 +88,17 @@ class Counters:
         self.keys = keys
         self.chance = Random(1)
         self._sum = 0
-        self._by_shard: list[list[int]] = [[] for _ in range(SHARDS_DEFAULT)]
-        for key in range(keys):
-            self._by_shard[partition_of((key,), SHARDS_DEFAULT)].append(key)
 
     async def fill(self) -> None:
         await self.database.transact(self._create)
 
     def _create(self, transaction: Transaction) -> None:
         columns = (Column("id", INTEGER, nullable=False), Column("value", INTEGER, nullable=False))
-        table = Table(transaction.next_tree(), "counters", columns, (0,))
-        transaction.create_table(table)
-        for key in range(self.keys):
-            transaction.put(table, (key, 0))
+        for number in range(SHARDS_DEFAULT):
+            table = Table(transaction.next_tree(), table_of(number), columns, (0,))
+            transaction.create_table(table)
+            for key in range(number, self.keys, SHARDS_DEFAULT):
+                transaction.put(table, (key, 0))
 
     # --- what clients do ---
 
@@ -112,7 +109,10 @@ class Counters:
         return partial(increment_slowly, key=self.chance.randrange(self.keys)), 1
 
     def a_key_on_each_shard(self) -> tuple[Work, int]:
-        keys = tuple(self.chance.choice(of_shard) for of_shard in self._by_shard)
+        keys = tuple(
+            self.chance.randrange(number, self.keys, SHARDS_DEFAULT)
+            for number in range(SHARDS_DEFAULT)
+        )
         return partial(increment, keys=keys), len(keys)
 
     async def measure(self, clients: int, seconds: float, next_work: WorkMaker) -> Cell:
@@ -167,9 +167,14 @@ class Counters:
             )
 
 
+def table_of(key: int) -> str:
+    """Counters are in several tables, each of them small, so each on a shard of its own."""
+    return f"counters_{key % SHARDS_DEFAULT}"
+
+
 def increment(transaction: Transaction, keys: tuple[int, ...]) -> None:
-    table = transaction.table("counters")
     for key in keys:
+        table = transaction.table(table_of(key))
         row = transaction.get(table, (key,))
         assert row is not None
         transaction.put(table, (key, row[1] + 1))
@@ -177,7 +182,7 @@ def increment(transaction: Transaction, keys: tuple[int, ...]) -> None:
 
 def increment_slowly(transaction: Transaction, key: int) -> Generator[None, None, None]:
     """The same as long work: it gives way between reading and writing."""
-    table = transaction.table("counters")
+    table = transaction.table(table_of(key))
     row = transaction.get(table, (key,))
     yield
     assert row is not None
@@ -185,7 +190,8 @@ def increment_slowly(transaction: Transaction, key: int) -> Generator[None, None
 
 
 def sum_of_all(transaction: Transaction) -> int:
-    return sum(row[1] for row in transaction.rows(transaction.table("counters")))
+    tables = [transaction.table(table_of(number)) for number in range(SHARDS_DEFAULT)]
+    return sum(row[1] for table in tables for row in transaction.rows(table))
 
 
 @asynccontextmanager

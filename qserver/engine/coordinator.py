@@ -11,6 +11,9 @@ Optimistic two-phase commit. Transactions whose part lies on one shard are decid
 a round made of them costs one message each way. Only a shard that holds part of a wider
 transaction waits for a second word.
 
+Where keys belong is part of the view, and the coordinator alone changes it, after a round: a range
+that has grown too large is cut, small neighbours are joined, and the shards are told who owns what.
+
 The coordinator itself owns the catalog and checks what transactions read of it. Definitions
 change rarely, so a transaction that changes any of them must have seen all as they are.
 
@@ -23,7 +26,7 @@ until it is returned nobody else commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -39,6 +42,7 @@ from qserver.engine.messages import (
     Decide,
     Failed,
     Installed,
+    Own,
     Prepare,
     Turn,
     Voted,
@@ -48,11 +52,14 @@ from qserver.engine.work import GaveWay, run_at_once
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
-from qserver.storage.partition import Partition, Writes, merge_writes
-from qserver.storage.transaction import Part, ShardWrites, Transaction, merge_shard_writes
+from qserver.storage.ranges import RangedTree, Roots, by_tree
+from qserver.storage.routing import Part, parts_of, unconditional_parts
+from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
+from qserver.storage.writes import Writes, merge_writes
 from qserver.values.relations import Definition
 
+ToShard: TypeAlias = Prepare | Decide | Own
 ToCoordinator: TypeAlias = Commit | Turn
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
 
@@ -67,6 +74,8 @@ class CoordinatorStatistics(msgspec.Struct, frozen=True):
     conflicts: int
     run_again: int
     turns: int
+    layouts: int
+    """How often ranges were cut or joined."""
 
 
 class Coordinator:
@@ -75,7 +84,7 @@ class Coordinator:
         published: Published,
         requests: Mailbox[ToCoordinator],
         from_shards: Mailbox[Voted | Installed],
-        shards: Sequence[Mailbox[Prepare | Decide]],
+        shards: Sequence[Mailbox[ToShard]],
         log: Mailbox[Append],
     ) -> None:
         self.published = published
@@ -84,7 +93,7 @@ class Coordinator:
         self._shards = shards
         self._log = log
         self._round = 0
-        self._commits = self._conflicts = self._run_again = self._turns = 0
+        self._commits = self._conflicts = self._run_again = self._turns = self._layouts = 0
 
     async def run(self) -> None:
         while True:
@@ -140,7 +149,7 @@ class Coordinator:
                 answers.append((commit.reply, committed))
         installed = await self._second_phase(votes, conflicts, parts)
         if winners:
-            deltas = [changes for winner in winners for changes in winner.writes.values()]
+            deltas = [winner.writes for winner in winners]
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
             await self._publish(installed, deltas, redefining, answers)
@@ -152,6 +161,7 @@ class Coordinator:
         conflicts: list[Conflict | None] = []
         parts: dict[int, list[Part]] = {}
         redefined: Catalog | None = None
+        newest = self.published.newest
         for position, commit in enumerate(commits):
             transaction = commit.transaction
             assert transaction is not None, "untried work is run, not prepared"
@@ -160,7 +170,7 @@ class Coordinator:
             if conflict is None:
                 if transaction.changes_catalog:
                     redefined = transaction.catalog
-                for shard, part in transaction.parts(position).items():
+                for shard, part in parts_of(transaction, position, newest).items():
                     if shard in parts:
                         parts[shard].append(part)
                     else:
@@ -188,18 +198,18 @@ class Coordinator:
         votes: list[Voted | Installed],
         conflicts: list[Conflict | None],
         parts: dict[int, list[Part]],
-    ) -> dict[int, Partition]:
-        """Tell the shards that still wait what commits; the partitions of all."""
-        installed = {}
-        decisions: dict[int, Prepare | Decide] = {}
+    ) -> Roots:
+        """Tell the shards that still wait what commits; the new roots of all."""
+        installed: Roots = {}
+        decisions: dict[int, ToShard] = {}
         for vote in votes:
-            if vote.partition is not None:
-                installed[vote.shard] = vote.partition
+            if vote.roots is not None:
+                installed |= vote.roots
             else:
                 decisions[vote.shard] = self.decision(parts[vote.shard], conflicts)
         for answer in await self._ask(decisions):
-            assert answer.partition is not None
-            installed[answer.shard] = answer.partition
+            assert answer.roots is not None
+            installed |= answer.roots
         return installed
 
     def decision(self, parts: list[Part], conflicts: list[Conflict | None]) -> Decide:
@@ -212,7 +222,7 @@ class Coordinator:
             ),
         )
 
-    async def _ask(self, messages: dict[int, Prepare | Decide]) -> list[Voted | Installed]:
+    async def _ask(self, messages: Mapping[int, ToShard]) -> list[Voted | Installed]:
         """Send each shard its message and wait until all have answered, in order of shards."""
         for shard, message in messages.items():
             self._shards[shard].put_nowait(message)
@@ -227,7 +237,7 @@ class Coordinator:
     async def _run_all(self, commits: list[Commit]) -> None:
         """Run each on the newest state and the writes of those before it; install them all."""
         view = self.published.newest
-        writes: ShardWrites = {}
+        writes: Writes = {}
         answers: Answers = []
         writers = 0
         for count, commit in enumerate(commits, start=1):
@@ -235,7 +245,7 @@ class Coordinator:
             answer = self.run_work(commit, transaction)
             answers.append((commit.reply, answer))
             if type(answer) is Committed and transaction.writes:
-                merge_shard_writes(writes, transaction.writes)
+                merge_writes(writes, transaction.writes)
                 writers += 1
             if count % WORK_BEFORE_GIVING_WAY == 0:
                 await trio.lowlevel.checkpoint()
@@ -246,13 +256,13 @@ class Coordinator:
         self._round += 1
         votes = await self._ask(
             {
-                shard: Prepare(self._round, (_unconditional(changes, view.partitions[shard]),))
-                for shard, changes in writes.items()
+                shard: Prepare(self._round, (part,))
+                for shard, part in unconditional_parts(writes, view).items()
             }
         )
         self._commits += writers
         installed = await self._second_phase(votes, [], {})
-        await self._publish(installed, writes.values(), (), answers)
+        await self._publish(installed, [writes], (), answers)
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""
@@ -273,24 +283,30 @@ class Coordinator:
 
     async def _publish(
         self,
-        installed: dict[int, Partition],
+        installed: Roots,
         deltas: Iterable[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> None:
         """Make the next view the newest, and hand the round to the log."""
-        view, append = self.next_round(installed, deltas, redefining, answers)
+        view, append, moves = self.next_round(installed, deltas, redefining, answers)
         self.published.publish(view)
         await self._log.put(append)
+        if moves:
+            self._layouts += 1
+            await self._ask(moves)
 
     def next_round(
         self,
-        installed: dict[int, Partition],
+        installed: Roots,
         deltas: Iterable[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
-    ) -> tuple[View, Append]:
-        """What shards installed is the next view; what was written, in order, is for the log."""
+    ) -> tuple[View, Append, dict[int, Own]]:
+        """What shards installed is the next view; what was written, in order, is for the log.
+
+        Shards are told of ranges that the view has cut or joined.
+        """
         newest = self.published.newest
         catalog = newest.catalog
         writes: Writes = {}
@@ -302,18 +318,43 @@ class Coordinator:
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog
+        trees, moves = self._laid_out(installed, dropped)
         view = View(
             newest.version + 1,
             max(newest.time, self.published.now()),  # the clock may be set back, versions not
             catalog,
-            tuple(
-                [
-                    installed.get(shard, partition)
-                    for shard, partition in enumerate(newest.partitions)
-                ]
-            ),
+            newest.trees.changed(trees, dropped),
+            newest.shards,
         )
-        return view, Append(view, writes, dropped, catalog_changes, tuple(answers))
+        return view, Append(view, writes, dropped, catalog_changes, tuple(answers)), moves
+
+    def _laid_out(
+        self, installed: Roots, dropped: tuple[int, ...]
+    ) -> tuple[dict[int, RangedTree], dict[int, Own]]:
+        """The trees that have changed, cut into ranges, and what shards must know of those."""
+        newest = self.published.newest
+        trees: dict[int, RangedTree] = {}
+        moves: dict[int, Own] = {}
+        for number, roots in by_tree(installed).items():
+            tree = trees[number] = newest.trees.tree(number).changed(roots)
+            if not all(map(tree.fits, roots.values())) and number not in dropped:
+                trees[number] = tree.laid_out(newest.shards)
+                self._note_moves(moves, tree, trees[number])
+        return trees, moves
+
+    def _note_moves(self, moves: dict[int, Own], before: RangedTree, after: RangedTree) -> None:
+        had = set(before.ranges)
+        given = {
+            each: root
+            for each, root in zip(after.ranges, after.roots, strict=True)
+            if each not in had
+        }
+        for each in had.difference(after.ranges):
+            own = moves.setdefault(each.shard, Own(self._round, [], {}))
+            own.taken.append(each)
+        for each, root in given.items():
+            own = moves.setdefault(each.shard, Own(self._round, [], {}))
+            own.given[each] = root
 
     def statistics(self) -> CoordinatorStatistics:
         return CoordinatorStatistics(
@@ -323,6 +364,7 @@ class Coordinator:
             self._conflicts,
             self._run_again,
             self._turns,
+            self._layouts,
         )
 
     def __repr__(self) -> str:
@@ -331,11 +373,6 @@ class Coordinator:
 
 def _shard_of(answer: Voted | Installed) -> int:
     return answer.shard
-
-
-def _unconditional(writes: Writes, base: Partition) -> Part:
-    """Writes of work that was run where nothing could come between: there is nothing to check."""
-    return Part(position=0, alone=True, base=base, keys={}, ranges=[], writes=writes, dropped=())
 
 
 def _version_of(transaction: Transaction, wrote: bool) -> int:

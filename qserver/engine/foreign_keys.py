@@ -171,7 +171,7 @@ def _look_up(
     found = tuple(
         [key_element(values[at], down) for at, down in zip(guard.columns, descending, strict=True)]
     )
-    return transaction.get_entry(guard.id, found, guard.hashed) is not None
+    return transaction.get_entry(guard.id, found) is not None
 
 
 # --- the side that is referred to ----------------------------------------------------------------

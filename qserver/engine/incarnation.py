@@ -29,6 +29,7 @@ from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.world import World
 from qserver.errors import OutcomeUnknown
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
+from qserver.storage.ranges import roots_of_shard
 from qserver.storage.view import View
 
 
@@ -58,12 +59,12 @@ class Incarnation:
         self.world = world
         self.published = Published(view, world.now)
         self.requests = world.mailbox("coordinator", COMMITS_WAITING_MAX)
-        count = len(view.partitions)
+        count = view.shards
         from_shards = world.mailbox("coordinator, from shards", count)
         to_shards = [world.mailbox(f"shard {number}", 1) for number in range(count)]
         to_log = world.mailbox("log", ROUNDS_UNSYNCED_MAX)
         self._shards = [
-            Shard(number, view.partitions[number], mailbox, from_shards)
+            Shard(number, roots_of_shard(view.trees, number), mailbox, from_shards)
             for number, mailbox in enumerate(to_shards)
         ]
         self._coordinator = Coordinator(

@@ -20,7 +20,7 @@ from qserver.engine.messages import Append
 from qserver.engine.published import Published
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
-from qserver.storage.partition import CHANGES_AT_ONCE, count_changes
+from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
 
 
 class LogWriterStatistics(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
     gateway ──Commit, Turn──► coordinator ──Prepare──► shard
                                    ▲       ──Decide───►   │
+                                   │       ──Own──────►   │
                                    └──Voted, Installed────┘
                               coordinator ──Append──► log writer ──► answers to the gateway
 
@@ -17,9 +18,11 @@ import msgspec
 
 from qserver.engine.mailbox import Reply
 from qserver.storage.conflict import Conflict
-from qserver.storage.partition import Partition, Writes
-from qserver.storage.transaction import Part, Transaction
+from qserver.storage.ranges import Range, Roots
+from qserver.storage.routing import Part
+from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
+from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 
 Work: TypeAlias = Callable[[Transaction], Any]
@@ -80,12 +83,13 @@ class Prepare(msgspec.Struct, frozen=True, eq=False):
 
 
 class Voted(msgspec.Struct, frozen=True, eq=False):
-    """For each part, what stands against it. `partition` is there when all was decided here."""
+    """For each part, what stands against it. `roots`, of the ranges that have changed, are there
+    when all was decided here."""
 
     shard: int
     round: int
     conflicts: tuple[Conflict | None, ...]
-    partition: Partition | None
+    roots: Roots | None
 
 
 class Decide(msgspec.Struct, frozen=True, eq=False):
@@ -95,12 +99,20 @@ class Decide(msgspec.Struct, frozen=True, eq=False):
     commits: tuple[int, ...]
 
 
+class Own(msgspec.Struct, frozen=True, eq=False):
+    """Ranges were cut or joined: these are yours no more, and those are from now on."""
+
+    round: int
+    taken: list[Range]
+    given: Roots
+
+
 class Installed(msgspec.Struct, frozen=True, eq=False):
-    """The shard's partition after the round."""
+    """The roots of the ranges that have changed in the round."""
 
     shard: int
     round: int
-    partition: Partition
+    roots: Roots
 
 
 class Append(msgspec.Struct, frozen=True, eq=False):

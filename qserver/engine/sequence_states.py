@@ -18,9 +18,9 @@ import msgspec
 from qserver.errors import NumericValueOutOfRange, SequenceLimitExceeded, UndefinedTable
 from qserver.limits import ROW_ID_BLOCK
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import SEQUENCES_TREE
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 
 State: TypeAlias = tuple[int, bool]

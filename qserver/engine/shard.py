@@ -1,17 +1,19 @@
-"""A shard: the actor that owns one partition of every table and alone makes its next version.
+"""A shard: the actor that owns ranges of tables and indexes, and alone makes their next roots.
 
 It is asked one round at a time. For each part of the round, in order, it says yes or names what
 conflicts, and it never waits: waiting shards can deadlock, refusing ones cannot.
 
-    Prepare ─► every part is alone here ─► install all that are accepted ─► Voted with the partition
+    Prepare ─► every part is alone here ─► install all that are accepted ─► Voted with new roots
             └► some are undecided ─────── Voted ─► Decide ─► install ─► Installed
 
 A transaction in a round is checked against three things: what is installed, what this round has
 already accepted here, and what others of this round want to write but is undecided, because a
 shard elsewhere may refuse it. What overlaps the undecided is refused whichever way it may go.
 
-The shard remembers nothing that the log does not: if it dies, its nursery falls and the partition
-is made again from the log.
+Between rounds the coordinator may cut and join ranges, and says so (`Own`).
+
+The shard remembers nothing that the log does not: if it dies, its nursery falls and its ranges
+are made again from the log.
 """
 
 from __future__ import annotations
@@ -22,25 +24,28 @@ import msgspec
 import trio
 
 from qserver.engine.mailbox import Mailbox
-from qserver.engine.messages import Decide, Installed, Prepare, Voted
+from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
+from qserver.storage.btree import EMPTY
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
-from qserver.storage.partition import (
+from qserver.storage.ranges import Range, Roots
+from qserver.storage.routing import Part
+from qserver.storage.writes import (
     CHANGES_AT_ONCE,
-    Partition,
-    Writes,
+    TreeWrites,
+    changed,
+    changed_in_pieces,
     count_changes,
     merge_writes,
 )
-from qserver.storage.transaction import Part
 
-ToShard: TypeAlias = Prepare | Decide
+ToShard: TypeAlias = Prepare | Decide | Own
 FromShard: TypeAlias = Voted | Installed
 
 
 class ShardStatistics(msgspec.Struct, frozen=True):
     shard: int
     entries: int
-    trees: int
+    ranges: int
     parts: int
     refused: int
     installs: int
@@ -51,18 +56,18 @@ class Shard:
     def __init__(
         self,
         number: int,
-        partition: Partition,
+        roots: Roots,
         mailbox: Mailbox[ToShard],
         coordinator: Mailbox[FromShard],
     ) -> None:
         self.number = number
-        self.partition = partition
+        self.roots = roots
         self.mailbox = mailbox
         self._coordinator = coordinator
-        self._accepted: Writes = {}
+        self._accepted: dict[Range, TreeWrites] = {}
         self._dropped: tuple[int, ...] = ()
         self._undecided: dict[int, Part] = {}
-        self._undecided_writes: Writes = {}
+        self._undecided_writes: dict[Range, TreeWrites] = {}
         self._parts = self._refused = self._installs = 0
 
     async def run(self) -> None:
@@ -77,6 +82,8 @@ class Shard:
     def _is_long(self, message: ToShard) -> bool:
         if isinstance(message, Decide):
             return count_changes(self._undecided_writes) > CHANGES_AT_ONCE
+        if isinstance(message, Own):
+            return False
         return any(count_changes(part.writes) > CHANGES_AT_ONCE for part in message.parts)
 
     async def _answer_in_pieces(self, message: ToShard) -> FromShard:
@@ -87,32 +94,40 @@ class Shard:
         if isinstance(message, Decide):
             self._settle(message)
             return Installed(self.number, message.round, await self._install_in_pieces())
-        assert not self._undecided, "a round is decided before the next is prepared"
+        assert isinstance(message, Prepare) and not self._undecided, "a round is decided first"
         conflicts = []
         for part in message.parts:
             conflicts.append(self._vote(part))
             await trio.lowlevel.checkpoint()
-        partition = None if self._undecided else await self._install_in_pieces()
-        return Voted(self.number, message.round, tuple(conflicts), partition)
+        roots = None if self._undecided else await self._install_in_pieces()
+        return Voted(self.number, message.round, tuple(conflicts), roots)
 
     def answer(self, message: ToShard) -> FromShard:
         if isinstance(message, Prepare):
             return self.prepare(message)
-        return self.decide(message)
+        if isinstance(message, Decide):
+            return self.decide(message)
+        return self.own(message)
 
     def prepare(self, message: Prepare) -> Voted:
         """Vote on each part in order; install at once when nothing is left undecided."""
         assert not self._undecided, "a round is decided before the next is prepared"
         conflicts = tuple([self._vote(part) for part in message.parts])
-        partition = None
-        if not self._undecided:
-            partition = self._install()
-        return Voted(self.number, message.round, conflicts, partition)
+        roots = None if self._undecided else self._install()
+        return Voted(self.number, message.round, conflicts, roots)
 
     def decide(self, message: Decide) -> Installed:
         """Accept the undecided that commit, forget the others, install."""
         self._settle(message)
         return Installed(self.number, message.round, self._install())
+
+    def own(self, message: Own) -> Installed:
+        """Take over ranges, and let go of others."""
+        assert not self._undecided, "ranges change between rounds"
+        for each in message.taken:
+            del self.roots[each]
+        self.roots |= message.given
+        return Installed(self.number, message.round, {})
 
     def _settle(self, message: Decide) -> None:
         for position in message.commits:
@@ -133,7 +148,7 @@ class Shard:
         return conflict
 
     def conflict_of(self, part: Part) -> Conflict | None:
-        conflict = stale_read(part, self.partition)
+        conflict = stale_read(part, self.roots)
         if conflict is None:
             conflict = overlap(part, self._accepted, "an accepted transaction")
         if conflict is None and self._undecided:
@@ -146,32 +161,41 @@ class Shard:
         merge_writes(self._accepted, part.writes)
         self._dropped += part.dropped
 
-    def _install(self) -> Partition:
-        if self._accepted or self._dropped:
-            self.partition = self.partition.changed(self._accepted, self._dropped)
-            self._accepted, self._dropped = {}, ()
-            self._installs += 1
-        return self.partition
+    def _install(self) -> Roots:
+        """Make what was accepted; the roots that are new."""
+        made = {
+            each: changed(self.roots.get(each, EMPTY), changes)
+            for each, changes in self._accepted.items()
+        }
+        return self._installed(made)
 
-    async def _install_in_pieces(self) -> Partition:
-        steps = self.partition.changed_in_pieces(self._accepted, self._dropped)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                self.partition = end.value
-                break
-            await trio.lowlevel.checkpoint()
+    async def _install_in_pieces(self) -> Roots:
+        made: Roots = {}
+        for each, changes in self._accepted.items():
+            steps = changed_in_pieces(self.roots.get(each, EMPTY), changes)
+            while each not in made:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    made[each] = end.value
+                else:
+                    await trio.lowlevel.checkpoint()
+        return self._installed(made)
+
+    def _installed(self, made: Roots) -> Roots:
+        self._installs += bool(made or self._dropped)
+        self.roots |= made
+        if self._dropped:  # last: a tree that was dropped is never written again
+            gone = set(self._dropped)
+            self.roots = {each: root for each, root in self.roots.items() if each.tree not in gone}
         self._accepted, self._dropped = {}, ()
-        self._installs += 1
-        return self.partition
+        return made
 
     def statistics(self) -> ShardStatistics:
-        trees = self.partition.trees
         return ShardStatistics(
             self.number,
-            sum(map(len, trees.values())),
-            len(trees),
+            sum(map(len, self.roots.values())),
+            len(self.roots),
             self._parts,
             self._refused,
             self._installs,
@@ -179,4 +203,4 @@ class Shard:
         )
 
     def __repr__(self) -> str:
-        return f"shard {self.number} with {self.partition!r}"
+        return f"shard {self.number} with {len(self.roots)} ranges"

@@ -48,9 +48,9 @@ class SystemReader:
     def before(self) -> SystemReader:
         return SystemReader(self._transaction.before())
 
-    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Row | None:
+    def get_entry(self, tree: int, key: Key) -> Row | None:
         if tree >= 0:
-            return self._transaction.get_entry(tree, key, hashed)
+            return self._transaction.get_entry(tree, key)
         return next((row for row in self._rows(tree) if row[-1:] == key), None)
 
     def scan(

@@ -32,7 +32,7 @@ STEPS_BETWEEN_PAUSES = 2048
 class Reader(Protocol):
     """How compiled code reads: by key, by range in order, or a whole range in any order."""
 
-    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Row | None: ...
+    def get_entry(self, tree: int, key: Key) -> Row | None: ...
 
     def scan(
         self,

@@ -6,7 +6,7 @@ Four questions, one block of the table each:
 
     maps        is our B+tree as good as the persistent maps that one could have installed?
     batches     does a batch cost less than the same changes one by one?
-    reading     what does a row cost in a scan, in one tree and merged from four partitions?
+    reading     what does a row cost in a scan, in one tree and over its ranges?
     comparing   what do `difference` and the conflict test cost after few changes?
 
 A time is the best of several runs in CPU time, because other work on the machine can only add to
@@ -42,16 +42,15 @@ from qserver.storage.btree import (
     pages,
     put,
 )
-from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import stale_read
-from qserver.storage.partition import Partition
+from qserver.storage.routing import parts_of, written
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
-from qserver.values.keys import partition_of
+from qserver.storage.view import View, empty_view
+from qserver.storage.writes import Writes
 
 BATCH: Final = 1_000
 BATCH_RATIO_AIM: Final = 1 / 3
-PARTITIONS: Final = 4
+SHARDS: Final = 4
 TREE: Final = 1
 STEP: Final = 10
 """Ids of stored rows are multiples of this, so that there is room for new ones in between."""
@@ -222,8 +221,8 @@ class Bench:
             ("ns",),
             (
                 Line("scan of one tree", (_nano(one),)),
-                Line(f"ordered merge of {PARTITIONS} partitions", (_nano(forward),)),
-                Line(f"backward merge of {PARTITIONS} partitions", (_nano(backward),)),
+                Line("scan of ranges", (_nano(forward),)),
+                Line("backward scan of ranges", (_nano(backward),)),
             ),
         )
 
@@ -247,16 +246,15 @@ class Bench:
         return Block(f"comparing: {self.rows:,} rows then and now", ("µs",), tuple(lines))
 
     def _conflict_time(self, view: View, transaction: Transaction) -> float:
-        """The test of all parts, against a change in the first key's partition, at another key."""
-        home = partition_of(self.keys[0], PARTITIONS)
-        foreign = next(key for key in self.keys[1:] if partition_of(key, PARTITIONS) == home)
-        now = list(view.partitions)
-        now[home] = now[home].changed({TREE: {foreign: make_row(-1)}})
-        parts = transaction.parts(0)
+        """The test of all parts, against a change of the second key."""
+        changes: Writes = {TREE: {self.keys[1]: make_row(-1)}}
+        trees = written(view, view.catalog, changes).tree(TREE)
+        now = dict(zip(trees.ranges, trees.roots, strict=True))
+        parts = parts_of(transaction, 0, view)
 
         def test() -> None:
-            for shard, part in parts.items():
-                assert stale_read(part, now[shard]) is None, "the change does not matter"
+            for part in parts.values():
+                assert stale_read(part, now) is None, "the change does not matter"
 
         def test_often() -> None:
             for _ in range(20):
@@ -270,14 +268,10 @@ def make_row(number: int) -> Value:
 
 
 def view_of(keys: Sequence[Key], values: Sequence[Value]) -> View:
-    """A view whose tree 1 holds the entries, spread over the partitions."""
-    parts: list[tuple[list[Key], list[Value]]] = [([], []) for _ in range(PARTITIONS)]
-    for key, value in zip(keys, values, strict=True):
-        part = parts[partition_of(key, PARTITIONS)]
-        part[0].append(key)
-        part[1].append(value)
-    partitions = (Partition.of({TREE: build(*part)}) for part in parts)
-    return View(1, 0.0, Catalog(), tuple(partitions))
+    """A view whose tree 1 holds the entries."""
+    empty = empty_view(SHARDS)
+    trees = written(empty, empty.catalog, {TREE: dict(zip(keys, values, strict=True))})
+    return View(1, 0.0, empty.catalog, trees, SHARDS)
 
 
 def show(block: Block) -> str:

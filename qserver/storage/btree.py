@@ -79,8 +79,6 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
 
 
 Tree: TypeAlias = Leaf | Branch
-Place: TypeAlias = tuple[Key, int, Leaf, Tree]
-"""An entry's key, its position in its leaf, the leaf, and the tree."""
 
 EMPTY: Final = Leaf([], [], 0)
 
@@ -183,63 +181,42 @@ def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> Non
         found[key] = entries[key]
 
 
-def first_of_each(trees: list[Tree], low: Key | None) -> list[Place]:
-    """Where the first entry with low <= key is in each of the trees that have one."""
+def first_entries(
+    tree: Tree, low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value]]:
+    """The first entries with low <= key < high, at most so many."""
     key = () if low is None else low
-    places: list[Place] = []
-    for tree in trees:
-        page = tree
-        while type(page) is Branch:
-            page = page.children[bisect_right(page.separators, key)]
-        keys = page.keys
-        at = bisect_left(keys, key)
-        if at < len(keys):
-            places.append((keys[at], at, page, tree))
-        elif (leaf := leaf_after(tree, key)) is not None:
-            places.append((leaf.keys[0], 0, leaf, tree))
-    return places
-
-
-def last_of_each(trees: list[Tree], high: Key | None) -> list[Place]:
-    """Where the last entry with key < high is in each of the trees that have one."""
-    places: list[Place] = []
-    for tree in trees:
-        page = tree
-        while type(page) is Branch:
-            page = page.children[-1 if high is None else bisect_left(page.separators, high)]
-        keys = page.keys
-        at = len(keys) if high is None else bisect_left(keys, high)
-        if at > 0:
-            places.append((keys[at - 1], at - 1, page, tree))
-        elif high is not None and (leaf := leaf_before(tree, high)) is not None:
-            places.append((leaf.keys[-1], leaf.length - 1, leaf, tree))
-    return places
-
-
-def leaf_after(tree: Tree, key: Key) -> Leaf | None:
-    """The leaf to the right of the one that a key belongs to."""
-    page, following = tree, None
+    page = tree
     while type(page) is Branch:
-        at = bisect_right(page.separators, key)
-        if at < len(page.separators):
-            following = page.children[at + 1]
-        page = page.children[at]
-    while type(following) is Branch:
-        following = following.children[0]
-    return following
+        page = page.children[bisect_right(page.separators, key)]
+    keys = page.keys
+    start = bisect_left(keys, key)
+    stop = start + most
+    if stop <= len(keys):  # most often they lie in one leaf
+        if high is not None:
+            stop = bisect_left(keys, high, start, stop)
+        return keys[start:stop], page.values[start:stop]
+    return _first_of(pages(tree, low, high), most)
 
 
-def leaf_before(tree: Tree, key: Key) -> Leaf | None:
-    """The leaf to the left of the one that a key belongs to."""
-    page, preceding = tree, None
-    while type(page) is Branch:
-        at = bisect_right(page.separators, key)
-        if at > 0:
-            preceding = page.children[at - 1]
-        page = page.children[at]
-    while type(preceding) is Branch:
-        preceding = preceding.children[-1]
-    return preceding
+def last_entries(
+    tree: Tree, low: Key | None, high: Key | None, most: int
+) -> tuple[list[Key], list[Value]]:
+    """The last entries with low <= key < high, at most so many, descending."""
+    return _first_of(pages_backward(tree, low, high), most)
+
+
+def _first_of(
+    stream: Iterator[tuple[list[Key], list[Value]]], most: int
+) -> tuple[list[Key], list[Value]]:
+    keys: list[Key] = []
+    values: list[Value] = []
+    for page_keys, page_values in stream:
+        keys += page_keys[: most - len(keys)]
+        values += page_values[: most - len(values)]
+        if len(keys) >= most:
+            break
+    return keys, values
 
 
 def rank(tree: Tree, key: Key) -> int:
@@ -251,6 +228,37 @@ def rank(tree: Tree, key: Key) -> int:
         smaller += _length_of(page.children[:position])
         page = page.children[position]
     return smaller + bisect_left(page.keys, key)
+
+
+def key_at(tree: Tree, position: int) -> Key:
+    """The key that so many others are smaller than."""
+    page = tree
+    while type(page) is Branch:
+        for child in page.children:
+            if position < child.length:
+                page = child
+                break
+            position -= child.length
+    return page.keys[position]
+
+
+def cut_keys(tree: Tree, most: int) -> list[Key]:
+    """Where to cut a tree into even pieces of at most so many entries."""
+    pieces = -(-tree.length // most)
+    return [key_at(tree, tree.length * piece // pieces) for piece in range(1, pieces)]
+
+
+def split(tree: Tree, key: Key) -> tuple[Tree, Tree]:
+    """The entries below a key, and the others. One page of each height is cut, the rest shared."""
+    left, right = _halves(tree, key)
+    return _root_over(left), _root_over(right)
+
+
+def join(one: Tree, other: Tree) -> Tree:
+    """All entries of two trees, the keys of the other being greater."""
+    for keys, values in pages(other):
+        one = apply(one, keys, values)
+    return one
 
 
 def build(keys: list[Key], values: list[Value]) -> Tree:
@@ -446,6 +454,23 @@ def _changed_branch(
     if len(children) <= PAGE_ENTRIES_MAX:
         return [Branch(separators, children, length, branch.height)] if children else []
     return _branches(separators, children, _cuts(len(children), at_the_end))
+
+
+def _halves(page: Tree, key: Key) -> tuple[list[Tree], list[Tree]]:
+    """The parts of a page left and right of a key, at most one page each, of the same height."""
+    if type(page) is Leaf:
+        keys, values, at = page.keys, page.values, bisect_left(page.keys, key)
+        left, right = _leaves(keys, values, [(0, at)]), _leaves(keys, values, [(at, len(keys))])
+        return left[: at > 0], right[: at < len(keys)]
+    assert type(page) is Branch
+    at = bisect_right(page.separators, key)
+    left, right = _halves(page.children[at], key)
+    left, right = page.children[:at] + left, right + page.children[at + 1 :]
+    between = page.separators
+    lefts = _branches(between[: len(left) - 1], left, [(0, len(left))]) if left else []
+    first = len(between) + 1 - len(right)
+    rights = _branches(between[first:], right, [(0, len(right))]) if right else []
+    return lefts, rights
 
 
 def _small_joined(children: list[Tree], separators: list[Key]) -> tuple[list[Tree], list[Key]]:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from pyrsistent import PMap, pmap
 
-from qserver.storage.partition import SEQUENCES_TREE
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
 from qserver.values.schema import Table, catalog_key
 
@@ -63,6 +63,13 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             else:
                 tables, others = tables.discard(name), others.discard(name)
         return Catalog(tables, trees_used, others, owners)
+
+    def table_of_tree(self, number: int) -> int:
+        """The tree of the rows that a tree belongs to: for an index, those of its table."""
+        for table in self.tables.values():
+            if table.id == number or any(index.id == number for index in table.indexes):
+                return table.id
+        return number
 
     def name_of_tree(self, number: int) -> str:
         """What people call a tree, for messages."""

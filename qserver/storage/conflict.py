@@ -14,13 +14,16 @@ Three questions, all asked by a shard of its part of a transaction:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from qserver.storage.btree import Key, Value, difference, get
-from qserver.storage.partition import Partition, TreeWrites, Writes
-from qserver.storage.transaction import Part, ScannedRange
+from qserver.storage.btree import EMPTY, Change, Key, Tree, Value, difference, get
+from qserver.storage.ranges import Range
+from qserver.storage.routing import Part
+from qserver.storage.transaction import ScannedRange
+from qserver.storage.view import View
+from qserver.storage.writes import TreeWrites
 from qserver.values.comparison import same_row
 
 
@@ -35,53 +38,64 @@ class Conflict(msgspec.Struct, frozen=True):
     version_found: int | None = None
 
 
-def stale_read(part: Part, now: Partition) -> Conflict | None:
-    """The first read of the part that is no longer true of the installed partition."""
+def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
+    """The first read of the part that is no longer true of the installed roots."""
     base = part.base
-    if base is now:
-        return None
-    for (tree, key), seen in part.keys.items():
-        current = now.tree(tree)
-        if current is not base.tree(tree) and _differs(get(current, key), seen):
-            return Conflict("a key that was read has changed", tree, key)
-    for scanned in part.ranges:
-        before, after = base.tree(scanned.tree), now.tree(scanned.tree)
-        if before is after:
+    for each, entries in part.keys.items():
+        now = roots.get(each, EMPTY)
+        if now in base.trees.tree(each.tree).roots:
             continue
-        for key, was, becomes in difference(before, after, scanned.low, scanned.high):
+        for key, seen in entries.items():
+            if _differs(get(now, key), seen):
+                return Conflict("a key that was read has changed", each.tree, key)
+    for each, scanned in part.scans:
+        now = roots.get(each, EMPTY)
+        for key, was, becomes in _changes(base, each, now, scanned):
             if _differs(was, becomes) and _matters(scanned, was, becomes):
                 return Conflict("a range that was read has changed", scanned.tree, key)
     return None
 
 
-def overlap(part: Part, writes: Mapping[int, TreeWrites], whose: str) -> Conflict | None:
+def _changes(base: View, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
+    """What has changed in a range since it was scanned, however it was cut then."""
+    low, high = each.clipped(scanned.low, scanned.high)
+    for before, first, last in base.trees.tree(each.tree).pieces(low, high):
+        if before is not now:
+            yield from difference(before, now, first, last)
+
+
+def overlap(part: Part, writes: Mapping[Range, TreeWrites], whose: str) -> Conflict | None:
     """The first read of the part that these writes of somebody else make untrue."""
     if not writes:
         return None
-    for (tree, key), seen in part.keys.items():
-        changes = writes.get(tree)
-        if changes is not None and key in changes and _differs(changes[key], seen):
-            return Conflict(f"a key that was read is being changed by {whose}", tree, key)
-    for scanned in part.ranges:
-        before = part.base.tree(scanned.tree)
-        for key, becomes in writes.get(scanned.tree, {}).items():
+    for each, entries in part.keys.items():
+        changes = writes.get(each)
+        if changes is None:
+            continue
+        for key, seen in entries.items():
+            if key in changes and _differs(changes[key], seen):
+                return Conflict(f"a key that was read is being changed by {whose}", each.tree, key)
+    for each, scanned in part.scans:
+        for key, becomes in writes.get(each, {}).items():
             if key in scanned:
-                was = get(before, key)
+                was = part.base.get_entry(each.tree, key)
                 if _differs(was, becomes) and _matters(scanned, was, becomes):
                     return Conflict(
-                        f"a range that was read is being changed by {whose}", scanned.tree, key
+                        f"a range that was read is being changed by {whose}", each.tree, key
                     )
     return None
 
 
-def writes_overlap(part: Part, writes: Writes) -> Conflict | None:
+def writes_overlap(part: Part, writes: Mapping[Range, TreeWrites]) -> Conflict | None:
     """The first key that both want to write."""
-    for tree, changes in part.writes.items():
-        others = writes.get(tree)
+    for each, changes in part.writes.items():
+        others = writes.get(each)
         if others is not None:
             for key in changes:
                 if key in others:
-                    return Conflict("a key is being written by an undecided transaction", tree, key)
+                    return Conflict(
+                        "a key is being written by an undecided transaction", each.tree, key
+                    )
     return None
 
 

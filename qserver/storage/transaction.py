@@ -9,15 +9,14 @@ scanned with the predicate that selected its rows, each name that was looked up 
 The transaction may commit when all of it is still so. Unique keys, foreign keys, phantoms and
 changes of schema need nothing beyond that: they are reads which must still hold.
 
-Reads and writes are kept by shard from the start, because the shard of a key is known the moment
-it is read; so a transaction that touches one shard is seen to do so without another look.
+A transaction knows nothing of shards: where its keys belong is looked up when it commits, see
+`routing`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -25,15 +24,13 @@ import msgspec
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
 from qserver.storage.btree import Key, Value, entries_at, get
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import Partition, TreeWrites, Writes, merge_writes
 from qserver.storage.view import Page, Predicate, View
-from qserver.values.keys import TOP, partition_of
+from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
+from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 from qserver.values.schema import Index, Table
 
 Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
-ShardWrites: TypeAlias = dict[int, Writes]
-"""A delta: writes by shard, then tree, then key."""
 
 
 class ScannedRange(msgspec.Struct):
@@ -51,21 +48,6 @@ class ScannedRange(msgspec.Struct):
         return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
 
 
-class Part(msgspec.Struct, frozen=True, eq=False):
-    """What one shard must know of a transaction: its reads there, and its writes."""
-
-    position: int
-    """Where the transaction stands in its round."""
-    alone: bool
-    """No other shard has a part, so this one decides."""
-    base: Partition
-    """The shard's partition in the view that the transaction read."""
-    keys: dict[tuple[int, Key], Value | None]
-    ranges: list[ScannedRange]
-    writes: Writes
-    dropped: tuple[int, ...]
-
-
 class Transaction:
     """Reads and writes of one attempt. Made, filled by the work, then only looked at."""
 
@@ -76,13 +58,14 @@ class Transaction:
     journal: Journal | None = None
     """Rows before and after each change, for whoever must know at the end of a statement."""
 
-    def __init__(self, view: View, earlier: ShardWrites | None = None) -> None:
+    def __init__(self, view: View, earlier: Writes | None = None) -> None:
         self.view = view
         self.earlier = earlier
         self.catalog: Catalog = view.catalog
-        self.keys: dict[int, dict[tuple[int, Key], Value | None]] = {}
+        self.keys: dict[int, dict[Key, Value | None]] = {}
+        """What was seen at keys, by tree."""
         self.ranges: list[ScannedRange] = []
-        self.writes: ShardWrites = {}
+        self.writes: Writes = {}
         self.names_seen: dict[str, Definition | None] = {}
 
     # --- reading ---
@@ -111,24 +94,22 @@ class Transaction:
 
     def find(self, index: Index, key: Key) -> Value | None:
         """The primary key that a unique index holds for `key`, or None."""
-        return self.get_entry(index.id, key, index.hashed)
+        return self.get_entry(index.id, key)
 
-    def get_entry(self, tree: int, key: Key, hashed: int | None = None) -> Value | None:
-        shard = partition_of(key if hashed is None else key[:hashed], len(self.view.partitions))
-        return self._entry_of(shard, tree, key)
-
-    def _entry_of(self, shard: int, tree: int, key: Key) -> Value | None:
+    def get_entry(self, tree: int, key: Key) -> Value | None:
+        """The value at a key of any tree."""
         if self.writes or self.earlier:
             for writes in (self.writes, self.earlier):
-                if writes and shard in writes:
-                    changes = writes[shard].get(tree)
-                    if changes is not None and key in changes:
+                if writes and tree in writes:
+                    changes = writes[tree]
+                    if key in changes:
                         return changes[key]
-        value = get(self.view.partitions[shard].tree(tree), key)
-        seen = self.keys.get(shard)
+        value = get(self.view.trees.tree(tree).root_at(key), key)
+        seen = self.keys.get(tree)
         if seen is None:
-            seen = self.keys[shard] = {}
-        seen[tree, key] = value
+            self.keys[tree] = {key: value}
+        else:
+            seen[key] = value
         return value
 
     def scan(
@@ -169,7 +150,7 @@ class Transaction:
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> Iterator[list[Value]]:
-        """Values of the same entries as of `scan`, whole pages as they lie in the partitions.
+        """Values of the same entries as of `scan`, many at a time.
 
         The whole range counts as read, however early the scan ends: it has no order in which
         it could have come so far and no further.
@@ -183,9 +164,9 @@ class Transaction:
 
     def before(self) -> Transaction:
         """A transaction that never sees what this one writes from now on; one footprint of both."""
-        earlier: ShardWrites = {}
+        earlier: Writes = {}
         for layer in (self.earlier, self.writes):
-            merge_shard_writes(earlier, layer or {})
+            merge_writes(earlier, layer or {})
         reader = Transaction(self.view, earlier)
         reader.keys, reader.ranges = self.keys, self.ranges
         return reader
@@ -224,9 +205,8 @@ class Transaction:
     def _own_changes(self, scanned: ScannedRange) -> TreeWrites:
         own: TreeWrites = {}
         for layer in (self.earlier, self.writes):
-            for writes in (layer or {}).values():
-                changes = writes.get(scanned.tree, {})
-                own.update((key, changes[key]) for key in changes if key in scanned)
+            changes = (layer or {}).get(scanned.tree, {})
+            own.update((key, changes[key]) for key in changes if key in scanned)
         return own
 
     # --- writing ---
@@ -244,14 +224,13 @@ class Transaction:
     def insert(self, table: Table, row: Value) -> None:
         """Write a row whose key must be free."""
         key = table.key_of(row)
-        shard = partition_of(key, len(self.view.partitions))
-        if self._entry_of(shard, table.id, key) is not None:
+        if self.get_entry(table.id, key) is not None:
             raise _unique_violation(table, table.primary_key_name, table.primary_key, row)
         if table.indexes:
             self._change_indexes(table, None, row)
         if self.journal is not None:
             self.journal.append((table, None, row))
-        self._put_in(shard, table.id, key, row)
+        self.put_entry(table.id, key, row)
 
     def insert_many(self, table: Table, rows: list[Value]) -> None:
         """Write rows whose keys must be free: the same as `insert` of each, only quicker.
@@ -261,55 +240,42 @@ class Transaction:
         """
         if not rows:
             return
-        spread = self._spread_if_free(table, rows) if len(rows) > 1 else None
-        if spread is None:
+        entries = self._entries_if_free(table, rows) if len(rows) > 1 else None
+        if entries is None:
             for row in rows:
                 self.insert(table, row)
             return
-        for tree, entries_of_shards in spread.items():
-            for shard, entries in entries_of_shards.items():
-                self.writes.setdefault(shard, {}).setdefault(tree, {}).update(entries)
+        for tree, changes in entries.items():
+            self.writes.setdefault(tree, {}).update(changes)
         if self.journal is not None:
             self.journal += [(table, None, row) for row in rows]
 
-    def _spread_if_free(
-        self, table: Table, rows: list[Value]
-    ) -> dict[int, dict[int, TreeWrites]] | None:
-        """All entries of new rows by tree and shard; None unless all keys are known to be free."""
-        entries = self._spread(list(map(table.key_of, rows)), rows, None)
-        spread = {table.id: entries}
-        if sum(map(len, entries.values())) < len(rows) or not self._are_free(table.id, entries):
+    def _entries_if_free(self, table: Table, rows: list[Value]) -> dict[int, TreeWrites] | None:
+        """All entries of new rows by tree; None unless all keys are known to be free."""
+        rows_of: TreeWrites = dict(zip(map(table.key_of, rows), rows, strict=True))
+        if len(rows_of) < len(rows) or not self._are_free(table.id, rows_of):
             return None
+        entries = {table.id: rows_of}
         for index in table.indexes:
-            keys, primary_keys = zip(*map(table.entry_function(index), rows), strict=True)
-            entries = spread[index.id] = self._spread(keys, primary_keys, index.hashed)
-            if sum(map(len, entries.values())) < len(rows):
+            of_index: TreeWrites = dict(map(table.entry_function(index), rows))
+            if len(of_index) < len(rows):
                 return None
-            if index.unique and not self._are_free(index.id, entries):
+            if index.unique and not self._are_free(index.id, of_index):
                 return None
-        return spread
+            entries[index.id] = of_index
+        return entries
 
-    def _spread(
-        self, keys: Sequence[Key], values: Sequence[Value], hashed: int | None
-    ) -> dict[int, TreeWrites]:
-        partitions = len(self.view.partitions)
-        hashes = keys if hashed is None else [key[:hashed] for key in keys]
-        entries: dict[int, TreeWrites] = {shard: {} for shard in range(partitions)}
-        for part, key, value in zip(hashes, keys, values, strict=True):
-            entries[partition_of(part, partitions)][key] = value
-        return {shard: changes for shard, changes in entries.items() if changes}
-
-    def _are_free(self, tree: int, entries_of_shards: dict[int, TreeWrites]) -> bool:
+    def _are_free(self, tree: int, entries: TreeWrites) -> bool:
         """Is there nothing at these keys? That is then part of the footprint."""
-        for shard, entries in entries_of_shards.items():
-            for layer in (self.writes, self.earlier):
-                changes = layer.get(shard, {}).get(tree) if layer else None
-                if changes and not changes.keys().isdisjoint(entries):
-                    return False
-            if entries_at(self.view.partitions[shard].tree(tree), sorted(entries)):
+        for layer in (self.writes, self.earlier):
+            changes = layer.get(tree) if layer else None
+            if changes and not changes.keys().isdisjoint(entries):
                 return False
-            seen = self.keys.setdefault(shard, {})
-            seen.update(dict.fromkeys(zip(repeat(tree), entries)))
+        keys = sorted(entries)
+        for root in self.view.trees.tree(tree).roots_between(keys[0], (*keys[-1], TOP)):
+            if entries_at(root, keys):
+                return False
+        self.keys.setdefault(tree, {}).update(dict.fromkeys(entries))
         return True
 
     def delete(self, table: Table, key: Key) -> Value | None:
@@ -323,19 +289,10 @@ class Transaction:
             self.put_entry(table.id, key, None)
         return row
 
-    def put_entry(
-        self, tree: int, key: Key, value: Value | None, hashed: int | None = None
-    ) -> None:
-        shard = partition_of(key if hashed is None else key[:hashed], len(self.view.partitions))
-        self._put_in(shard, tree, key, value)
-
-    def _put_in(self, shard: int, tree: int, key: Key, value: Value | None) -> None:
-        writes = self.writes.get(shard)
-        if writes is None:
-            writes = self.writes[shard] = {}
-        changes = writes.get(tree)
+    def put_entry(self, tree: int, key: Key, value: Value | None) -> None:
+        changes = self.writes.get(tree)
         if changes is None:
-            writes[tree] = {key: value}
+            self.writes[tree] = {key: value}
         else:
             changes[key] = value
 
@@ -346,13 +303,13 @@ class Transaction:
             if before == after:
                 continue
             if before is not None:
-                self.put_entry(index.id, before[0], None, index.hashed)
+                self.put_entry(index.id, before[0], None)
             if after is not None:
                 key, primary_key = after
                 if index.unique and self.find(index, key) is not None:
                     assert new is not None
                     raise _unique_violation(table, index.name, index.columns, new)
-                self.put_entry(index.id, key, primary_key, index.hashed)
+                self.put_entry(index.id, key, primary_key)
 
     # --- changing the schema ---
 
@@ -392,44 +349,13 @@ class Transaction:
     def changes_catalog(self) -> bool:
         return self.catalog is not self.view.catalog
 
-    def parts(self, position: int) -> dict[int, Part]:
-        """What each shard that is touched must know: keys where they live, ranges everywhere."""
-        keys, writes = self.keys, self.writes
-        shards: dict[int, Any] | range
-        if self.ranges or self.dropped:
-            shards = range(len(self.view.partitions))
-        elif keys.keys() == writes.keys():
-            shards = writes
-        else:
-            shards = dict.fromkeys((*keys, *writes))
-        alone = len(shards) == 1
-        partitions = self.view.partitions
-        parts = {}
-        for shard in shards:
-            parts[shard] = Part(
-                position,
-                alone,
-                partitions[shard],
-                keys.get(shard, {}),
-                self.ranges,
-                writes.get(shard, {}),
-                self.dropped,
-            )
-        return parts
-
     def __repr__(self) -> str:
         reads = sum(map(len, self.keys.values()))
-        writes = sum(len(c) for w in self.writes.values() for c in w.values())
+        writes = count_changes(self.writes)
         return (
             f"a transaction on version {self.view.version} that read {reads} keys and"
             f" {len(self.ranges)} ranges and writes {writes} keys"
         )
-
-
-def merge_shard_writes(into: ShardWrites, writes: ShardWrites) -> None:
-    """Add a later delta to an earlier one."""
-    for shard, changes in writes.items():
-        merge_writes(into.setdefault(shard, {}), changes)
 
 
 def _values_beside(stream: Iterator[Page], own: TreeWrites) -> Iterator[list[Value]]:

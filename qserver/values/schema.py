@@ -8,9 +8,6 @@ to primary keys:
     other index     ('ada', 7)     ->  (7,)                 indexed + primary key  ->  primary key
     NULL in it      (NULL_KEY, 7)  ->  (7,)                 also when unique: NULLs are distinct
 
-An entry belongs to a partition by its first `hashed` elements, which for an index are the indexed
-ones: all that could violate a unique key meet in one partition.
-
 A table without a primary key has a hidden last column `row_id`, which is its key. An index over an
 expression, or over some rows only, has hidden generated columns before that. Definitions are
 frozen values; a changed table is another `Table`. What a definition needs at each row (key
@@ -121,11 +118,6 @@ class Index:
         if not any(self.descending):  # one way to say "all ascending", so that equal means equal
             object.__setattr__(self, "descending", ())
 
-    @property
-    def hashed(self) -> int:
-        """How many leading elements of an entry's key decide its partition."""
-        return len(self.columns)
-
     def to_plain(self) -> dict[str, Any]:
         return {
             "id": self.id,
@@ -206,11 +198,6 @@ class Table:
     def path(self) -> tuple[str, ...]:
         """What a statement may call it."""
         return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
-
-    @property
-    def hashed(self) -> int:
-        """How many leading elements of a row's key decide its partition: all of them."""
-        return len(self.primary_key)
 
     @property
     def has_row_id(self) -> bool:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import Partition, Writes
+from qserver.storage.ranges import Trees
+from qserver.storage.routing import written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import Page, View
-from qserver.values.keys import partition_of
 from qserver.values.schema import Column, Index, Table, define_index, define_table
 from qserver.values.types import INTEGER, NUMERIC, TEXT
 
@@ -37,52 +37,43 @@ EMAIL: Index = PEOPLE.index("people_email_key")
 PLACE: Index = PEOPLE.index("people_place")
 
 
-def database(partitions: int, tables: Iterable[Table] = (PLAIN, PEOPLE)) -> View:
+def database(shards: int, tables: Iterable[Table] = (PLAIN, PEOPLE)) -> View:
     """A database with these tables, all empty."""
     catalog = Catalog().changed({table.name: table for table in tables}, trees_used=9)
-    return View(1, 0.0, catalog, tuple(Partition() for _ in range(partitions)))
+    return View(1, 0.0, catalog, Trees(), shards)
 
 
-def view_with(
-    entries: Mapping[Key, Value], partitions: int, tree: int = 1, hashed: int | None = None
-) -> View:
-    """A database one of whose trees holds the entries, each where its key belongs."""
-    view = database(partitions)
-    writes: list[Writes] = [{tree: {}} for _ in range(partitions)]
-    for key, value in entries.items():
-        writes[partition_of(key[:hashed], partitions)][tree][key] = value
-    changed = zip(view.partitions, writes, strict=True)
-    return View(1, 0.0, view.catalog, tuple(each.changed(made) for each, made in changed))
+def view_with(entries: Mapping[Key, Value], shards: int, tree: int = 1) -> View:
+    """A database one of whose trees holds the entries."""
+    view = database(shards)
+    trees = written(view, view.catalog, {tree: dict(entries)})
+    return View(1, 0.0, view.catalog, trees, shards)
 
 
 def commit(transaction: Transaction) -> View:
     """The next view, as if nobody else had committed anything."""
-    view, parts = transaction.view, transaction.parts(position=0)
-    partitions = [
-        partition.changed(parts[shard].writes, parts[shard].dropped)
-        if shard in parts
-        else partition
-        for shard, partition in enumerate(view.partitions)
-    ]
-    catalog = view.catalog
+    view, catalog = transaction.view, transaction.view.catalog
     if transaction.changes_catalog:
         catalog = catalog.changed(transaction.catalog_changes, transaction.catalog.trees_used)
-    return View(view.version + 1, 0.0, catalog, tuple(partitions))
+    trees = written(view, catalog, transaction.writes, transaction.dropped)
+    return View(view.version + 1, 0.0, catalog, trees, view.shards)
 
 
-def database_with(*rows: Value, partitions: int = 3, table: Table = PEOPLE) -> View:
-    transaction = Transaction(database(partitions))
+def database_with(*rows: Value, shards: int = 3, table: Table = PEOPLE) -> View:
+    transaction = Transaction(database(shards))
     for row in rows:
         transaction.insert(table, row)
     return commit(transaction)
 
 
-def tree_entries(view: View, tree: int, hashed: int | None = None) -> dict[Key, Value]:
-    """All entries of a tree, each of which must be in the partition that its key names."""
+def tree_entries(view: View, tree: int) -> dict[Key, Value]:
+    """All entries of a tree, each of which must be in the range that its key belongs to."""
     entries: dict[Key, Value] = {}
-    for shard, partition in enumerate(view.partitions):
-        for key, value in flat(pages(partition.tree(tree))):
-            assert partition_of(key[:hashed], len(view.partitions)) == shard
+    ranged = view.trees.tree(tree)
+    for each, root in zip(ranged.ranges, ranged.roots, strict=False):
+        for key, value in flat(pages(root)):
+            assert each.low is None or each.low <= key
+            assert each.high is None or key < each.high
             entries[key] = value
     return entries
 

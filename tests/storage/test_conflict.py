@@ -203,19 +203,19 @@ def reading(view: View, keys: set[Key], scanned: list[Scan]) -> Transaction:
     steps=st.lists(changes, max_size=3),
     keys=st.sets(numbers, max_size=3),
     scanned=st.lists(scans, max_size=2),
-    partitions=st.integers(1, 3),
+    shards=st.integers(1, 3),
 )
 @example(
     before={(1,): ("a",)},
     steps=[{(1,): ("b",)}, {(1,): ("a",)}],
     keys={(1,)},
     scanned=[(None, None, None)],
-    partitions=2,
+    shards=2,
 )
 def test_a_read_is_stale_exactly_when_what_was_read_differs(
-    before: Model, steps: list[Changes], keys: set[Key], scanned: list[Scan], partitions: int
+    before: Model, steps: list[Changes], keys: set[Key], scanned: list[Scan], shards: int
 ) -> None:
-    view = view_with(before, partitions, TREE)
+    view = view_with(before, shards, TREE)
     parts = reading(view, keys, scanned).parts(position=0)
     now, after = view, before
     for step in steps:
@@ -223,7 +223,7 @@ def test_a_read_is_stale_exactly_when_what_was_read_differs(
         for key, row in step.items():
             writer.put_entry(TREE, key, row)
         now, after = commit(writer), changed_model(after, step)
-    found = [stale_read(part, now.partitions[shard]) for shard, part in parts.items()]
+    found = [stale_read(part, now.shards[shard]) for shard, part in parts.items()]
     assert any(found) == should_conflict(before, after, keys, scanned)
     for conflict in filter(None, found):
         assert conflict.tree == TREE
@@ -237,12 +237,12 @@ def test_a_read_is_stale_exactly_when_what_was_read_differs(
     writes=changes,
     keys=st.sets(numbers, max_size=3),
     scanned=st.lists(scans, max_size=2),
-    partitions=st.integers(1, 3),
+    shards=st.integers(1, 3),
 )
 def test_accepted_writes_overlap_a_read_exactly_when_they_make_it_differ(
-    before: Model, writes: Changes, keys: set[Key], scanned: list[Scan], partitions: int
+    before: Model, writes: Changes, keys: set[Key], scanned: list[Scan], shards: int
 ) -> None:
-    view = view_with(before, partitions, TREE)
+    view = view_with(before, shards, TREE)
     parts = reading(view, keys, scanned).parts(position=0)
     writer = Transaction(view)
     for key, row in writes.items():
@@ -255,11 +255,11 @@ def test_accepted_writes_overlap_a_read_exactly_when_they_make_it_differ(
 
 
 @unhurried
-@given(one=changes, other=changes, partitions=st.integers(1, 3))
+@given(one=changes, other=changes, shards=st.integers(1, 3))
 def test_two_deltas_overlap_exactly_when_they_share_a_key(
-    one: Changes, other: Changes, partitions: int
+    one: Changes, other: Changes, shards: int
 ) -> None:
-    mine, theirs = Transaction(database(partitions)), Transaction(database(partitions))
+    mine, theirs = Transaction(database(shards)), Transaction(database(shards))
     for transaction, delta in ((mine, one), (theirs, other)):
         for key, row in delta.items():
             transaction.put_entry(TREE, key, row)

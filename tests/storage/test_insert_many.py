@@ -32,9 +32,9 @@ bounds = st.none() | st.tuples(st.integers(-1, 41))
     st.integers(1, 4),
 )
 def test_many_rows_go_in_as_one_after_the_other_would(
-    there: list[Value], gone: list[int], rows: list[Value], partitions: int
+    there: list[Value], gone: list[int], rows: list[Value], shards: int
 ) -> None:
-    view = database_with(*there, partitions=partitions)
+    view = database_with(*there, shards=shards)
     one_by_one, at_once = Transaction(view), Transaction(view)
     outcomes = []
     for transaction in (one_by_one, at_once):
@@ -59,7 +59,7 @@ def test_many_rows_go_in_as_one_after_the_other_would(
 
 
 def test_that_the_keys_of_many_rows_were_free_is_part_of_the_footprint() -> None:
-    transaction = Transaction(database_with(partitions=2))
+    transaction = Transaction(database_with(shards=2))
     transaction.insert_many(PEOPLE, [(at, f"{at}@x", "here", None) for at in range(5)])
     seen = {key for keys in transaction.keys.values() for key in keys}
     assert seen >= {(PEOPLE.id, (at,)) for at in range(5)}
@@ -111,7 +111,7 @@ def test_a_view_shows_what_a_transaction_does(
 
 
 def test_what_went_in_together_is_there_after_the_commit() -> None:
-    transaction = Transaction(database_with(partitions=4))
+    transaction = Transaction(database_with(shards=4))
     rows: list[Value] = [(at, None, "here", None) for at in range(300)]
     transaction.insert_many(PEOPLE, rows)
     assert Transaction(commit(transaction)).rows(PEOPLE) == rows

@@ -97,11 +97,11 @@ def attempt(transaction: Transaction, model: Model, statements: list[Operation])
 
 
 @unhurried
-@given(work=transactions, partitions=st.integers(1, 4))
+@given(work=transactions, shards=st.integers(1, 4))
 def test_transactions_one_after_the_other_do_what_they_do_to_a_dict(
-    work: list[list[Operation]], partitions: int
+    work: list[list[Operation]], shards: int
 ) -> None:
-    view, model = database(partitions), Model()
+    view, model = database(shards), Model()
     history = [(view, model)]
     for statements in work:
         transaction, copy = Transaction(view), model.copy()
@@ -113,12 +113,12 @@ def test_transactions_one_after_the_other_do_what_they_do_to_a_dict(
 
 
 @unhurried
-@given(work=transactions, partitions=st.integers(1, 4))
+@given(work=transactions, shards=st.integers(1, 4))
 def test_transactions_of_one_turn_do_what_they_do_one_after_the_other(
-    work: list[list[Operation]], partitions: int
+    work: list[list[Operation]], shards: int
 ) -> None:
     """Each runs on the same view with the writes of those before it; all are committed at once."""
-    view, model = database(partitions), Model()
+    view, model = database(shards), Model()
     turn = Transaction(view)
     for statements in work:
         transaction, copy = Transaction(view, turn.writes), model.copy()

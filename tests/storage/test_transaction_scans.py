@@ -29,9 +29,9 @@ def changes(name: str) -> st.SearchStrategy[Changes]:
 
 
 def transaction_on(
-    model: dict[Key, Value], earlier: Changes, own: Changes, partitions: int
+    model: dict[Key, Value], earlier: Changes, own: Changes, shards: int
 ) -> Transaction:
-    view = view_with(model, partitions, PLAIN.id)
+    view = view_with(model, shards, PLAIN.id)
     before = Transaction(view)
     for key, row in earlier.items():
         before.put_entry(PLAIN.id, key, row)
@@ -46,7 +46,7 @@ def transaction_on(
     model=models,
     earlier=changes("earlier"),
     own=changes("own"),
-    partitions=st.integers(1, 4),
+    shards=st.integers(1, 4),
     low=bounds,
     high=bounds,
 )
@@ -54,11 +54,11 @@ def test_a_scan_shows_the_view_with_the_writes_made_in_either_direction(
     model: dict[Key, Value],
     earlier: Changes,
     own: Changes,
-    partitions: int,
+    shards: int,
     low: Key | None,
     high: Key | None,
 ) -> None:
-    transaction = transaction_on(model, earlier, own, partitions)
+    transaction = transaction_on(model, earlier, own, shards)
     now = changed_model(changed_model(model, earlier), own)
     expected = [(key, now[key]) for key in within(now, low, high)]
     forward = list(transaction.scan(PLAIN.id, low, high))
@@ -78,7 +78,7 @@ def test_a_scan_shows_the_view_with_the_writes_made_in_either_direction(
 @given(
     model=models,
     own=changes("own"),
-    partitions=st.integers(1, 4),
+    shards=st.integers(1, 4),
     low=bounds,
     high=bounds,
     backward=st.booleans(),
@@ -87,13 +87,13 @@ def test_a_scan_shows_the_view_with_the_writes_made_in_either_direction(
 def test_a_limit_is_a_hint_that_changes_the_pages_and_not_what_is_in_them(
     model: dict[Key, Value],
     own: Changes,
-    partitions: int,
+    shards: int,
     low: Key | None,
     high: Key | None,
     backward: bool,
     limit: int,
 ) -> None:
-    transaction = transaction_on(model, {}, own, partitions)
+    transaction = transaction_on(model, {}, own, shards)
     plain = flat(transaction.scan(PLAIN.id, low, high, backward=backward))
     hinted = list(transaction.scan(PLAIN.id, low, high, backward=backward, limit=limit))
     assert flat(hinted) == plain
@@ -158,7 +158,7 @@ def test_a_scan_that_is_closed_early_counts_as_read_what_it_showed(
     backward: bool,
     pages_taken: int,
 ) -> None:
-    transaction = transaction_on(model, {}, own, partitions=2)
+    transaction = transaction_on(model, {}, own, shards=2)
     now = changed_model(model, own)
     scan = transaction.scan(PLAIN.id, low, high, backward=backward)
     pages = list(islice(scan, pages_taken))

@@ -82,16 +82,16 @@ def _first(transaction: Transaction, predicate: Predicate, backward: bool) -> Va
 
 
 @settings(deadline=None, max_examples=150)
-@given(stored=unique_rows, first=works, second=works, partitions=st.integers(1, 3))
+@given(stored=unique_rows, first=works, second=works, shards=st.integers(1, 3))
 def test_what_passes_the_conflict_test_would_do_the_same_again_now(
-    stored: list[Value], first: list[Step], second: list[Step], partitions: int
+    stored: list[Value], first: list[Step], second: list[Step], shards: int
 ) -> None:
-    view = database_with(*stored, partitions=partitions)
+    view = database_with(*stored, shards=shards)
     before, _ = run(first, view)
     transaction, told = run(second, view)
     now = commit(before)
     parts = transaction.parts(position=0)
-    stale = [stale_read(part, now.partitions[shard]) for shard, part in parts.items()]
+    stale = [stale_read(part, now.shards[shard]) for shard, part in parts.items()]
     overlaps = [
         overlap(part, before.writes.get(shard, {}), "another") for shard, part in parts.items()
     ]

@@ -1,4 +1,4 @@
-"""A view answers as if there were no partitions."""
+"""A view answers as if there were no shards."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ partition_counts = st.integers(1, 5)
 
 
 @unhurried
-@given(model=models, partitions=partition_counts, low=bounds, high=bounds)
-@example(model={}, partitions=4, low=None, high=None)
+@given(model=models, shards=partition_counts, low=bounds, high=bounds)
+@example(model={}, shards=4, low=None, high=None)
 def test_ordered_pages_are_the_sorted_entries_of_the_range(
-    model: dict[Key, Value], partitions: int, low: Key | None, high: Key | None
+    model: dict[Key, Value], shards: int, low: Key | None, high: Key | None
 ) -> None:
-    view = view_with(model, partitions)
+    view = view_with(model, shards)
     expected = [(key, model[key]) for key in within(model, low, high)]
     assert flat(view.pages_in_order(1, low, high)) == expected
     assert flat(view.pages_in_order(1, low, high, backward=True)) == expected[::-1]
@@ -41,7 +41,7 @@ def test_ordered_pages_are_the_sorted_entries_of_the_range(
 @unhurried
 @given(
     model=models,
-    partitions=partition_counts,
+    shards=partition_counts,
     hashed=st.sampled_from([None, 0]),
     low=bounds,
     high=bounds,
@@ -49,14 +49,14 @@ def test_ordered_pages_are_the_sorted_entries_of_the_range(
 )
 def test_the_first_entries_of_a_range_are_those_of_the_sorted_range(
     model: dict[Key, Value],
-    partitions: int,
+    shards: int,
     hashed: int | None,
     low: Key | None,
     high: Key | None,
     most: int,
 ) -> None:
     """Few of them or many, and also when all entries are in one partition."""
-    view = view_with(model, partitions, hashed=hashed)
+    view = view_with(model, shards, hashed=hashed)
     expected = [(key, model[key]) for key in within(model, low, high)]
     rows = [value for _, value in expected]
     assert view.first_rows(1, low, high, False, most) == rows[:most]
@@ -66,11 +66,11 @@ def test_the_first_entries_of_a_range_are_those_of_the_sorted_range(
 
 
 @unhurried
-@given(model=models, partitions=partition_counts, hashed=st.sampled_from([None, 1]), absent=keys)
+@given(model=models, shards=partition_counts, hashed=st.sampled_from([None, 1]), absent=keys)
 def test_get_looks_in_the_partition_that_the_hashed_prefix_names(
-    model: dict[Key, Value], partitions: int, hashed: int | None, absent: Key
+    model: dict[Key, Value], shards: int, hashed: int | None, absent: Key
 ) -> None:
-    view = view_with(model, partitions, hashed=hashed)
+    view = view_with(model, shards, hashed=hashed)
     for key, value in model.items():
         assert view.get_entry(1, key, hashed) is value
     assert view.get_entry(1, absent, hashed) is model.get(absent)
@@ -78,10 +78,10 @@ def test_get_looks_in_the_partition_that_the_hashed_prefix_names(
 
 def test_entries_with_one_hashed_prefix_share_a_partition() -> None:
     model = {("ada", at): (at,) for at in range(50)}
-    view = view_with(model, partitions=5, hashed=1)
-    assert sorted(len(partition.tree(1)) for partition in view.partitions) == [0, 0, 0, 0, 50]
-    spread = view_with(model, partitions=5)
-    assert all(len(partition.tree(1)) for partition in spread.partitions)
+    view = view_with(model, shards=5, hashed=1)
+    assert sorted(len(partition.tree(1)) for partition in view.shards) == [0, 0, 0, 0, 50]
+    spread = view_with(model, shards=5)
+    assert all(len(partition.tree(1)) for partition in spread.shards)
 
 
 @unhurried
@@ -122,9 +122,9 @@ def test_a_merge_takes_one_page_of_each_stream_before_it_hands_out_the_first() -
 
 
 def test_an_old_view_is_as_it_was() -> None:
-    old = view_with({(at,): (at,) for at in range(30)}, partitions=2)
+    old = view_with({(at,): (at,) for at in range(30)}, shards=2)
     writes: Writes = {1: {(at,): None for at in range(30)}}
-    changed = tuple(partition.changed(writes) for partition in old.partitions)
+    changed = tuple(partition.changed(writes) for partition in old.shards)
     new = View(2, 0.0, old.catalog, changed)
     assert (old.count(1), new.count(1)) == (30, 0)
     assert old.get_entry(1, (7,)) == (7,)
@@ -132,11 +132,11 @@ def test_an_old_view_is_as_it_was() -> None:
 
 def test_a_database_begins_empty() -> None:
     view = empty_view(4)
-    assert (view.version, len(view.partitions), dict(view.catalog.tables)) == (0, 4, {})
+    assert (view.version, len(view.shards), dict(view.catalog.tables)) == (0, 4, {})
     assert view.count(1) == 0
     assert list(view.pages(1)) == list(view.pages_in_order(1, backward=True)) == []
 
 
 def test_a_view_describes_itself() -> None:
-    view = view_with({(1,): (1,)}, partitions=3)
-    assert repr(view) == "the view of version 1: 2 tables in 3 partitions"
+    view = view_with({(1,): (1,)}, shards=3)
+    assert repr(view) == "the view of version 1: 2 tables in 3 shards"

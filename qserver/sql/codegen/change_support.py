@@ -30,7 +30,7 @@ def find_row_in_the_way(
             old = transaction.get_entry(table.id, table.key_of(row))
         else:
             key, _ = table.entries(index, row)
-            primary_key = transaction.get_entry(index.id, key, index.hashed)
+            primary_key = transaction.get_entry(index.id, key)
             old = None if primary_key is None else transaction.get_entry(table.id, primary_key)
         if old is not None:
             return old

@@ -252,7 +252,7 @@ class _ScanPrinter:
         entry = self.source.fresh("k")
         with self._for(for_each), self.source.block_if(checks):
             if exact and index.unique:
-                self.source.line(f"{entry} = get_entry({index.id}, {low}, {index.hashed})")
+                self.source.line(f"{entry} = get_entry({index.id}, {low})")
                 with self.source.block(f"if {entry} is not None:"):
                     self._entry(entry)
                 return

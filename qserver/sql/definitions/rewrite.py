@@ -146,7 +146,7 @@ def build_index(work: Work, table: Table, index: Index) -> Steps:
     if index.unique:
         work.require_read(table)
     entry_of = table.entry_function(index)
-    put_entry, hashed = work.transaction.put_entry, index.hashed
+    put_entry = work.transaction.put_entry
     seen: set[Key] = set()
     for _, rows in work.transaction.scan(table.id):
         for row in rows:
@@ -155,7 +155,7 @@ def build_index(work: Work, table: Table, index: Index) -> Steps:
                 if key in seen:
                     raise _duplicated(table, index, row)
                 seen.add(key)
-            put_entry(index.id, key, primary_key, hashed)
+            put_entry(index.id, key, primary_key)
         yield
     return 0
 

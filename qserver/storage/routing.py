@@ -1,0 +1,124 @@
+"""Routing: from a transaction, which knows trees, to its parts, which know ranges and shards.
+
+    keys read, ranges scanned, writes ── the newest snapshot's ranges ──► a part for each shard
+
+The newest snapshot decides, not the one that was read: ranges may have been cut or joined since.
+A part therefore brings along the whole snapshot that was read, and a shard compares a range with
+whatever roots had its keys then.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from qserver.storage.btree import Key, Value
+from qserver.storage.catalog import Catalog
+from qserver.storage.ranges import Range, RangedTree, Trees
+from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.storage.view import View
+from qserver.storage.writes import TreeWrites, Writes, changed
+
+
+class Part(msgspec.Struct, frozen=True, eq=False):
+    """What one shard must know of a transaction: its reads there, and its writes."""
+
+    position: int
+    """Where the transaction stands in its round."""
+    alone: bool
+    """No other shard has a part, so this one decides."""
+    base: View
+    """What the transaction read."""
+    keys: dict[Range, dict[Key, Value | None]]
+    scans: list[tuple[Range, ScannedRange]]
+    writes: dict[Range, TreeWrites]
+    dropped: tuple[int, ...] = ()
+
+
+class Share:
+    """A part in the making."""
+
+    __slots__ = ("keys", "scans", "writes")
+
+    def __init__(self) -> None:
+        self.keys: dict[Range, dict[Key, Value | None]] = {}
+        self.scans: list[tuple[Range, ScannedRange]] = []
+        self.writes: dict[Range, TreeWrites] = {}
+
+
+def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int, Part]:
+    """The parts of a transaction, by shard."""
+    catalog, dropped = transaction.catalog, transaction.dropped
+    shares: dict[int, Share] = defaultdict(Share)
+    for tree, seen in transaction.keys.items():
+        for each, entries in spread(newest, catalog, tree, seen).items():
+            shares[each.shard].keys[each] = entries
+    for scanned in transaction.ranges:
+        for each in ranges_between(newest, catalog, scanned):
+            shares[each.shard].scans.append((each, scanned))
+    for tree, changes in transaction.writes.items():
+        for each, entries in spread(newest, catalog, tree, changes).items():
+            shares[each.shard].writes[each] = entries
+    for tree in dropped:
+        for each in newest.trees.tree(tree).ranges:
+            shares[each.shard]
+    alone = len(shares) == 1
+    return {
+        shard: Part(
+            position, alone, transaction.view, share.keys, share.scans, share.writes, dropped
+        )
+        for shard, share in shares.items()
+    }
+
+
+def unconditional_parts(writes: Writes, newest: View) -> dict[int, Part]:
+    """Writes of work that was run where nothing could come between: there is nothing to check."""
+    parts: dict[int, Part] = {}
+    for tree, changes in writes.items():
+        for each, entries in spread(newest, newest.catalog, tree, changes).items():
+            if each.shard not in parts:
+                parts[each.shard] = Part(0, True, newest, {}, [], {})
+            parts[each.shard].writes[each] = entries
+    return parts
+
+
+def spread(
+    newest: View, catalog: Catalog, tree: int, entries: dict[Key, Any]
+) -> dict[Range, dict[Key, Any]]:
+    """Entries by the range that they belong to."""
+    ranges = newest.ranges(tree, catalog)
+    if len(ranges) == 1:
+        return {ranges[0]: entries}
+    lows = newest.trees.tree(tree).lows
+    parts: dict[Range, dict[Key, Any]] = {}
+    for key, value in entries.items():
+        at = ranges[bisect_right(lows, key)]
+        if at in parts:
+            parts[at][key] = value
+        else:
+            parts[at] = {key: value}
+    return parts
+
+
+def ranges_between(newest: View, catalog: Catalog, scanned: ScannedRange) -> tuple[Range, ...]:
+    ranged = newest.trees.tree(scanned.tree)
+    if len(ranged.ranges) > 1:
+        return ranged.ranges_between(scanned.low, scanned.high)
+    return newest.ranges(scanned.tree, catalog)
+
+
+def written(view: View, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()) -> Trees:
+    """The trees of a view with writes made, where there are no shards to do it: at recovery."""
+    trees: dict[int, RangedTree] = {}
+    for number, changes in writes.items():
+        before = view.trees.tree(number)
+        roots = {
+            each: changed(before.root_of(each), entries)
+            for each, entries in spread(view, catalog, number, changes).items()
+        }
+        trees[number] = before.changed(roots).laid_out(view.shards)
+    return view.trees.changed(trees, dropped)
