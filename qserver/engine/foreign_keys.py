@@ -97,7 +97,7 @@ def check_foreign_key(
     transaction: Transaction, table: Table, key: ForeignKey
 ) -> Generator[None, None, int]:
     """Raise if a row of the table refers to nothing."""
-    for rows in transaction.scan_in_any_order(table.id):
+    for rows in transaction.scan_values(table.id):
         for row in rows:
             _require_one(transaction, table, key, row)
         yield

@@ -79,7 +79,7 @@ class SystemReader:
         rows = self._rows(tree)
         return rows[::-1][:most] if backward else rows[:most]
 
-    def scan_in_any_order(
+    def scan_values(
         self,
         tree: int,
         low: Key | None = None,
@@ -87,7 +87,7 @@ class SystemReader:
         predicate: Callable[[Row], Any] | None = None,
     ) -> Iterator[list[Row]]:
         if tree >= 0:
-            return self._transaction.scan_in_any_order(tree, low, high, predicate)
+            return self._transaction.scan_values(tree, low, high, predicate)
         return iter([self._rows(tree)])
 
     def _rows(self, tree: int) -> list[Row]:

@@ -48,7 +48,7 @@ class Reader(Protocol):
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> list[Row]: ...
 
-    def scan_in_any_order(
+    def scan_values(
         self,
         tree: int,
         low: Key | None = None,

@@ -121,7 +121,7 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
         kind = "Key Range Scan"
     else:
         kind = "Scan"
-    order = (" Backward" if access.backward else " In Order") if access.ordered else ""
+    order = " Backward" if access.backward else ""
     return f"{kind}{order} on {name}", details
 
 

@@ -44,12 +44,14 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """By which tree a scan goes: the table itself (index None) or an index; and in which order."""
+    """By which tree a scan goes: the table itself (index None) or an index, in the order of its
+    keys or backward."""
 
     index: Index | None = None
     range: KeyRange = KeyRange()
-    ordered: bool = False
     backward: bool = False
+    partial: bool = False
+    """The scan is probably left early: it goes page by page, and counts as a read of those only."""
     wanted: Expression | None = None
     """About how many rows will be taken before the scan is left, where that is known."""
 

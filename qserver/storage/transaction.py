@@ -143,23 +143,23 @@ class Transaction:
                 break
         return found[:most]
 
-    def scan_in_any_order(
+    def scan_values(
         self,
         tree: int,
         low: Key | None = None,
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> Iterator[list[Value]]:
-        """Values of the same entries as of `scan`, many at a time.
+        """Values of the same entries as of `scan`, in the same order, many at a time.
 
-        The whole range counts as read, however early the scan ends: it has no order in which
-        it could have come so far and no further.
+        The whole range counts as read, however early the scan ends.
         """
         scanned = ScannedRange(tree, low, high, predicate)
         self.ranges.append(scanned)
         own = self._own_changes(scanned) if self.writes or self.earlier else {}
         if own:
-            return _values_beside(self.view.pages(tree, low, high), own)
+            stream = _overlaid(self.view.pages(tree, low, high), own, backward=False)
+            return (values for _, values in stream)
         return self.view.value_runs(tree, low, high)
 
     def before(self) -> Transaction:
@@ -356,17 +356,6 @@ class Transaction:
             f"a transaction on version {self.view.version} that read {reads} keys and"
             f" {len(self.ranges)} ranges and writes {writes} keys"
         )
-
-
-def _values_beside(stream: Iterator[Page], own: TreeWrites) -> Iterator[list[Value]]:
-    """The values of pages, without those that the overlay covers, and then the overlay's."""
-    covered = own.keys()
-    for keys, values in stream:
-        if covered.isdisjoint(keys):
-            yield values
-        else:
-            yield [value for key, value in zip(keys, values, strict=True) if key not in covered]
-    yield [value for value in own.values() if value is not None]
 
 
 def _overlaid(stream: Iterator[Page], own: TreeWrites, backward: bool) -> Iterator[Page]:

@@ -70,7 +70,7 @@ class View(msgspec.Struct, frozen=True, eq=False):
         """`pages_in_order`, for compiled code; what the predicate tells is of use to footprints."""
         return self.pages_in_order(tree, low, high, backward, limit)
 
-    def scan_in_any_order(
+    def scan_values(
         self,
         tree: int,
         low: Key | None = None,

@@ -56,14 +56,14 @@ def _to_the_first_of_several(original: Any) -> Any:
 
 
 def _upper_bound_excluded(original: Any) -> Any:
-    def scan_in_any_order(self: Transaction, *arguments: Any) -> Iterator[list[Value]]:
+    def scan_values(self: Transaction, *arguments: Any) -> Iterator[list[Value]]:
         pages: Iterator[list[Value]] = original(self, *arguments)
         scanned = self.ranges[-1]
         if scanned.low is not None and scanned.high is not None and len(scanned.high) > 2:
             scanned.high = scanned.high[:-1]
         return pages
 
-    return scan_in_any_order
+    return scan_values
 
 
 def _lower_bound_excluded(original: Any) -> Any:
@@ -110,7 +110,7 @@ MUTANTS: Final = (
         "note_an_upper_bound_as_excluded",
         "a row that comes to lie on the upper bound of a range is no conflict",
         ("sql_bounds",),
-        ((transaction.Transaction, "scan_in_any_order", _upper_bound_excluded),),
+        ((transaction.Transaction, "scan_values", _upper_bound_excluded),),
     ),
     Mutant(
         "skip_the_lower_bound_in_a_round",

@@ -193,10 +193,10 @@ MUTANTS: Final = (
         ((statements, "check_foreign_key", _check_without_footprint),),
     ),
     Mutant(
-        "scan_in_any_order_without_footprint",
+        "scan_values_without_footprint",
         "the footprint lacks the ranges that were scanned in no particular order",
         ("sql_predicates", "sql_keys"),
-        ((Transaction, "scan_in_any_order", _scan_without_footprint),),
+        ((Transaction, "scan_values", _scan_without_footprint),),
     ),
     Mutant(
         "forget_what_is_left_early",

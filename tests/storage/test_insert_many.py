@@ -105,7 +105,7 @@ def test_a_view_shows_what_a_transaction_does(
         reader.scan(PLAIN.id, low, high, None, backward, limit) for reader in (view, transaction)
     ]
     assert flat(ways[0]) == flat(ways[1])
-    anyhow = [reader.scan_in_any_order(PLAIN.id, low, high) for reader in (view, transaction)]
+    anyhow = [reader.scan_values(PLAIN.id, low, high) for reader in (view, transaction)]
     assert list(anyhow[0]) == list(anyhow[1])
     assert view.find_definition("plain") is PLAIN
 

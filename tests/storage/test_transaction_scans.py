@@ -67,7 +67,7 @@ def test_a_scan_shows_the_view_with_the_writes_made_in_either_direction(
     assert flat(forward) == expected
     assert flat(backward) == expected[::-1]
     assert transaction.rows(PLAIN, low, high) == [row for _, row in expected]
-    pages = list(transaction.scan_in_any_order(PLAIN.id, low, high))
+    pages = list(transaction.scan_values(PLAIN.id, low, high))
     assert sorted(row for page in pages for row in page) == [row for _, row in expected]
     for key in model | earlier | own:
         assert transaction.get(PLAIN, key) == now.get(key)
@@ -113,28 +113,28 @@ def test_with_a_limit_the_first_page_has_that_many_and_no_more_counts_as_read() 
     assert (backward.low, backward.high) == ((83,), None)
 
 
-def test_a_scan_in_any_order_hands_out_one_leaf_and_then_many_at_once() -> None:
+def test_a_scan_values_hands_out_one_leaf_and_then_many_at_once() -> None:
     transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
-    runs = list(transaction.scan_in_any_order(PLAIN.id))
+    runs = list(transaction.scan_values(PLAIN.id))
     leaves = [values for _, values in transaction.view.pages(PLAIN.id)]
     assert runs[0] == leaves[0]
     assert len(runs) < len(leaves)
     assert [row for run in runs for row in run] == [row for leaf in leaves for row in leaf]
 
 
-def test_a_scan_in_any_order_counts_as_read_in_full_however_early_it_ends() -> None:
+def test_a_scan_values_counts_as_read_in_full_however_early_it_ends() -> None:
     transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
-    for _ in transaction.scan_in_any_order(PLAIN.id, (3,), (99,)):
+    for _ in transaction.scan_values(PLAIN.id, (3,), (99,)):
         break
     (scanned,) = transaction.ranges
     assert (scanned.low, scanned.high) == ((3,), (99,))
 
 
-def test_a_scan_in_any_order_does_not_see_what_is_written_while_it_runs() -> None:
+def test_a_scan_values_does_not_see_what_is_written_while_it_runs() -> None:
     transaction = transaction_on({(at,): (at, "view") for at in range(20)}, {}, {}, 2)
     transaction.put(PLAIN, (100, "before"))
     seen = []
-    for rows in transaction.scan_in_any_order(PLAIN.id):
+    for rows in transaction.scan_values(PLAIN.id):
         for row in rows:
             seen.append(row)
             transaction.put(PLAIN, (row[0] + 1000, "during"))

@@ -53,7 +53,7 @@ PAGE_ROWS = 256
 ROWS_FIRST_MOST = 1024
 """So many first rows of a range are found at once, without giving way."""
 
-READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
+READER_CALLS = ("get_entry", "scan", "scan_values", "first_rows")
 """What compiled code calls of its reader."""
 
 COUNTED_CALLS = ("costly", "compute", "weigh")
@@ -224,6 +224,8 @@ class _Compiler:
     def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
         """The list of what is made of a page's rows; mere columns are taken at the speed of C."""
         made = self.printer.values(node.expressions, inner)
+        if made == row and not condition:
+            return page
         column = rf"{row}\[([0-9]+)\]"
         if condition or not re.fullmatch(rf"\({column}(, {column})+\)", made):
             return f"[{made} for {row} in {page}{condition}]"

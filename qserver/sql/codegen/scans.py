@@ -4,7 +4,7 @@
     several values of the key (IN)     a look-up each              reads those keys
     a prefix of the key, or bounds     a range of the tree         reads that range
     the same by an index               a range of the index, then a look-up for each entry
-    nothing is known                   all pages, in any order     reads everything that satisfies
+    nothing is known                   all pages                   reads everything that satisfies
                                                                    the condition
 
 The condition is checked for each row whatever the way, and goes along with a range as its
@@ -65,7 +65,7 @@ def produce_pages(operators: Operators, node: plan.Scan, rows: Rows, consume: Pa
 def can_be_first_rows(node: plan.Scan) -> bool:
     """Whether the first rows of a scan are the first entries of one range of the table."""
     return (
-        node.access.ordered
+        node.access.partial
         and node.access.index is None
         and node.condition is None
         and not node.access.range.choices
@@ -214,11 +214,11 @@ class _ScanPrinter:
         for_each, low, high, checks = self.bounds(table.primary_key, ())
         with self._for(for_each), self.source.block_if(checks):
             predicate = self._predicate()
-            if access.ordered:
+            if access.partial or access.backward:
                 pages = f"scan({table.id}, {low}, {high}, {predicate}, {self._order()})"
                 self._pages(f"_, page in {pages}", "page")
             else:
-                pages = f"scan_in_any_order({table.id}, {low}, {high}, {predicate})"
+                pages = f"scan_values({table.id}, {low}, {high}, {predicate})"
                 self._pages(f"page in {pages}", "page")
 
     def _order(self) -> str:
@@ -257,11 +257,11 @@ class _ScanPrinter:
                     self._entry(entry)
                 return
             name = self.source.fresh("page")
-            if access.ordered:
+            if access.partial or access.backward:
                 pages = f"scan({index.id}, {low}, {high}, None, {self._order()})"
                 head = f"for _, {name} in {pages}:"
             else:
-                head = f"for {name} in scan_in_any_order({index.id}, {low}, {high}):"
+                head = f"for {name} in scan_values({index.id}, {low}, {high}):"
             with self._paced(head, f"{ENTRY_COSTS_ROWS} * len({name})"):
                 with self.operators.for_each(entry, name):
                     self._entry(entry)

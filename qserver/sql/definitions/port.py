@@ -130,7 +130,7 @@ class Work:
         For whatever tells of rows by its success: a constraint that holds, a cast that does not
         fail. An empty table tells nothing.
         """
-        if not self.statements.may_read and any(self.transaction.scan_in_any_order(table.id)):
+        if not self.statements.may_read and any(self.transaction.scan_values(table.id)):
             self.statements.check_read()
 
     def table_now(self, name: str) -> Table:

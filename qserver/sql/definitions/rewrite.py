@@ -173,7 +173,7 @@ def require_no_null(work: Work, table: Table, name: str) -> Steps:
     """Every row has a value in the column."""
     work.require_read(table)
     at = table.position(name)
-    for rows in work.transaction.scan_in_any_order(table.id):
+    for rows in work.transaction.scan_values(table.id):
         if any(row[at] is None for row in rows):
             raise contains_null(table, name)
         yield

@@ -1,9 +1,8 @@
 """Where the order of rows shows although no ORDER BY asks for one, it is the one to expect.
 
-SQL leaves it open which rows a LIMIT lets pass, in which order array_agg gathers, and which row
-comes first in a window that has no order. Here rows come by hash from several shards, which would
-make all of that look like chance, so such a plan reads tables in the order of their keys: for a
-table without a primary key that is the order in which rows were inserted.
+Tables are read in the order of their keys; for a table without a primary key that is the order in
+which rows were inserted. A LIMIT leaves its scans early, so they go page by page, and know how many
+rows will be wanted if that can be told.
 
 Rows of a query with windows leave it sorted as the window that was defined first asks, because that
 is how they leave PostgreSQL.
@@ -18,50 +17,33 @@ from qserver.sql.bound import Expression, SortKey, WindowCall
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.rules.sort_less import below_projections
-from qserver.sql.walk import is_plan, substituted, tree_rebuilt
+from qserver.sql.walk import substituted, tree_rebuilt
 
 
 def keep_order(node: Plan, row_count: RowCount) -> Plan:
     node = _windows_sorted(node)
 
     def change(each: Plan) -> Plan:
-        if not is_plan(each) or not _shows_order(each):
+        if not isinstance(each, plan.Limit) or each.with_ties:
             return each
-        ordered = _in_order(each)
-        return _with_hint(ordered) if isinstance(ordered, plan.Limit) else ordered
+        return _with_hint(replace(each, input=_partial(each.input)))
 
     return tree_rebuilt(node, change)
 
 
-def _shows_order(node: Plan) -> bool:
-    match node:
-        case plan.Limit():
-            return not node.with_ties
-        case plan.Aggregate():
-            return any(call.aggregate.ordered and not call.order_by for call in node.calls)
-        case plan.Window():
-            return any(not call.order_by for call in node.calls)
-        case plan.Distinct():
-            return bool(node.on)
-        case _:
-            return False
-
-
-def _in_order(node: Plan) -> Plan:
-    """The same with the tables below read in order, as far as their order gets here."""
+def _partial(node: Plan) -> Plan:
+    """The same with the tables below read page by page, as far as a row may be the last one."""
     match node:
         case plan.Scan():
-            if node.access.index is not None or node.access.range.choices:
+            if node.access.range.choices:
                 return node
-            return replace(node, access=replace(node.access, ordered=True))
+            return replace(node, access=replace(node.access, partial=True))
         case plan.Join():
-            return replace(node, left=_in_order(node.left), right=_in_order(node.right))
-        case plan.Project() | plan.Filter() | plan.Limit() | plan.Window() | plan.Distinct():
-            return replace(node, input=_in_order(node.input))
-        case plan.Aggregate():
-            return replace(node, input=_in_order(node.input))
+            return replace(node, left=_partial(node.left), right=_partial(node.right))
+        case plan.Project() | plan.Filter() | plan.Limit():
+            return replace(node, input=_partial(node.input))
         case plan.SetOperation():
-            return replace(node, left=_in_order(node.left), right=_in_order(node.right))
+            return replace(node, left=_partial(node.left), right=_partial(node.right))
         case _:
             return node
 
@@ -71,7 +53,7 @@ def _with_hint(node: plan.Limit) -> Plan:
     if node.limit is None or node.limit.nullable or node.offset is not None:
         return node
     scan = node.input
-    if not isinstance(scan, plan.Scan) or scan.condition is not None or not scan.access.ordered:
+    if not isinstance(scan, plan.Scan) or scan.condition is not None or not scan.access.partial:
         return node
     return replace(node, input=replace(scan, access=replace(scan.access, wanted=node.limit)))
 

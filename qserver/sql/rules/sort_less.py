@@ -1,7 +1,8 @@
 """Sorting less: below projections, only as many rows as are wanted, or not at all.
 
 Limit(Sort(x))                      keeps only the rows that can be among the first
-Limit(Sort by the key (Scan))       reads the tree in its order and stops
+Sort by the key (Scan)              reads the tree in its order
+Limit(Sort by the key (Scan))       the same, and stops
 min or max of a key (Scan)          the same, for the first or the last
 """
 
@@ -42,10 +43,13 @@ def sort_less(node: Plan, row_count: RowCount) -> Plan:
 
 
 def below_projections(node: plan.Sort) -> Plan:
-    """Sort rows before they are projected: the same order, and fewer tuples to make."""
+    """Sort rows before they are projected: the same order, and fewer tuples to make.
+
+    Rows of a scan that has the order by itself are not sorted at all.
+    """
     below = node.input
     if not isinstance(below, plan.Project):
-        return node
+        return _scan_in_order(node, all_rows=True) or node
     replacements = {
         (below.source, position): expression
         for position, expression in enumerate(below.expressions)
@@ -72,9 +76,7 @@ def _limit(node: plan.Limit) -> Plan:
         return node
     scan = _scan_in_order(below)
     if scan is not None:
-        if scan.condition is None and node.offset is None and not node.limit.nullable:
-            scan = replace(scan, access=replace(scan.access, wanted=node.limit))
-        return replace(node, input=scan)
+        return replace(node, input=scan)  # how many rows are wanted of it, `keep_order` will say
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
 
 
@@ -95,14 +97,14 @@ def _extreme(node: plan.Aggregate) -> Plan:
     if last and column.nullable:  # NULLs are the greatest of all
         known = [*conjuncts(ordered.condition), IsNull(column, negated=True)]
         ordered = replace(ordered, condition=conjunction(known))
-    one = Constant(1, BIGINT)
-    if ordered.condition is None:
-        ordered = replace(ordered, access=replace(ordered.access, wanted=one))
-    return replace(node, input=plan.Limit(ordered, one))
+    return replace(node, input=plan.Limit(ordered, Constant(1, BIGINT)))
 
 
-def _scan_in_order(node: plan.Sort) -> plan.Scan | None:
-    """The input read in the order that the sort asks for, where a tree has it."""
+def _scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
+    """The input read in the order that the sort asks for, where a tree has it.
+
+    Where all rows are wanted, sorting them is quicker than a look-up for each by another index.
+    """
     scan = node.input
     if not isinstance(scan, plan.Scan) or scan.access.range.choices:
         return None
@@ -112,7 +114,7 @@ def _scan_in_order(node: plan.Sort) -> plan.Scan | None:
     for index in scan.table.indexes:
         same = scan.access.index is index
         free = scan.access == plan.Access() and scan.condition is None
-        if (same or free) and all(position >= 0 for position in index.columns):
+        if (same or (free and not all_rows)) and all(position >= 0 for position in index.columns):
             orders.append((index, index.columns, index.descending))
     for by, columns, descending in orders:
         if any(descending):
@@ -120,7 +122,7 @@ def _scan_in_order(node: plan.Sort) -> plan.Scan | None:
         equal = len(scan.access.range.equal) if scan.access.index is by else 0
         backward = _direction(scan, node.keys, columns[equal:])
         if backward is not None:
-            access = replace(scan.access, index=by, ordered=True, backward=backward)
+            access = replace(scan.access, index=by, backward=backward)
             return replace(scan, access=access)
     return None
 
