@@ -4,17 +4,28 @@
 the event loop. Nothing is decided here.
 
 Each append is one transaction of SQLite's with one sync, however many records it holds. While it
-syncs, the log writer gathers the next group.
+syncs in the thread, the log writer gathers the next group. As long as syncs take less than it
+takes to wake a thread and be woken by it, small groups are synced without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 from pathlib import Path
+from time import perf_counter
+from typing import Final
 
 from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.sqlite_file import SqliteFile
 from qserver.durability.writer_thread import WriterThread
+
+SYNC_HERE_SECONDS_MAX: Final = 0.0003
+"""Syncs are made without the thread while they take no longer than this."""
+
+SYNC_HERE_BYTES_MAX: Final = 65_536
+
+NEWEST_SHARE: Final = 0.2
+"""How much the newest sync counts in what syncs take nowadays."""
 
 
 async def open_log(path: Path) -> SqliteLog:
@@ -39,6 +50,8 @@ class SqliteLog:
     def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
         self._file = file
         self._thread = thread
+        self.sync_seconds = 0.0
+        """What an append takes nowadays."""
 
     @property
     def path(self) -> Path:
@@ -48,7 +61,20 @@ class SqliteLog:
         await self._thread.run(self._file.open)
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
-        return self._thread.run(lambda: self._file.append(records))
+        """Append in this thread if that is quick, else in the other."""
+        if (
+            self.sync_seconds <= SYNC_HERE_SECONDS_MAX
+            and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
+            and self._thread.run_here(lambda: self._append(records))
+        ):
+            return _DONE
+        return self._thread.run(lambda: self._append(records))
+
+    def _append(self, records: Sequence[StoredRecord]) -> None:
+        began = perf_counter()
+        self._file.append(records)
+        taken = perf_counter() - began
+        self.sync_seconds += NEWEST_SHARE * (taken - self.sync_seconds)
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._thread.run(lambda: self._file.read(after, most))
@@ -86,3 +112,14 @@ class SqliteLog:
 
     def __repr__(self) -> str:
         return f"a log in {self._file!r}"
+
+
+class _Done:
+    """What was waited for is there."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield
+
+
+_DONE: Final = _Done()

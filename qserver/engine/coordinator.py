@@ -17,6 +17,13 @@ that has grown too large is cut, small neighbours are joined, and the shards are
 The coordinator itself owns the catalog and checks what transactions read of it. Definitions
 change rarely, so a transaction that changes any of them must have seen all as they are.
 
+A round is a generator: it decides, and yields where it has to wait. What asks for it drives it. The
+coordinator's own task can wait anywhere. But whoever submits a commit that is alone drives it as
+well, right there, and lets the shards answer right there: the same decisions without a hand-over.
+Commits that come together share a round. Where that cannot go on, because a shard has much to do or the log is full, the task
+takes the rest over; until it is done, commits wait in the mailbox. If a round fails, the task is
+told to fail by it, for a broken coordinator must end its incarnation and nobody else.
+
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is
 installed as one more round. Work that is known to be short may come here untried, and is run with
@@ -26,8 +33,8 @@ until it is returned nobody else commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import trio
@@ -49,6 +56,7 @@ from qserver.engine.messages import (
 )
 from qserver.engine.published import Published
 from qserver.engine.work import GaveWay, run_at_once
+from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
@@ -60,8 +68,15 @@ from qserver.storage.writes import Writes, merge_writes
 from qserver.values.relations import Definition
 
 ToShard: TypeAlias = Prepare | Decide | Own
-ToCoordinator: TypeAlias = Commit | Turn
+FromShard: TypeAlias = Voted | Installed
+ToCoordinator: TypeAlias = "Commit | Turn | Rest"
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
+
+Wanted: TypeAlias = Mapping[int, ToShard] | Append | None
+"""What a round waits for: answers of shards, room in the log, or that others have run."""
+
+Made = TypeVar("Made")
+Round: TypeAlias = Generator[Wanted, list[FromShard], Made]
 
 WORK_BEFORE_GIVING_WAY = 16
 """Pieces of work that the coordinator runs before it lets other tasks run."""
@@ -78,39 +93,142 @@ class CoordinatorStatistics(msgspec.Struct, frozen=True):
     """How often ranges were cut or joined."""
 
 
+class ShardPort(msgspec.Struct, frozen=True):
+    """How to reach a shard: by its mailbox, or directly if it has little to do."""
+
+    mailbox: Mailbox[ToShard]
+    is_long: Callable[[ToShard], bool]
+    answer: Callable[[ToShard], FromShard]
+
+
+class Rest(msgspec.Struct, frozen=True, eq=False):
+    """A round that was begun where it was asked for, and could not be ended there."""
+
+    steps: Round[None] | None
+    wanted: Wanted
+    error: Exception | None = None
+
+
 class Coordinator:
     def __init__(
         self,
         published: Published,
         requests: Mailbox[ToCoordinator],
-        from_shards: Mailbox[Voted | Installed],
-        shards: Sequence[Mailbox[ToShard]],
+        from_shards: Mailbox[FromShard],
+        shards: Sequence[ShardPort],
         log: Mailbox[Append],
+        inline: Callable[[], bool],
     ) -> None:
         self.published = published
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
         self._log = log
+        self._inline = inline
+        self._idle = False
         self._round = 0
         self._commits = self._conflicts = self._run_again = self._turns = self._layouts = 0
 
     async def run(self) -> None:
-        while True:
-            requests = await self.requests.take(ROUND_TRANSACTIONS_MAX)
-            commits = [request for request in requests if isinstance(request, Commit)]
-            if commits:
-                await self._commit(commits)
-            for request in requests:
-                if isinstance(request, Turn):
-                    await self._give_turn(request)
+        try:
+            while True:
+                self._idle = True
+                requests = await self.requests.take(ROUND_TRANSACTIONS_MAX)
+                self._idle = False
+                await self._serve(requests)
+        finally:
+            self._idle = False
 
-    async def _commit(self, commits: list[Commit]) -> None:
+    async def _serve(self, requests: list[ToCoordinator]) -> None:
+        for request in requests:
+            if isinstance(request, Rest):  # it was begun before the others came
+                await self._finish(request)
+        commits = [request for request in requests if isinstance(request, Commit)]
+        if commits:
+            await self._finish(self._begin(self._commit(commits)))
+        for request in requests:
+            if isinstance(request, Turn):
+                await self._give_turn(request)
+
+    def submit(self, commit: Commit) -> None:
+        """Commit right here if it is alone: nothing is under way and no round waits for the log.
+
+        Otherwise it waits for the next round, which takes all that wait with it.
+        """
+        alone = self._idle and self.requests.is_empty and self._log.is_empty
+        if not (alone and self._inline()):
+            self.requests.put_nowait(commit)
+            return
+        self._idle = False  # whoever is answered may submit the next
+        rest = self._begin(self._commit([commit]))
+        self._idle = True
+        if rest is not None:
+            self.requests.put_nowait(rest)
+
+    # --- driving a round ---
+
+    def _begin(self, steps: Round[None], answers: Any = None) -> Rest | None:
+        """Go on with a round until it has to wait; None if it has ended."""
+        try:
+            while True:
+                wanted = steps.send(answers)
+                answers = self._answers_nowait(wanted)
+                if answers is None:
+                    return Rest(steps, wanted)
+        except StopIteration:
+            return None
+        except Exception as error:
+            return Rest(None, None, error)
+
+    def _answers_nowait(self, wanted: Wanted) -> list[FromShard] | None:
+        """What the shards say, in order of shards, if none of them takes long."""
+        if wanted is None or isinstance(wanted, Append) or not self._inline():
+            return None
+        if any(self._shards[shard].is_long(message) for shard, message in wanted.items()):
+            return None
+        return [self._shards[shard].answer(wanted[shard]) for shard in sorted(wanted)]
+
+    async def _finish(self, rest: Rest | None) -> None:
+        """Wait for what a round wants until it has ended."""
+        while rest is not None:
+            if rest.error is not None:
+                raise rest.error
+            assert rest.steps is not None
+            answers: Any = None
+            if rest.wanted is None:
+                await trio.lowlevel.checkpoint()
+            elif isinstance(rest.wanted, Append):
+                await self._log.put(rest.wanted)
+            else:
+                answers = await self._ask(rest.wanted)
+            rest = self._begin(rest.steps, answers)
+
+    async def _ask(self, messages: Mapping[int, ToShard]) -> list[FromShard]:
+        """Send each shard its message and wait until all have answered, in order of shards."""
+        for shard, message in messages.items():
+            self._shards[shard].mailbox.put_nowait(message)
+        answers: list[FromShard] = []
+        while len(answers) < len(messages):
+            arrived = await self._from_shards.take(len(messages) - len(answers))
+            answers.extend(arrived)
+        return sorted(answers, key=_shard_of)
+
+    async def _give_turn(self, turn: Turn) -> None:
+        """Let one transaction run and commit with nobody else in between."""
+        self._turns += 1
+        turn.granted.put(self.published.newest)
+        commit = await turn.returned.wait()
+        if commit is not None:
+            await self._finish(self._begin(self._commit([commit])))
+
+    # --- a round: it decides here, and waits where it yields ---
+
+    def _commit(self, commits: list[Commit]) -> Round[None]:
         """One round, and a second for short work that is untried, or conflicted in the first."""
         tried = [commit for commit in commits if commit.transaction is not None]
         short = [commit for commit in commits if commit.transaction is None]
         if tried:
-            conflicts = await self._first_try(tried)
+            conflicts = yield from self._first_try(tried)
             for commit, conflict in zip(tried, conflicts, strict=True):
                 if conflict is not None:
                     self._conflicts += 1
@@ -119,21 +237,11 @@ class Coordinator:
                     else:
                         commit.reply.put(Conflicted(conflict))
         if short:
-            await self._run_all(short)
+            yield from self._run_all(short)
 
-    async def _give_turn(self, turn: Turn) -> None:
-        """Let one transaction run and commit with nobody else in between."""
-        self._turns += 1
-        turn.granted.put(self.published.newest)
-        commit = await turn.returned.wait()
-        if commit is not None:
-            await self._commit([commit])
-
-    # --- a round: decisions are synchronous, the waits between them are here ---
-
-    async def _first_try(self, commits: list[Commit]) -> list[Conflict | None]:
+    def _first_try(self, commits: list[Commit]) -> Round[list[Conflict | None]]:
         conflicts, parts = self.prepare(commits)
-        votes = await self._ask(
+        votes = yield from self._asked(
             {shard: Prepare(self._round, tuple(of_shard)) for shard, of_shard in parts.items()}
         )
         for vote in votes:
@@ -147,13 +255,18 @@ class Coordinator:
             if conflict is None:
                 winners.append(commit.transaction)  # type: ignore[arg-type]  # it was tried
                 answers.append((commit.reply, committed))
-        installed = await self._second_phase(votes, conflicts, parts)
+        installed = yield from self._second_phase(votes, conflicts, parts)
         if winners:
             deltas = [winner.writes for winner in winners]
             redefining = [winner for winner in winners if winner.changes_catalog]
             self._commits += len(winners)
-            await self._publish(installed, deltas, redefining, answers)
+            yield from self._publish(installed, deltas, redefining, answers)
         return conflicts
+
+    def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
+        if not messages:
+            return []
+        return (yield messages)
 
     def prepare(self, commits: list[Commit]) -> tuple[list[Conflict | None], dict[int, list[Part]]]:
         """Check each transaction's catalog, and lay out what each shard is to vote on."""
@@ -193,12 +306,12 @@ class Coordinator:
                     return Conflict("a definition that was used has changed", table=name)
         return None
 
-    async def _second_phase(
+    def _second_phase(
         self,
-        votes: list[Voted | Installed],
+        votes: list[FromShard],
         conflicts: list[Conflict | None],
         parts: dict[int, list[Part]],
-    ) -> Roots:
+    ) -> Round[Roots]:
         """Tell the shards that still wait what commits; the new roots of all."""
         installed: Roots = {}
         decisions: dict[int, ToShard] = {}
@@ -207,7 +320,7 @@ class Coordinator:
                 installed |= vote.roots
             else:
                 decisions[vote.shard] = self.decision(parts[vote.shard], conflicts)
-        for answer in await self._ask(decisions):
+        for answer in (yield from self._asked(decisions)):
             assert answer.roots is not None
             installed |= answer.roots
         return installed
@@ -222,19 +335,9 @@ class Coordinator:
             ),
         )
 
-    async def _ask(self, messages: Mapping[int, ToShard]) -> list[Voted | Installed]:
-        """Send each shard its message and wait until all have answered, in order of shards."""
-        for shard, message in messages.items():
-            self._shards[shard].put_nowait(message)
-        answers: list[Voted | Installed] = []
-        while len(answers) < len(messages):
-            arrived = await self._from_shards.take(len(messages) - len(answers))
-            answers.extend(arrived)
-        return sorted(answers, key=_shard_of)
-
     # --- a second round, of work that is run here ---
 
-    async def _run_all(self, commits: list[Commit]) -> None:
+    def _run_all(self, commits: list[Commit]) -> Round[None]:
         """Run each on the newest state and the writes of those before it; install them all."""
         view = self.published.newest
         writes: Writes = {}
@@ -248,21 +351,21 @@ class Coordinator:
                 merge_writes(writes, transaction.writes)
                 writers += 1
             if count % WORK_BEFORE_GIVING_WAY == 0:
-                await trio.lowlevel.checkpoint()
+                yield None
         if not writers:
             for reply, answer in answers:
                 reply.put(answer)
             return
         self._round += 1
-        votes = await self._ask(
+        votes = yield from self._asked(
             {
                 shard: Prepare(self._round, (part,))
                 for shard, part in unconditional_parts(writes, view).items()
             }
         )
         self._commits += writers
-        installed = await self._second_phase(votes, [], {})
-        await self._publish(installed, [writes], (), answers)
+        installed = yield from self._second_phase(votes, [], {})
+        yield from self._publish(installed, [writes], (), answers)
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""
@@ -281,20 +384,23 @@ class Coordinator:
 
     # --- publication ---
 
-    async def _publish(
+    def _publish(
         self,
         installed: Roots,
         deltas: Iterable[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
-    ) -> None:
+    ) -> Round[None]:
         """Make the next view the newest, and hand the round to the log."""
         view, append, moves = self.next_round(installed, deltas, redefining, answers)
         self.published.publish(view)
-        await self._log.put(append)
+        try:
+            self._log.put_nowait(append)
+        except TooManyRequests:
+            yield append
         if moves:
             self._layouts += 1
-            await self._ask(moves)
+            yield from self._asked(moves)
 
     def next_round(
         self,
@@ -371,7 +477,7 @@ class Coordinator:
         return f"the coordinator at version {self.published.newest.version}"
 
 
-def _shard_of(answer: Voted | Installed) -> int:
+def _shard_of(answer: FromShard) -> int:
     return answer.shard
 
 

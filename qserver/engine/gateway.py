@@ -138,7 +138,13 @@ class Gateway:
         published = incarnation.published
         number = next(self._numbers)
 
+        token = trio.lowlevel.current_trio_token()
+        returned = False
+
         def tell(answer: Answer | Exception) -> None:
+            if not returned:
+                token.run_sync_soon(tell, answer)
+                return
             incarnation.settle(number)
             if isinstance(answer, Exception):
                 done(answer)
@@ -150,9 +156,11 @@ class Gateway:
 
         try:
             commit = Commit(number, None, work, Told(tell))
-            incarnation.send(incarnation.requests.put_nowait, commit)
+            incarnation.send(incarnation.submit, commit)
         except (TooManyRequests, Fallen):
             return False
+        finally:
+            returned = True
         return True
 
     async def _try(self, incarnation: Incarnation, attempt: _Attempt) -> Outcome | Conflict:

@@ -20,7 +20,7 @@ import trio
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered
 from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, Rhythm
-from qserver.engine.coordinator import Coordinator, CoordinatorStatistics
+from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, ShardPort
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
@@ -68,7 +68,15 @@ class Incarnation:
             for number, mailbox in enumerate(to_shards)
         ]
         self._coordinator = Coordinator(
-            self.published, self.requests, from_shards, to_shards, to_log
+            self.published,
+            self.requests,
+            from_shards,
+            [
+                ShardPort(mailbox, shard.is_long, shard.answer)
+                for shard, mailbox in zip(self._shards, to_shards, strict=True)
+            ],
+            to_log,
+            world.inline,
         )
         self.checkpointer = Checkpointer(
             log, self.published, recovered, rhythm or Rhythm(), world.report
@@ -114,7 +122,7 @@ class Incarnation:
 
     async def commit(self, commit: Commit) -> Answer:
         """Send a commit and wait for its answer."""
-        self.send(self.requests.put_nowait, commit)
+        self.send(self.submit, commit)
         try:
             return await commit.reply.wait()
         finally:
@@ -123,8 +131,16 @@ class Incarnation:
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
         self.published.check_alive()
-        put(commit)
-        self._sent[commit.number] = commit.reply
+        self._sent[commit.number] = commit.reply  # the answer may come before `put` returns
+        try:
+            put(commit)
+        except BaseException:
+            del self._sent[commit.number]
+            raise
+
+    def submit(self, commit: Commit) -> None:
+        """Have the coordinator commit: at once if it is idle, else in its turn."""
+        self._coordinator.submit(commit)
 
     async def answer(self, commit: Commit) -> Answer:
         try:

@@ -75,6 +75,11 @@ class Mailbox(Generic[Message]):
         self._waiting_most = max(self._waiting_most, len(messages))
         return messages
 
+    @property
+    def is_empty(self) -> bool:
+        """Has the reader seen everything?"""
+        return self._put == self._taken
+
     def statistics(self) -> MailboxStatistics:
         waiting = self._receiver.statistics().current_buffer_used
         return MailboxStatistics(self.name, waiting, self._waiting_most, self.capacity, self._taken)

@@ -73,13 +73,14 @@ class Shard:
     async def run(self) -> None:
         while True:
             for message in await self.mailbox.take(most=1):
-                if self._is_long(message):
+                if self.is_long(message):
                     answer = await self._answer_in_pieces(message)
                 else:
                     answer = self.answer(message)
                 self._coordinator.put_nowait(answer)
 
-    def _is_long(self, message: ToShard) -> bool:
+    def is_long(self, message: ToShard) -> bool:
+        """Does the answer take so long that others should run meanwhile?"""
         if isinstance(message, Decide):
             return count_changes(self._undecided_writes) > CHANGES_AT_ONCE
         if isinstance(message, Own):
