@@ -31,6 +31,22 @@ class DelayedMailbox(Mailbox[Any]):
             raise TooManyRequests(f"{self.capacity} messages wait at the {self.name} already")
         self._send(message)
 
+    def may_pass_by(self) -> bool:
+        return self._world.delays.random() < self._world.passing_by
+
+    def pass_by(self, message: Any) -> None:
+        world = self._world
+        number = world.next_message()
+        world.record("send", f"past {self.name}: {describe(world, message)}", message=number)
+        world.record("receive", f"handles {type(message).__name__}", message=number)
+        world.reach("a message was handled where it was sent")
+        observe(world, message)
+        self._taken += 1
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._under_way
+
     async def put(self, message: Any) -> None:
         await self._world.stand_at_await_point()
         while len(self._under_way) >= self.capacity:

@@ -45,6 +45,8 @@ class SimulatedWorld:
         self.chance = Random(f"engine {seed}")
         self.compute = compute_here
         self.delays = Random(f"delays {seed}")
+        self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
+        """How likely an idle actor handles a message where it is sent."""
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()

@@ -117,14 +117,12 @@ class Coordinator:
         from_shards: Mailbox[FromShard],
         shards: Sequence[ShardPort],
         log: Mailbox[Append],
-        inline: Callable[[], bool],
     ) -> None:
         self.published = published
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
         self._log = log
-        self._inline = inline
         self._idle = False
         self._round = 0
         self._commits = self._conflicts = self._run_again = self._turns = self._layouts = 0
@@ -156,9 +154,10 @@ class Coordinator:
         Otherwise it waits for the next round, which takes all that wait with it.
         """
         alone = self._idle and self.requests.is_empty and self._log.is_empty
-        if not (alone and self._inline()):
+        if not (alone and self.requests.may_pass_by()):
             self.requests.put_nowait(commit)
             return
+        self.requests.pass_by(commit)
         self._idle = False  # whoever is answered may submit the next
         rest = self._begin(self._commit([commit]))
         self._idle = True
@@ -182,11 +181,17 @@ class Coordinator:
 
     def _answers_nowait(self, wanted: Wanted) -> list[FromShard] | None:
         """What the shards say, in order of shards, if none of them takes long."""
-        if wanted is None or isinstance(wanted, Append) or not self._inline():
+        if wanted is None or isinstance(wanted, Append) or not self._from_shards.may_pass_by():
             return None
         if any(self._shards[shard].is_long(message) for shard, message in wanted.items()):
             return None
-        return [self._shards[shard].answer(wanted[shard]) for shard in sorted(wanted)]
+        answers = []
+        for shard in sorted(wanted):
+            port, message = self._shards[shard], wanted[shard]
+            port.mailbox.pass_by(message)
+            answers.append(port.answer(message))
+            self._from_shards.pass_by(answers[-1])
+        return answers
 
     async def _finish(self, rest: Rest | None) -> None:
         """Wait for what a round wants until it has ended."""

@@ -76,7 +76,6 @@ class Incarnation:
                 for shard, mailbox in zip(self._shards, to_shards, strict=True)
             ],
             to_log,
-            world.inline,
         )
         self.checkpointer = Checkpointer(
             log, self.published, recovered, rhythm or Rhythm(), world.report

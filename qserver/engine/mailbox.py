@@ -4,6 +4,7 @@ A mailbox is a Trio memory channel whose reader takes everything that waits at o
 costs more than most messages do, so under load one wake-up must serve many. What happens when
 it is full is the sender's choice, and there are two: `put_nowait` raises `TooManyRequests` (the
 gateway refuses the request, nothing was applied), `put` waits (the coordinator waits for the log).
+A reader that is idle may handle a message right where it is sent; then it passes by the mailbox.
 Messages between coordinator and shards can never find a mailbox full, because each shard is sent
 at most one message before it has answered the last.
 """
@@ -74,6 +75,15 @@ class Mailbox(Generic[Message]):
         self._taken += len(messages)
         self._waiting_most = max(self._waiting_most, len(messages))
         return messages
+
+    def may_pass_by(self) -> bool:
+        """May a reader that is idle handle a message right where it is sent? The world decides."""
+        return True
+
+    def pass_by(self, message: Message) -> None:
+        """Count a message that is handled so."""
+        self._put += 1
+        self._taken += 1
 
     @property
     def is_empty(self) -> bool:

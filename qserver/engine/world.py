@@ -38,9 +38,6 @@ class World(Protocol):
     async def act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run an actor until it dies."""
 
-    def inline(self) -> bool:
-        """May an actor that is idle do what it is asked right where it is asked?"""
-
     @property
     def compute(self) -> Compute:
         """How to compute something long that depends on nothing but its arguments. It is given a
@@ -77,9 +74,6 @@ class OrdinaryWorld:
 
     def mailbox(self, name: str, capacity: int) -> Mailbox[Any]:
         return Mailbox(name, capacity)
-
-    def inline(self) -> bool:
-        return True
 
     async def act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         await run()
