@@ -29,6 +29,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     others: PMap[str, Definition] = pmap()
     owners: PMap[str, str] = pmap()
     """Which table has an index, or a primary key, of a name."""
+    rows_of: PMap[int, int] = pmap()
+    """For the tree of an index, that of the rows."""
 
     def find(self, name: str) -> Definition | None:
         """What is defined under a name, if anything."""
@@ -48,28 +50,30 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
 
     def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
         """The next catalog; None takes a name away."""
-        tables, others, owners = self.tables, self.others, self.owners
+        tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
         for name in changes:
-            for key in _index_keys(tables.get(name)):
+            before = tables.get(name)
+            for key in _index_keys(before):
                 if owners.get(key) == name:
                     owners = owners.discard(key)
+            for index in before.indexes if before else ():
+                rows_of = rows_of.discard(index.id)
         for name, definition in changes.items():
             for key in _index_keys(definition):
                 owners = owners.set(key, name)
             if isinstance(definition, Table):
+                for index in definition.indexes:
+                    rows_of = rows_of.set(index.id, definition.id)
                 tables, others = tables.set(name, definition), others.discard(name)
             elif definition is not None:
                 tables, others = tables.discard(name), others.set(name, definition)
             else:
                 tables, others = tables.discard(name), others.discard(name)
-        return Catalog(tables, trees_used, others, owners)
+        return Catalog(tables, trees_used, others, owners, rows_of)
 
     def table_of_tree(self, number: int) -> int:
         """The tree of the rows that a tree belongs to: for an index, those of its table."""
-        for table in self.tables.values():
-            if table.id == number or any(index.id == number for index in table.indexes):
-                return table.id
-        return number
+        return self.rows_of.get(number, number)
 
     def name_of_tree(self, number: int) -> str:
         """What people call a tree, for messages."""

@@ -43,8 +43,8 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
     base = part.base
     for each, entries in part.keys.items():
         now = roots.get(each, EMPTY)
-        if now in base.trees.tree(each.tree).roots:
-            continue
+        if base.trees.tree(each.tree).roots_between(each.low, each.high) == (now,):
+            continue  # all keys of the range were there, and nothing has changed
         for key, seen in entries.items():
             if _differs(get(now, key), seen):
                 return Conflict("a key that was read has changed", each.tree, key)

@@ -63,8 +63,8 @@ def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int,
     for tree, changes in transaction.writes.items():
         for each, entries in spread(newest, catalog, tree, changes).items():
             shares[each.shard].writes[each] = entries
-    for tree in dropped:
-        for each in newest.trees.tree(tree).ranges:
+    for tree in dropped:  # also where it is written for the first time in this very round
+        for each in newest.ranges(tree):
             shares[each.shard]
     alone = len(shares) == 1
     return {

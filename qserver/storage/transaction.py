@@ -272,9 +272,14 @@ class Transaction:
             if changes and not changes.keys().isdisjoint(entries):
                 return False
         keys = sorted(entries)
-        for root in self.view.trees.tree(tree).roots_between(keys[0], (*keys[-1], TOP)):
-            if entries_at(root, keys):
+        pieces = self.view.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP))
+        start = 0
+        for root, _, high in pieces:
+            assert high is not None, "there is a last key"
+            stop = bisect_left(keys, high, start)
+            if entries_at(root, keys[start:stop]):
                 return False
+            start = stop
         self.keys.setdefault(tree, {}).update(dict.fromkeys(entries))
         return True
 

@@ -1,4 +1,5 @@
-"""Page sizes for the tests: the real one, and a tiny one that makes deep trees of few entries."""
+"""Sizes of pages and ranges for the tests: the real ones, and tiny ones that make deep trees of few
+entries, and cut them."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 from qserver import limits
 from qserver.storage import btree
+from tests.storage.databases import ranges_of
 
 REAL = (limits.PAGE_ENTRIES_MAX, limits.PAGE_ENTRIES_BUILT, limits.PAGE_ENTRIES_MIN)
 TINY = (4, 3, 2)
@@ -30,4 +32,11 @@ def page_size(request: pytest.FixtureRequest) -> Iterator[int]:
 def tiny_pages() -> Iterator[None]:
     """Few entries make several pages."""
     for _ in pages_of(TINY):
+        yield
+
+
+@pytest.fixture(scope="module")
+def tiny_ranges() -> Iterator[None]:
+    """Few entries make several ranges."""
+    with ranges_of(4, 2):
         yield

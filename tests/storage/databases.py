@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
+import pytest
+
+from qserver.storage import ranges
 from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
-from qserver.storage.ranges import Trees
-from qserver.storage.routing import written
+from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.ranges import Trees, roots_of_shard
+from qserver.storage.routing import parts_of, written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import Page, View
 from qserver.values.schema import Column, Index, Table, define_index, define_table
@@ -66,6 +71,21 @@ def database_with(*rows: Value, shards: int = 3, table: Table = PEOPLE) -> View:
     return commit(transaction)
 
 
+@contextmanager
+def ranges_of(most: int, least: int) -> Iterator[None]:
+    """Ranges are cut and joined at these sizes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "RANGE_ENTRIES_MAX", most)
+        patch.setattr(ranges, "RANGE_ENTRIES_MIN", least)
+        yield
+
+
+def laid_out(view: View) -> View:
+    """The same entries, cut as the sizes of the moment say."""
+    trees = {number: tree.laid_out(view.shards) for number, tree in view.trees.items()}
+    return View(view.version, 0.0, view.catalog, view.trees.changed(trees), view.shards)
+
+
 def tree_entries(view: View, tree: int) -> dict[Key, Value]:
     """All entries of a tree, each of which must be in the range that its key belongs to."""
     entries: dict[Key, Value] = {}
@@ -80,3 +100,37 @@ def tree_entries(view: View, tree: int) -> dict[Key, Value]:
 
 def flat(stream: Iterable[Page]) -> list[tuple[Key, Value]]:
     return [entry for page in stream for entry in zip(*page, strict=True)]
+
+
+# --- what the shards would say -------------------------------------------------------------------
+
+
+def stale_reads(transaction: Transaction, now: View) -> list[Conflict]:
+    """What shards that have installed this view find stale."""
+    found = [
+        stale_read(part, roots_of_shard(now.trees, shard))
+        for shard, part in parts_of(transaction, 0, now).items()
+    ]
+    return [conflict for conflict in found if conflict is not None]
+
+
+def overlaps(reader: Transaction, writer: Transaction, newest: View) -> list[Conflict]:
+    """Which reads the writes of another in the same round make untrue."""
+    writes = parts_of(writer, 1, newest)
+    found = [
+        overlap(part, writes[shard].writes, "another")
+        for shard, part in parts_of(reader, 0, newest).items()
+        if shard in writes
+    ]
+    return [conflict for conflict in found if conflict is not None]
+
+
+def write_overlaps(one: Transaction, other: Transaction, newest: View) -> list[Conflict]:
+    """Which keys both write."""
+    writes = parts_of(other, 1, newest)
+    found = [
+        writes_overlap(part, writes[shard].writes)
+        for shard, part in parts_of(one, 0, newest).items()
+        if shard in writes
+    ]
+    return [conflict for conflict in found if conflict is not None]

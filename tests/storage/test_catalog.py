@@ -37,6 +37,16 @@ def test_a_tree_is_called_by_the_name_of_its_table_or_index() -> None:
     ]
 
 
+def test_an_index_belongs_to_the_rows_of_its_table_as_long_as_there_is_one() -> None:
+    catalog = Catalog().changed({"people": PEOPLE, "plain": PLAIN}, trees_used=4)
+    trees = (PLAIN.id, PEOPLE.id, EMAIL.id, PLACE.id, 77)
+    assert list(map(catalog.table_of_tree, trees)) == [1, 2, 2, 2, 77]
+    renamed = catalog.changed({"folk": PEOPLE, "people": None}, trees_used=4)
+    assert list(map(renamed.table_of_tree, trees)) == [1, 2, 2, 2, 77]
+    gone = renamed.changed({"folk": None}, trees_used=4)
+    assert list(map(gone.table_of_tree, trees)) == list(trees)
+
+
 VIEW = NamedQuery("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))
 COUNTER = Sequence(7, "counter", increment=2, owner=("people", "id"))
 MOOD = enumeration_of("mood", ("sad", "glad"))

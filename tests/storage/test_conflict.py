@@ -9,40 +9,58 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import Key, Value
+from qserver.storage.btree import EMPTY, Key, Value
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
-from qserver.storage.partition import Partition, Writes
-from qserver.storage.transaction import Part, ScannedRange, Transaction
+from qserver.storage.ranges import Range, Roots, roots_of_shard
+from qserver.storage.routing import Part
+from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.view import Predicate, View
-from tests.storage.databases import PLAIN, commit, database, view_with
+from qserver.storage.writes import TreeWrites, changed
+from tests.storage.databases import (
+    PLAIN,
+    commit,
+    laid_out,
+    overlaps,
+    ranges_of,
+    stale_reads,
+    view_with,
+    write_overlaps,
+)
 from tests.storage.trees import Changes, Model, changed_model, unhurried, within
 
 pytestmark = pytest.mark.usefixtures("tiny_pages")
 
 TREE = PLAIN.id
+WHOLE = Range(TREE, None, None, 0)
 
 
 # --- a single part -------------------------------------------------------------------------------
 
 
 def part_of(
-    base: Partition,
+    base: View,
     *keys: Key,
     ranges: tuple[ScannedRange, ...] = (),
-    writes: Writes | None = None,
+    writes: dict[Range, TreeWrites] | None = None,
 ) -> Part:
     """A part that read these keys of tree 1, and these ranges."""
-    seen = {(TREE, key): dict(base_entries(base)).get(key) for key in keys}
-    return Part(0, True, base, seen, list(ranges), writes or {}, ())
+    seen = {key: base.get_entry(TREE, key) for key in keys}
+    scans = [(WHOLE, scanned) for scanned in ranges]
+    return Part(0, True, base, {WHOLE: seen} if seen else {}, scans, writes or {}, ())
 
 
-def base_entries(base: Partition) -> list[tuple[Key, Value]]:
-    view = View(0, 0.0, database(1).catalog, (base,))
-    return [entry for page in view.pages(TREE) for entry in zip(*page, strict=True)]
+def view_of(*rows: Value) -> View:
+    """All rows in one range."""
+    return view_with({row[:1]: row for row in rows}, 1, TREE)
 
 
-def partition_with(*rows: Value) -> Partition:
-    return Partition().changed({TREE: {row[:1]: row for row in rows}})
+def after(view: View, changes: TreeWrites, tree: int = TREE) -> Roots:
+    """What the shard has, once the view has been changed."""
+    before = roots_of_shard(view.trees, 0)
+    if not changes:
+        return before
+    each = Range(tree, None, None, 0)
+    return before | {each: changed(before.get(each, EMPTY), changes)}
 
 
 def everything(predicate: Predicate | None = None) -> ScannedRange:
@@ -50,33 +68,33 @@ def everything(predicate: Predicate | None = None) -> ScannedRange:
 
 
 def test_a_key_that_was_read_and_changed_is_a_conflict_that_names_it() -> None:
-    base = partition_with((1, "a"), (2, "b"))
+    base = view_of((1, "a"), (2, "b"))
     part = part_of(base, (1,), (3,))
-    assert stale_read(part, base) is None
-    assert stale_read(part, base.changed({TREE: {(2,): (2, "other")}})) is None
+    assert stale_read(part, after(base, {})) is None
+    assert stale_read(part, after(base, {(2,): (2, "other")})) is None
     for key, row in (((1,), (1, "other")), ((1,), None), ((3,), (3, "new"))):
-        found = stale_read(part, base.changed({TREE: {key: row}}))
+        found = stale_read(part, after(base, {key: row}))
         assert found == Conflict("a key that was read has changed", TREE, key)
 
 
 def test_a_range_that_was_read_and_changed_is_a_conflict_that_names_the_key() -> None:
-    base = partition_with(*((at, "a") for at in range(0, 100, 2)))
+    base = view_of(*((at, "a") for at in range(0, 100, 2)))
     part = part_of(base, ranges=(ScannedRange(TREE, (10,), (20,), None),))
     for number in (8, 9, 20, 21, 99):
-        assert stale_read(part, base.changed({TREE: {(number,): (number, "b")}})) is None
+        assert stale_read(part, after(base, {(number,): (number, "b")})) is None
     for number in (10, 11, 18, 19):
-        found = stale_read(part, base.changed({TREE: {(number,): (number, "b")}}))
+        found = stale_read(part, after(base, {(number,): (number, "b")}))
         assert found == Conflict("a range that was read has changed", TREE, (number,))
 
 
 def test_what_returns_to_its_old_value_is_no_conflict() -> None:
-    base = partition_with((1, "a"), (2, "b"))
+    base = view_of((1, "a"), (2, "b"))
     part = part_of(base, (1,), (9,), ranges=(everything(),))
-    away = base.changed({TREE: {(1,): (1, "x"), (2,): None, (9,): (9, "y")}})
+    away = after(base, {(1,): (1, "x"), (2,): None, (9,): (9, "y")})
     assert stale_read(part, away) is not None
-    back = away.changed({TREE: {(1,): (1, "a"), (2,): (2, "b"), (9,): None}})
+    back = {WHOLE: changed(away[WHOLE], {(1,): (1, "a"), (2,): (2, "b"), (9,): None})}
     assert stale_read(part, back) is None
-    assert overlap(part, {TREE: {(1,): (1, "a"), (9,): None}}, "another") is None
+    assert overlap(part, {WHOLE: {(1,): (1, "a"), (9,): None}}, "another") is None
 
 
 @pytest.mark.parametrize(
@@ -91,18 +109,18 @@ def test_what_returns_to_its_old_value_is_no_conflict() -> None:
     ],
 )
 def test_values_that_a_reader_can_tell_apart_conflict(then: object, now: object) -> None:
-    base = partition_with((7, then))
+    base = view_of((7, then))
     for part in (part_of(base, (7,)), part_of(base, ranges=(everything(),))):
-        assert stale_read(part, base.changed({TREE: {(7,): (7, now)}})) is not None
-        assert stale_read(part, base.changed({TREE: {(7,): (7, then)}})) is None
-        assert overlap(part, {TREE: {(7,): (7, now)}}, "another") is not None
-        assert overlap(part, {TREE: {(7,): (7, then)}}, "another") is None
+        assert stale_read(part, after(base, {(7,): (7, now)})) is not None
+        assert stale_read(part, after(base, {(7,): (7, then)})) is None
+        assert overlap(part, {WHOLE: {(7,): (7, now)}}, "another") is not None
+        assert overlap(part, {WHOLE: {(7,): (7, then)}}, "another") is None
 
 
 def test_two_nans_are_the_same() -> None:
-    base = partition_with((7, float("nan")))
+    base = view_of((7, float("nan")))
     part = part_of(base, (7,), ranges=(everything(),))
-    assert stale_read(part, base.changed({TREE: {(7,): (7, float("nan"))}})) is None
+    assert stale_read(part, after(base, {(7,): (7, float("nan"))})) is None
 
 
 def failing(row: Value) -> bool:
@@ -110,43 +128,49 @@ def failing(row: Value) -> bool:
 
 
 def test_equal_roots_are_not_looked_into() -> None:
-    base = partition_with((1, "a"))
+    base = view_of((1, "a"))
     part = part_of(base, (1,), ranges=(everything(failing),))
-    assert stale_read(part, base) is None
-    wrong = Part(0, True, base, {(TREE, (1,)): ("never so",)}, part.ranges, {}, ())
-    assert stale_read(wrong, base) is None, "the same partition"
-    elsewhere = base.changed({9: {(1,): (1, "b")}})
-    assert stale_read(wrong, elsewhere) is None, "another partition, but the same tree"
+    assert stale_read(part, after(base, {})) is None
+    wrong = Part(0, True, base, {WHOLE: {(1,): ("never so",)}}, part.scans, {}, ())
+    assert stale_read(wrong, after(base, {})) is None, "the same roots"
+    elsewhere = after(base, {(1,): (1, "b")}, tree=9)
+    assert stale_read(wrong, elsewhere) is None, "another root is new, but not this one"
 
 
 def test_a_predicate_that_fails_on_a_changed_row_counts_as_a_conflict() -> None:
-    base = partition_with((1, "a"), (2, "b"))
+    base = view_of((1, "a"), (2, "b"))
     part = part_of(base, ranges=(everything(failing),))
-    assert stale_read(part, base.changed({TREE: {(2,): (2, "c")}})) is not None
-    assert overlap(part, {TREE: {(2,): (2, "c")}}, "another") is not None
-    assert stale_read(part, base.changed({TREE: {(2,): (2, "b")}})) is None
+    assert stale_read(part, after(base, {(2,): (2, "c")})) is not None
+    assert overlap(part, {WHOLE: {(2,): (2, "c")}}, "another") is not None
+    assert stale_read(part, after(base, {(2,): (2, "b")})) is None
 
 
 def test_a_predicate_that_answers_null_is_not_satisfied() -> None:
-    base = partition_with((1, "a"))
+    base = view_of((1, "a"))
     part = part_of(base, ranges=(everything(lambda row: None),))
-    assert stale_read(part, base.changed({TREE: {(1,): (1, "b")}})) is None
+    assert stale_read(part, after(base, {(1,): (1, "b")})) is None
 
 
 def test_a_dropped_tree_conflicts_with_who_read_rows_of_it() -> None:
-    base = partition_with((1, "a"))
-    gone = base.changed({}, dropped=[TREE])
+    base = view_of((1, "a"))
+    gone: Roots = {}
     assert stale_read(part_of(base, (1,)), gone) is not None
     assert stale_read(part_of(base, ranges=(everything(),)), gone) is not None
     assert stale_read(part_of(base, (2,)), gone) is None
 
 
-def test_writes_that_meet_are_found_by_tree_and_key() -> None:
-    part = part_of(Partition(), writes={TREE: {(1,): (1, "a"), (2,): None}, 5: {(3,): ()}})
+def test_writes_that_meet_are_found_by_range_and_key() -> None:
+    fifth, sixth = Range(5, None, None, 0), Range(6, None, None, 0)
+    part = part_of(view_of(), writes={WHOLE: {(1,): (1, "a"), (2,): None}, fifth: {(3,): ()}})
     assert writes_overlap(part, {}) is None
-    assert writes_overlap(part, {TREE: {(3,): (3, "b")}, 5: {(1,): ()}, 6: {(1,): ()}}) is None
+    others: dict[Range, TreeWrites] = {
+        WHOLE: {(3,): (3, "b")},
+        fifth: {(1,): ()},
+        sixth: {(1,): ()},
+    }
+    assert writes_overlap(part, others) is None
     for key in ((1,), (2,)):
-        found = writes_overlap(part, {TREE: {key: None}})
+        found = writes_overlap(part, {WHOLE: {key: None}})
         assert found == Conflict("a key is being written by an undecided transaction", TREE, key)
 
 
@@ -156,7 +180,13 @@ numbers = st.tuples(st.integers(0, 30))
 rows = st.sampled_from(["a", "b", Decimal("1.0"), Decimal("1.00"), 1, True, None])
 models = st.dictionaries(numbers, st.tuples(rows), max_size=30)
 changes = st.dictionaries(numbers, st.none() | st.tuples(rows), max_size=6)
+wipes = st.tuples(st.integers(0, 31), st.integers(0, 31)).map(
+    lambda ends: dict.fromkeys([(at,) for at in range(*sorted(ends))])
+)
 bounds = st.none() | st.tuples(st.integers(-1, 31))
+TINY = (4, 2)
+sizes = st.sampled_from([TINY, (1, 0), (3, 1), (3, 0), (9, 4), (50_000, 5_000)])
+"""At which ranges are cut and joined."""
 
 PREDICATES: tuple[Callable[[Value], object] | None, ...] = (
     None,
@@ -200,35 +230,58 @@ def reading(view: View, keys: set[Key], scanned: list[Scan]) -> Transaction:
 @unhurried
 @given(
     before=models,
-    steps=st.lists(changes, max_size=3),
+    steps=st.lists(st.tuples(changes | wipes, sizes), max_size=3),
     keys=st.sets(numbers, max_size=3),
     scanned=st.lists(scans, max_size=2),
     shards=st.integers(1, 3),
+    size=sizes,
 )
 @example(
     before={(1,): ("a",)},
-    steps=[{(1,): ("b",)}, {(1,): ("a",)}],
+    steps=[({(1,): ("b",)}, TINY), ({(1,): ("a",)}, TINY)],
     keys={(1,)},
     scanned=[(None, None, None)],
     shards=2,
+    size=TINY,
+)
+@example(  # a range becomes empty and joins one that did not change
+    before={(1,): ("a",), (2,): ("a",), (3,): ("a",), (4,): ("a",), (5,): ("a",)},
+    steps=[({(3,): None, (4,): None, (5,): None}, (3, 1)), ({}, (9, 4))],
+    keys={(5,)},
+    scanned=[],
+    shards=2,
+    size=(3, 0),
 )
 def test_a_read_is_stale_exactly_when_what_was_read_differs(
-    before: Model, steps: list[Changes], keys: set[Key], scanned: list[Scan], shards: int
+    before: Model,
+    steps: list[tuple[Changes, tuple[int, int]]],
+    keys: set[Key],
+    scanned: list[Scan],
+    shards: int,
+    size: tuple[int, int],
 ) -> None:
-    view = view_with(before, shards, TREE)
-    parts = reading(view, keys, scanned).parts(position=0)
+    """However the tree was cut when it was read, and is now."""
+    with ranges_of(*size):
+        view = view_with(before, shards, TREE)
+    reader = reading(view, keys, scanned)
     now, after = view, before
-    for step in steps:
-        writer = Transaction(now)
-        for key, row in step.items():
-            writer.put_entry(TREE, key, row)
-        now, after = commit(writer), changed_model(after, step)
-    found = [stale_read(part, now.shards[shard]) for shard, part in parts.items()]
-    assert any(found) == should_conflict(before, after, keys, scanned)
-    for conflict in filter(None, found):
+    for step, then in steps:
+        with ranges_of(*then):
+            now, after = commit(writing(now, step)), changed_model(after, step)
+            now = laid_out(now)
+    found = stale_reads(reader, now)
+    assert bool(found) == should_conflict(before, after, keys, scanned)
+    for conflict in found:
         assert conflict.tree == TREE
         assert conflict.key is not None
         assert differs(before.get(conflict.key), after.get(conflict.key))
+
+
+def writing(view: View, changes: Changes) -> Transaction:
+    writer = Transaction(view)
+    for key, row in changes.items():
+        writer.put_entry(TREE, key, row)
+    return writer
 
 
 @unhurried
@@ -238,33 +291,30 @@ def test_a_read_is_stale_exactly_when_what_was_read_differs(
     keys=st.sets(numbers, max_size=3),
     scanned=st.lists(scans, max_size=2),
     shards=st.integers(1, 3),
+    size=sizes,
 )
 def test_accepted_writes_overlap_a_read_exactly_when_they_make_it_differ(
-    before: Model, writes: Changes, keys: set[Key], scanned: list[Scan], shards: int
+    before: Model,
+    writes: Changes,
+    keys: set[Key],
+    scanned: list[Scan],
+    shards: int,
+    size: tuple[int, int],
 ) -> None:
+    """Also when the newest snapshot is cut otherwise than the one that was read."""
     view = view_with(before, shards, TREE)
-    parts = reading(view, keys, scanned).parts(position=0)
-    writer = Transaction(view)
-    for key, row in writes.items():
-        writer.put_entry(TREE, key, row)
-    found = [
-        overlap(part, writer.writes.get(shard, {}), "another") for shard, part in parts.items()
-    ]
+    with ranges_of(*size):
+        newest = laid_out(view)
+    found = overlaps(reading(view, keys, scanned), writing(newest, writes), newest)
     after = changed_model(before, writes)
-    assert any(found) == should_conflict(before, after, keys, scanned)
+    assert bool(found) == should_conflict(before, after, keys, scanned)
 
 
 @unhurried
-@given(one=changes, other=changes, shards=st.integers(1, 3))
+@given(before=models, one=changes, other=changes, shards=st.integers(1, 3))
 def test_two_deltas_overlap_exactly_when_they_share_a_key(
-    one: Changes, other: Changes, shards: int
+    before: Model, one: Changes, other: Changes, shards: int
 ) -> None:
-    mine, theirs = Transaction(database(shards)), Transaction(database(shards))
-    for transaction, delta in ((mine, one), (theirs, other)):
-        for key, row in delta.items():
-            transaction.put_entry(TREE, key, row)
-    found = [
-        writes_overlap(part, theirs.writes.get(shard, {}))
-        for shard, part in mine.parts(position=0).items()
-    ]
-    assert any(found) == (not one.keys().isdisjoint(other))
+    view = view_with(before, shards, TREE)
+    found = write_overlaps(writing(view, one), writing(view, other), view)
+    assert bool(found) == (not one.keys().isdisjoint(other))

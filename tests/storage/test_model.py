@@ -2,7 +2,7 @@
 
 The model knows nothing of shards, trees or indexes. It holds rows by primary key and decides by
 looking at all of them whether a unique key is taken. After each commit the indexes must be exactly
-what the rows say, entry for entry, each in the partition where its key belongs.
+what the rows say, entry for entry, each in the range that its key belongs to.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.btree import Key, Value
-from qserver.storage.transaction import Transaction, merge_shard_writes
+from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
+from qserver.storage.writes import merge_writes
 from tests.storage.databases import EMAIL, PEOPLE, PLACE, commit, database, flat, tree_entries
 from tests.storage.trees import Model, unhurried
 
-pytestmark = pytest.mark.usefixtures("tiny_pages")
+pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
 
 ids = st.integers(0, 12)
 emails = st.none() | st.sampled_from(["a@x", "b@x", "c@x", "d@x", "e@x"])
@@ -76,7 +77,7 @@ def check(view: View, model: Model) -> None:
     for index in (EMAIL, PLACE):
         expected = dict(PEOPLE.entries(index, row) for row in model.values())
         assert len(expected) == len(model), "every row has an entry"
-        assert tree_entries(view, index.id, index.hashed) == expected
+        assert tree_entries(view, index.id) == expected
 
 
 def spelled(rows: dict[Key, Value]) -> dict[Key, str]:
@@ -123,6 +124,6 @@ def test_transactions_of_one_turn_do_what_they_do_one_after_the_other(
     for statements in work:
         transaction, copy = Transaction(view, turn.writes), model.copy()
         if attempt(transaction, copy, statements):
-            merge_shard_writes(turn.writes, transaction.writes)
+            merge_writes(turn.writes, transaction.writes)
             model = copy
     check(commit(turn), model)

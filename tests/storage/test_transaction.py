@@ -7,10 +7,10 @@ from decimal import Decimal
 import pytest
 
 from qserver.errors import UniqueViolation
-from qserver.storage.btree import Key, Value
-from qserver.storage.transaction import ShardWrites, Transaction, merge_shard_writes
-from qserver.storage.view import View
-from qserver.values.keys import NULL_KEY, Descending, partition_of
+from qserver.storage.btree import Value
+from qserver.storage.transaction import Transaction
+from qserver.storage.writes import Writes, merge_writes
+from qserver.values.keys import NULL_KEY, Descending
 from qserver.values.schema import Column, define_index, define_table
 from qserver.values.types import INTEGER, TEXT, char
 from tests.storage.databases import (
@@ -29,10 +29,6 @@ BOB: Value = (2, "bob@x", "Paris", Decimal("7"))
 EVE: Value = (3, None, "London", None)
 
 
-def entries_in(view: View, index_tree: int, hashed: int) -> dict[Key, Value]:
-    return tree_entries(view, index_tree, hashed)
-
-
 # --- reading -------------------------------------------------------------------------------------
 
 
@@ -42,23 +38,8 @@ def test_a_read_is_noted_with_what_was_seen_there() -> None:
     assert transaction.get(PEOPLE, (1,)) is ADA
     assert transaction.get(PEOPLE, (8,)) is None
     assert transaction.find(EMAIL, ("bob@x",)) == (2,)
-    noted = {entry: seen for keys in transaction.keys.values() for entry, seen in keys.items()}
-    assert noted == {(2, (1,)): ADA, (2, (8,)): None, (3, ("bob@x",)): (2,)}
+    assert transaction.keys == {2: {(1,): ADA, (8,): None}, 3: {("bob@x",): (2,)}}
     assert not transaction.changes_anything
-
-
-def test_reads_are_noted_under_the_shard_of_their_key() -> None:
-    transaction = Transaction(database(4))
-    for number in range(20):
-        transaction.get(PLAIN, (number,))
-        transaction.get_entry(7, ("same", number), hashed=1)
-    for shard, keys in transaction.keys.items():
-        for tree, key in keys:
-            assert partition_of(key[:1], 4) == shard
-            assert tree in (PLAIN.id, 7)
-    assert sum(map(len, transaction.keys.values())) == 40
-    homes = {shard for shard, keys in transaction.keys.items() for tree, _ in keys if tree == 7}
-    assert len(homes) == 1
 
 
 def test_own_writes_are_read_back_and_are_no_knowledge_of_the_database() -> None:
@@ -80,7 +61,7 @@ def test_writes_of_the_same_turn_lie_between_own_writes_and_the_view() -> None:
     transaction.put(PLAIN, (3, "own"))
     seen = [transaction.get(PLAIN, (number,)) for number in (1, 2, 3, 4, 5)]
     assert seen == [(1, "view"), (2, "earlier"), (3, "own"), None, None]
-    noted = {key for keys in transaction.keys.values() for _, key in keys}
+    noted = {key for keys in transaction.keys.values() for key in keys}
     assert noted == {(1,), (5,)}
 
 
@@ -98,12 +79,12 @@ def test_a_transaction_that_only_reads_changes_nothing() -> None:
 def test_inserting_adds_an_entry_to_each_index() -> None:
     view = database_with(ADA, BOB, EVE)
     assert tree_entries(view, PEOPLE.id) == {(1,): ADA, (2,): BOB, (3,): EVE}
-    assert entries_in(view, EMAIL.id, 1) == {
+    assert tree_entries(view, EMAIL.id) == {
         ("ada@x",): (1,),
         ("bob@x",): (2,),
         (NULL_KEY, 3): (3,),
     }
-    assert entries_in(view, PLACE.id, 2) == {
+    assert tree_entries(view, PLACE.id) == {
         ("London", Descending(Decimal("9.5")), 1): (1,),
         ("Paris", Descending(Decimal(7)), 2): (2,),
         ("London", Descending(NULL_KEY), 3): (3,),
@@ -114,8 +95,8 @@ def test_replacing_a_row_moves_its_entries() -> None:
     transaction = Transaction(database_with(ADA, BOB))
     transaction.put(PEOPLE, (1, "ada@y", None, Decimal("9.5")))
     view = commit(transaction)
-    assert entries_in(view, EMAIL.id, 1) == {("ada@y",): (1,), ("bob@x",): (2,)}
-    assert entries_in(view, PLACE.id, 2) == {
+    assert tree_entries(view, EMAIL.id) == {("ada@y",): (1,), ("bob@x",): (2,)}
+    assert tree_entries(view, PLACE.id) == {
         (NULL_KEY, Descending(Decimal("9.5")), 1): (1,),
         ("Paris", Descending(Decimal(7)), 2): (2,),
     }
@@ -124,8 +105,7 @@ def test_replacing_a_row_moves_its_entries() -> None:
 def test_an_index_whose_columns_do_not_change_is_not_written() -> None:
     transaction = Transaction(database_with(ADA))
     transaction.put(PEOPLE, (1, "ada@x", "Rome", Decimal("9.50")))
-    written = {tree for writes in transaction.writes.values() for tree in writes}
-    assert written == {PEOPLE.id, PLACE.id}
+    assert transaction.writes.keys() == {PEOPLE.id, PLACE.id}
 
 
 def test_a_number_that_is_equal_but_written_otherwise_changes_the_row_only() -> None:
@@ -134,7 +114,7 @@ def test_a_number_that_is_equal_but_written_otherwise_changes_the_row_only() -> 
     transaction.put(PEOPLE, row)
     view = commit(transaction)
     assert str(tree_entries(view, PEOPLE.id)[1,][3]) == "9.50"
-    assert {tree for writes in transaction.writes.values() for tree in writes} == {PEOPLE.id}
+    assert transaction.writes.keys() == {PEOPLE.id}
 
 
 def test_deleting_removes_the_entries_and_says_what_was_there() -> None:
@@ -143,22 +123,22 @@ def test_deleting_removes_the_entries_and_says_what_was_there() -> None:
     assert transaction.delete(PEOPLE, (1,)) is ADA
     view = commit(transaction)
     assert tree_entries(view, PEOPLE.id) == {(2,): BOB}
-    assert entries_in(view, EMAIL.id, 1) == {("bob@x",): (2,)}
-    assert list(entries_in(view, PLACE.id, 2).values()) == [(2,)]
+    assert tree_entries(view, EMAIL.id) == {("bob@x",): (2,)}
+    assert list(tree_entries(view, PLACE.id).values()) == [(2,)]
 
 
 def test_deleting_what_is_absent_is_a_read_and_no_write() -> None:
     transaction = Transaction(database_with(ADA))
     assert transaction.delete(PEOPLE, (9,)) is None
     assert not transaction.changes_anything
-    assert [key for keys in transaction.keys.values() for key in keys] == [(PEOPLE.id, (9,))]
+    assert transaction.keys == {PEOPLE.id: {(9,): None}}
 
 
 def test_a_put_without_indexes_is_blind() -> None:
     transaction = Transaction(database_with((1, "old"), table=PLAIN))
     transaction.put(PLAIN, (1, "new"))
     assert transaction.keys == {}
-    assert transaction.writes == {partition_of((1,), 3): {PLAIN.id: {(1,): (1, "new")}}}
+    assert transaction.writes == {PLAIN.id: {(1,): (1, "new")}}
 
 
 # --- unique keys ---------------------------------------------------------------------------------
@@ -204,13 +184,12 @@ def test_a_refusal_depends_on_the_key_that_was_found() -> None:
     transaction = Transaction(database_with(ADA))
     with pytest.raises(UniqueViolation):
         transaction.insert(PEOPLE, (9, "ada@x", None, None))
-    noted = {entry: seen for keys in transaction.keys.values() for entry, seen in keys.items()}
-    assert noted == {(PEOPLE.id, (9,)): None, (EMAIL.id, ("ada@x",)): (1,)}
+    assert transaction.keys == {PEOPLE.id: {(9,): None}, EMAIL.id: {("ada@x",): (1,)}}
 
 
 def test_nulls_in_a_unique_index_are_distinct() -> None:
     view = database_with(EVE, (4, None, None, None), (5, None, None, None))
-    assert set(entries_in(view, EMAIL.id, 1)) == {(NULL_KEY, 3), (NULL_KEY, 4), (NULL_KEY, 5)}
+    assert set(tree_entries(view, EMAIL.id)) == {(NULL_KEY, 3), (NULL_KEY, 4), (NULL_KEY, 5)}
 
 
 def test_own_rows_count_for_unique_keys() -> None:
@@ -228,7 +207,7 @@ def test_a_unique_key_that_was_given_up_may_be_taken_in_the_same_transaction() -
     transaction.insert(PEOPLE, (9, "ada@x", None, None))
     transaction.put(PEOPLE, (2, "bob@y", None, None))
     transaction.put(PEOPLE, (8, "bob@x", None, None))
-    entries = entries_in(commit(transaction), EMAIL.id, 1)
+    entries = tree_entries(commit(transaction), EMAIL.id)
     assert entries == {("ada@x",): (9,), ("bob@y",): (2,), ("bob@x",): (8,)}
 
 
@@ -237,68 +216,8 @@ def test_a_row_may_keep_its_own_unique_key() -> None:
     transaction.put(PEOPLE, (1, "ada@x", "Rome", None))
     transaction.put(PEOPLE, (1, "ada@x", "Oslo", None))
     view = commit(transaction)
-    assert entries_in(view, EMAIL.id, 1) == {("ada@x",): (1,)}
-    assert set(entries_in(view, PLACE.id, 2)) == {("Oslo", Descending(NULL_KEY), 1)}
-
-
-# --- parts ---------------------------------------------------------------------------------------
-
-
-def key_on(shard: int, partitions: int) -> Key:
-    return next((at,) for at in range(1000) if partition_of((at,), partitions) == shard)
-
-
-def test_a_transaction_on_one_shard_has_one_part_that_is_alone() -> None:
-    view = database(4)
-    transaction = Transaction(view)
-    key = key_on(2, 4)
-    transaction.get(PLAIN, key)
-    transaction.put(PLAIN, (*key, "new"))
-    ((shard, part),) = transaction.parts(position=5).items()
-    assert (shard, part.alone, part.position) == (2, True, 5)
-    assert part.base is view.partitions[2]
-    assert part.keys == {(PLAIN.id, key): None}
-    assert part.writes == {PLAIN.id: {key: (*key, "new")}}
-    assert part.ranges == []
-    assert part.dropped == ()
-
-
-def test_reads_and_writes_go_to_the_shards_where_they_live() -> None:
-    transaction = Transaction(database(4))
-    read, written = key_on(0, 4), key_on(3, 4)
-    transaction.get(PLAIN, read)
-    transaction.put(PLAIN, (*written, "new"))
-    parts = transaction.parts(position=0)
-    assert set(parts) == {0, 3}
-    assert not parts[0].alone
-    assert not parts[3].alone
-    assert (parts[0].keys, parts[0].writes) == ({(PLAIN.id, read): None}, {})
-    assert (parts[3].keys, parts[3].writes) == ({}, {PLAIN.id: {written: (*written, "new")}})
-
-
-def test_a_scanned_range_and_a_dropped_table_concern_every_shard() -> None:
-    scanner, dropper = Transaction(database(4)), Transaction(database(4))
-    scanner.rows(PLAIN)
-    dropper.drop_table("plain")
-    for transaction in (scanner, dropper):
-        parts = transaction.parts(position=0)
-        assert set(parts) == {0, 1, 2, 3}
-        assert not any(part.alone for part in parts.values())
-        assert all(part.ranges == transaction.ranges for part in parts.values())
-        assert all(part.dropped == transaction.dropped for part in parts.values())
-
-
-def test_with_one_partition_every_part_is_alone() -> None:
-    transaction = Transaction(database(1))
-    transaction.rows(PLAIN)
-    assert [part.alone for part in transaction.parts(position=0).values()] == [True]
-
-
-def test_what_touched_no_shard_has_no_parts() -> None:
-    transaction = Transaction(database(4))
-    transaction.create_table(define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))
-    assert transaction.parts(position=0) == {}
-    assert transaction.changes_anything
+    assert tree_entries(view, EMAIL.id) == {("ada@x",): (1,)}
+    assert set(tree_entries(view, PLACE.id)) == {("Oslo", Descending(NULL_KEY), 1)}
 
 
 def test_later_deltas_win_over_earlier_ones_and_leave_them_as_they_were() -> None:
@@ -307,16 +226,11 @@ def test_later_deltas_win_over_earlier_ones_and_leave_them_as_they_were() -> Non
         one.put(PLAIN, (number, "one"))
         if number % 2:
             other.put(PLAIN, (number, "other"))
-    both: ShardWrites = {}
-    merge_shard_writes(both, one.writes)
-    merge_shard_writes(both, other.writes)
-    merged = {key: row for writes in both.values() for key, row in writes[PLAIN.id].items()}
-    assert merged == {(at,): (at, "other" if at % 2 else "one") for at in range(8)}
-    assert all(
-        row is not None and row[1] == "one"
-        for writes in one.writes.values()
-        for row in writes[PLAIN.id].values()
-    )
+    both: Writes = {}
+    merge_writes(both, one.writes)
+    merge_writes(both, other.writes)
+    assert both[PLAIN.id] == {(at,): (at, "other" if at % 2 else "one") for at in range(8)}
+    assert all(row is not None and row[1] == "one" for row in one.writes[PLAIN.id].values())
 
 
 def test_a_transaction_describes_itself() -> None:

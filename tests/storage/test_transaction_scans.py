@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from qserver.storage.btree import Key, Value
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import TOP
-from tests.storage.databases import PLAIN, database_with, flat, view_with
+from tests.storage.databases import PLAIN, database_with, flat, ranges_of, view_with
 from tests.storage.trees import Changes, changed_model, unhurried, within
 
-pytestmark = pytest.mark.usefixtures("tiny_pages")
+pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
 
 numbers = st.tuples(st.integers(0, 50))
 models = st.sets(numbers, max_size=40).map(lambda keys: {key: (*key, "view") for key in keys})
@@ -114,7 +114,8 @@ def test_with_a_limit_the_first_page_has_that_many_and_no_more_counts_as_read() 
 
 
 def test_a_scan_values_hands_out_one_leaf_and_then_many_at_once() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
+    with ranges_of(50, 5):
+        transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
     runs = list(transaction.scan_values(PLAIN.id))
     leaves = [values for _, values in transaction.view.pages(PLAIN.id)]
     assert runs[0] == leaves[0]

@@ -1,0 +1,81 @@
+"""Writes: changes of a tree make another, all at once or in pieces, and later ones win."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qserver.storage.btree import EMPTY, Tree
+from qserver.storage.writes import (
+    CHANGES_AT_ONCE,
+    TreeWrites,
+    Writes,
+    changed,
+    changed_in_pieces,
+    count_changes,
+    merge_writes,
+)
+from tests.storage.trees import check_pages, entries_of, tree_of, unhurried
+
+keys = st.tuples(st.integers(0, 20))
+changes = st.dictionaries(keys, st.none() | st.tuples(st.integers()))
+writes = st.dictionaries(st.integers(1, 3), changes)
+
+
+def test_writes_need_no_order() -> None:
+    scattered: TreeWrites = {(at * 37 % 101,): (at,) for at in range(101)}
+    tree = changed(EMPTY, scattered)
+    check_pages(tree)
+    assert entries_of(tree) == sorted(scattered.items())
+
+
+def test_changes_in_pieces_make_the_same_tree_and_let_others_run() -> None:
+    chance = Random(3)
+    keys = [(number,) for number in range(4 * CHANGES_AT_ONCE)]
+    chance.shuffle(keys)
+    before = tree_of({key: (*key, "old") for key in keys[::2]})
+    for order in (keys, sorted(keys)):
+        writes: TreeWrites = {
+            key: None if at % 5 == 0 else (*key, "new") for at, key in enumerate(order)
+        }
+        in_pieces, pauses = finished(before, writes)
+        check_pages(in_pieces)
+        assert entries_of(in_pieces) == entries_of(changed(before, writes))
+        assert pauses > 4
+
+
+def finished(tree: Tree, writes: TreeWrites) -> tuple[Tree, int]:
+    steps, pauses = changed_in_pieces(tree, writes), 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, pauses
+        pauses += 1
+
+
+@unhurried
+@given(rounds=st.lists(writes, max_size=4))
+def test_merged_writes_do_what_the_writes_did_one_after_the_other(rounds: list[Writes]) -> None:
+    before = {tree: tree_of({(at,): ("old",) for at in range(0, 20, 2)}) for tree in (1, 2, 3)}
+    stepwise, merged = before.copy(), Writes()
+    for made in rounds:
+        for tree, changes in made.items():
+            stepwise[tree] = changed(stepwise[tree], changes)
+        merge_writes(merged, made)
+    assert count_changes(merged) == len(
+        {(tree, key) for made in rounds for tree in made for key in made[tree]}
+    )
+    for tree, root in before.items():
+        assert entries_of(changed(root, merged.get(tree, {}))) == entries_of(stepwise[tree])
+
+
+def test_merging_leaves_the_later_writes_alone() -> None:
+    into: Writes = {}
+    first: Writes = {1: {(1,): ("a",)}}
+    merge_writes(into, first)
+    merge_writes(into, {1: {(1,): None, (2,): ("b",)}})
+    assert into == {1: {(1,): None, (2,): ("b",)}}
+    assert first == {1: {(1,): ("a",)}}
