@@ -17,12 +17,12 @@ that has grown too large is cut, small neighbours are joined, and the shards are
 The coordinator itself owns the catalog and checks what transactions read of it. Definitions
 change rarely, so a transaction that changes any of them must have seen all as they are.
 
-A round is a generator: it decides, and yields where it has to wait. What asks for it drives it. The
-coordinator's own task can wait anywhere. But whoever submits a commit that is alone drives it as
-well, right there, and lets the shards answer right there: the same decisions without a hand-over.
-Commits that come together share a round. Where that cannot go on, because a shard has much to do or the log is full, the task
-takes the rest over; until it is done, commits wait in the mailbox. If a round fails, the task is
-told to fail by it, for a broken coordinator must end its incarnation and nobody else.
+A round is a generator: it decides, and yields where it has to wait. The coordinator's own task can
+wait anywhere. But whoever submits a commit that is alone drives the round as well, right there, and
+lets the shards answer right there: the same decisions without a hand-over. Commits that come
+together share a round. Where a round cannot go on, because a shard has much to do or the log is
+full, the task takes over the rest; until that is done, commits wait in the mailbox. If a round
+fails, the task fails by it: a broken coordinator ends its incarnation and nobody else.
 
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is

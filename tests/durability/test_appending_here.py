@@ -1,0 +1,118 @@
+"""Appends without the thread: only while it has nothing to do, and while syncs are short."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from qserver.durability import sqlite
+from qserver.durability.sqlite import open_log
+from qserver.durability.sqlite_file import SqliteFile
+from qserver.durability.writer_thread import WriterThread
+from qserver.errors import LogFailed
+
+
+async def test_a_call_is_done_here_only_when_the_thread_has_nothing_to_do() -> None:
+    thread = WriterThread("worker")
+    go_on = threading.Event()
+    done: list[str] = []
+    async with trio.open_nursery() as nursery:
+
+        def wait() -> None:
+            go_on.wait()
+            done.append("there")
+
+        waiting = thread.run(wait)
+        nursery.start_soon(_awaited, waiting)
+        assert not thread.run_here(lambda: done.append("here")), "it would overtake"
+        go_on.set()
+    assert done == ["there"]
+    assert thread.run_here(lambda: done.append("here"))
+    assert done == ["there", "here"]
+    await thread.aclose(lambda: None)
+
+
+async def _awaited(waiting: Any) -> None:
+    await waiting
+
+
+async def test_a_call_is_not_done_here_while_the_thread_does_what_could_wait() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def idle() -> None:
+        begun.set()
+        go_on.wait()
+
+    thread = WriterThread("worker", idle)
+    assert await trio.to_thread.run_sync(begun.wait, 60)
+    assert not thread.run_here(lambda: None)
+    go_on.set()
+    while not thread.run_here(lambda: None):
+        await trio.lowlevel.checkpoint()
+    await thread.aclose(lambda: None)
+
+
+async def test_the_thread_becomes_idle_again_after_a_call_that_was_done_here() -> None:
+    idle = threading.Semaphore(0)
+    thread = WriterThread("worker", idle.release)
+    for _ in range(3):
+        assert await trio.to_thread.run_sync(lambda: idle.acquire(timeout=60))
+        while not thread.run_here(lambda: None) or not thread._jobs.qsize():
+            await trio.lowlevel.checkpoint()
+    await thread.aclose(lambda: None)
+
+
+async def test_an_error_of_a_call_here_is_raised_here_and_the_next_call_is_done() -> None:
+    thread = WriterThread("worker")
+    with pytest.raises(ZeroDivisionError):
+        thread.run_here(lambda: 1 // 0)  # type: ignore[arg-type]
+    assert thread.run_here(lambda: None)
+    await thread.aclose(lambda: None)
+
+
+class Threads:
+    """Which thread has appended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here: list[bool] = []
+        loop = threading.get_ident()
+        original = SqliteFile.append
+
+        def append(file: SqliteFile, records: Any) -> None:
+            self.here.append(threading.get_ident() == loop)
+            original(file, records)
+
+        monkeypatch.setattr(SqliteFile, "append", append)
+
+
+async def test_small_groups_are_appended_here_while_syncs_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+    threads = Threads(monkeypatch)
+    async with await open_log(tmp_path / "log") as log:
+        await log.append([(1, b"one")])
+        await log.append([(2, bytes(sqlite.SYNC_HERE_BYTES_MAX + 1))])
+        await log.append([(3, b"three"), (4, b"four")])
+        assert threads.here == [True, False, True]
+        log.sync_seconds = 61.0
+        await log.append([(5, b"five")])
+        assert threads.here[-1] is False
+        assert 0 < log.sync_seconds < 61.0
+        assert [version for version, _ in await log.read(0, 10)] == [1, 2, 3, 4, 5]
+
+
+async def test_an_append_here_that_fails_says_so_and_appends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+    async with await open_log(tmp_path / "log") as log:
+        await log.append([(1, b"one")])
+        with pytest.raises(LogFailed):
+            await log.append([(3, b"three")])
+        await log.append([(2, b"two")])
+        assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
