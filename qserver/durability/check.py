@@ -2,7 +2,7 @@
 
     the file     SQLite's own structure
     the log      the checkpoint and the records behind it, with their checksums
-    trees        pages in order and equally deep, keys ascending, each in its shard
+    trees        pages in order and equally deep, keys ascending, each in its range
     tables       rows as wide as the table, filed under their keys
     indexes      one entry for each row, and no others
 
@@ -43,7 +43,7 @@ class Report(msgspec.Struct, frozen=True):
     """The version that the checkpoint is of; 0 if there is none."""
     log_bytes: int
     pages: int
-    shards: int
+    ranges: int
     rows: dict[str, int]
     """By table."""
     problems: tuple[str, ...]
@@ -56,7 +56,7 @@ class Report(msgspec.Struct, frozen=True):
         rows = sum(self.rows.values())
         found = "no problem" if self.is_sound else "\n".join(self.problems)
         return (
-            f"version {self.version}, {len(self.rows)} tables, {rows:,} rows, {self.shards} shards;"
+            f"version {self.version}, {len(self.rows)} tables, {rows:,} rows, {self.ranges} ranges;"
             f" a checkpoint of version {self.checkpoint} with {self.pages:,} pages,"
             f" and {self.log_bytes:,} bytes of log behind it\n{found}"
         )
@@ -99,7 +99,7 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
         recovered.saved.version,
         recovered.log_bytes,
         recovered.saved.count,
-        view.shards,
+        sum(len(tree.ranges) for _, tree in view.trees.items()),
         {table.key: view.count(table.id) for table in view.catalog.tables.values()},
         tuple(problems),
     )

@@ -108,9 +108,11 @@ def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
 def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
     """The bounds between the ranges of a tree, or DataCorrupted."""
     bounds, _ = decode_columns(tree.bounds)
-    if len(bounds) + 1 != len(tree.roots) or any(
-        not one < other for one, other in pairwise(bounds)
-    ):
+    try:
+        ascend = all(one < other for one, other in pairwise(bounds))
+    except TypeError:  # they are not even of one type
+        ascend = False
+    if not ascend or len(bounds) + 1 != len(tree.roots):
         raise DataCorrupted(
             f"the ranges of tree {number} in the checkpoint are not in order",
             hint="Restore a backup.",

@@ -9,7 +9,8 @@ refers to them. One of them may lack children that are forgotten already; that m
 something that counts needs it.
 
 A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
-merged into one. Its pages stay until the next checkpoint, which has none of them.
+merged into one, which is cut into ranges. Its pages stay until the next checkpoint, which has none
+of them.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ class Loading:
                 root = await merged(
                     [self._root(number, roots.get(number, 0)) for roots in checkpoint.roots]
                 )
-                trees[number] = _laid_over(catalog, number, (), [root], shards)
+                whole = _laid_over(catalog, number, (), [root], shards)
+                trees[number] = whole.laid_out(shards)
         else:
             for number, stored in checkpoint.trees.items():
                 loaded = [self._root(number, root) for root in stored.roots]

@@ -7,7 +7,7 @@ A long list of entries may be cut: then a tree is named several times, and the f
 releases that would read only the last of them refuse.
 
 Entries are keys with their rows, as `values.encoding` writes them. A record says nothing about
-shards: they are found by hash when it is read, so the number of shards may change in between.
+shards: keys find their ranges when it is read, so the number of shards may change in between.
 """
 
 from __future__ import annotations

@@ -10,9 +10,7 @@ cannot order and for columns that sort downward:
 TOP is in no stored key; it closes a range: what begins with `p` lies in `p <= key < p + (TOP,)`.
 
 Invariant: all elements in one position come from one column, hence are of one type (or `Above`),
-and are canonical: two elements are equal exactly when they encode equally. So `stable_hash` agrees
-with `==`, which it must, because it decides which shard guards a unique key. It is not Python's
-`hash`, which differs between processes.
+and are canonical: two elements are equal exactly when they encode equally.
 
 Text compares by code point, which is the order of its UTF-8 bytes (PostgreSQL's collation "C").
 
@@ -32,12 +30,8 @@ from datetime import time
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from operator import itemgetter
 from typing import Any, Final, final
-from zlib import crc32
-
-import msgspec
 
 from qserver.values.arrays import dimensions, flat
-from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
@@ -229,49 +223,3 @@ def _mixed_key(positions: tuple[int, ...], descending: tuple[bool, ...]) -> KeyF
     assert len(positions) == len(descending), "one direction for each column"
     directions = tuple(zip(positions, descending, strict=True))
     return lambda row: tuple([key_element(row[at], down) for at, down in directions])
-
-
-# --- from a key to its partition -----------------------------------------------------------------
-
-
-def stable_hash(key: Key) -> int:
-    """32 bits that depend on the key alone: the same in every process and every release."""
-    try:
-        return crc32(_encode(key))
-    except OverflowError:  # an integer past 64 bits; no column holds one, but a question may
-        return crc32(_encode(tuple(map(_narrow, key))))
-
-
-def partition_of(key: Key, partitions: int) -> int:
-    """The partition, from 0 to `partitions` - 1, that a key belongs to."""
-    try:
-        return crc32(_encode(key)) % partitions
-    except OverflowError:  # see `stable_hash`, which this is but for a call on the hottest path
-        return stable_hash(key) % partitions
-
-
-def _name_special(element: object) -> object:
-    """How elements that MessagePack does not know enter the hash. Never change this."""
-    if isinstance(element, Above):
-        return {"above": element.rank}
-    if isinstance(element, Label):
-        return str(element)
-    if isinstance(element, Interval):
-        return element.span
-    assert isinstance(element, Descending), f"{element!r} cannot be part of a key"
-    return {"descending": element.value}
-
-
-def _narrow(element: Any) -> Any:
-    if type(element) is tuple:
-        return tuple(map(_narrow, element))
-    if type(element) is Descending:
-        return Descending(_narrow(element.value))
-    if type(element) is Interval:
-        return str(element.span)
-    return str(element) if type(element) is int else element
-
-
-# Decimals, dates and timestamps need no exactness here, only a text of their own, so they may pass
-# as MessagePack writes them; rows and keys on disk go through `encoding` instead.
-_encode = msgspec.msgpack.Encoder(enc_hook=_name_special).encode

@@ -8,7 +8,7 @@ from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import encode_record
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.catalog import changes_to_plain
-from qserver.storage.partition import Writes, merge_writes
+from qserver.storage.routing import written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
 from qserver.values.schema import Column, define_index, define_table
@@ -25,19 +25,15 @@ class History:
     def commit(self, transaction: Transaction) -> None:
         before = self.view
         version, time = before.version + 1, 10.0 * (before.version + 1)
-        partitions = list(before.partitions)
-        for shard, part in transaction.parts(0).items():
-            partitions[shard] = partitions[shard].changed(part.writes, part.dropped)
-        self.view = View(version, time, transaction.catalog, tuple(partitions))
-        writes: Writes = {}
-        for changes in transaction.writes.values():
-            merge_writes(writes, changes)
+        writes, dropped = transaction.writes, transaction.dropped
+        trees = written(before, transaction.catalog, writes, dropped)
+        self.view = View(version, time, transaction.catalog, trees, before.shards)
         data = encode_record(
             version,
             time,
             transaction.catalog.trees_used,
             writes,
-            transaction.dropped,
+            dropped,
             changes_to_plain(transaction.catalog_changes),
         )
         self.records.append((version, data))
@@ -82,10 +78,9 @@ def run_step(history: History, step: tuple[Any, ...]) -> None:
 
 
 def entries_of(view: View) -> dict[int, list[Any]]:
-    """All entries by tree, in order, whatever partition they are in; empty trees left out."""
-    trees = sorted({tree for partition in view.partitions for tree in partition.trees})
+    """All entries by tree, in order, whatever range they are in; empty trees left out."""
     found: dict[int, list[Any]] = {}
-    for tree in trees:
+    for tree in sorted(number for number, _ in view.trees.items()):
         for keys, values in view.pages_in_order(tree):
             found.setdefault(tree, []).extend(zip(keys, values, strict=True))
     return found

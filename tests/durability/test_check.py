@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from qserver.durability.check import PROBLEMS_MAX, Report, check, check_file, problems_of
 from qserver.durability.recovery import recover
@@ -14,10 +15,11 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
 from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, build, leaf_of
-from qserver.storage.partition import Partition
+from qserver.storage.ranges import Range, RangedTree, laid_over
 from qserver.storage.view import View
 from tests.durability.histories import History, run_step, same, save
 from tests.sql.databases import opened_sql
+from tests.storage.databases import ranges_of
 
 
 def filled(rows: int = 200, shards: int = 2) -> History:
@@ -32,13 +34,18 @@ async def write(log: SqliteLog, history: History, view: View | None = None) -> N
     await save(log, SavedPages(), view or history.view)
 
 
-def with_tree(view: View, name: str, change: Callable[[Tree], Tree], shard: int = 0) -> View:
-    """The view with one tree of one shard changed, by the name of the tree."""
-    partitions = list(view.partitions)
-    trees = partitions[shard].trees
-    (number,) = [each for each in trees if view.catalog.name_of_tree(each) == name]
-    partitions[shard] = Partition.of({**trees, number: change(trees[number])})
-    return View(view.version, view.time, view.catalog, tuple(partitions))
+def with_tree(view: View, name: str, change: Callable[[Tree], Tree], at: int = 0) -> View:
+    """The view with the root of one range of a tree changed, by the name of the tree."""
+    (number,) = [each for each, _ in view.trees.items() if view.catalog.name_of_tree(each) == name]
+    tree = view.trees.tree(number)
+    roots = list(tree.roots)
+    roots[at] = change(roots[at])
+    return with_ranges(view, number, RangedTree(tree.ranges, tuple(roots), tree.lows))
+
+
+def with_ranges(view: View, number: int, tree: RangedTree) -> View:
+    trees = view.trees.changed({number: tree})
+    return View(view.version, view.time, view.catalog, trees, view.shards)
 
 
 def entries(tree: Tree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -82,7 +89,7 @@ async def test_sound_data_are_reported_as_sound(tmp_path: Path) -> None:
         await history.append_to(log)
         report = await check(log)
     assert report.is_sound and report.problems == ()
-    assert (report.version, report.checkpoint, report.shards) == (3, 2, 2)
+    assert (report.version, report.checkpoint, report.ranges) == (3, 2, 8)
     assert report.rows == {"t": 200, "u": 5} and report.log_bytes > 0 and report.pages > 10
     assert str(report).endswith("no problem") and "205 rows" in str(report)
     assert await check_file(tmp_path / "data") == report
@@ -130,7 +137,7 @@ async def test_what_sql_has_made_is_sound_and_the_same_from_a_checkpoint(tmp_pat
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
-        ("t", twice, "t in shard 0: keys do not ascend"),
+        ("t", twice, "t: keys do not ascend"),
         ("t", shortened, "has 2 values, not 3"),
         ("t", misfiled, "is filed under"),
         ("t", lambda tree: EMPTY, "entries for"),
@@ -152,20 +159,54 @@ async def test_what_is_whole_and_wrong_is_found(
     assert len(report.problems) <= PROBLEMS_MAX + 1
 
 
-def test_a_row_in_the_wrong_shard_is_found() -> None:
-    view = filled().view
-    swapped = View(view.version, view.time, view.catalog, view.partitions[::-1])
-    problems = [problem for problem in problems_of(swapped) if problem is not None]
-    assert any("belongs to shard" in problem for problem in problems)
+def ranges_of_t() -> tuple[View, int, RangedTree]:
+    with ranges_of(80, 20):
+        view = filled().view
+    number = view.catalog.tables["t"].id
+    tree = view.trees.tree(number)
+    assert len(tree.ranges) == 3
+    assert [each for each in problems_of(view) if each] == []
+    return view, number, tree
+
+
+def test_a_row_in_the_wrong_range_is_found() -> None:
+    view, number, tree = ranges_of_t()
+    low, other = tree.lows
+    for lows in (((low[0] + 1,), other), (low, (other[0] - 1,))):
+        roots = list(tree.roots)
+        wrong = with_ranges(view, number, laid_over(number, lows, roots, 0, view.shards))
+        assert any("do not belong there" in each for each in problems_of(wrong) if each)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda ranges: (*ranges[:-1], replace(ranges[-1], shard=2)), "belongs to no shard"),
+        (lambda ranges: (*ranges[:-1], replace(ranges[-1], high=(999,))), "leave gaps"),
+        (lambda ranges: (replace(ranges[0], low=(0,)), *ranges[1:]), "leave gaps"),
+        (lambda ranges: (ranges[0], replace(ranges[1], high=(150,)), ranges[2]), "leave gaps"),
+    ],
+)
+def test_ranges_that_do_not_fit_are_found(
+    change: Callable[[tuple[Range, ...]], tuple[Range, ...]], problem: str
+) -> None:
+    view, number, tree = ranges_of_t()
+    wrong = with_ranges(view, number, RangedTree(change(tree.ranges), tree.roots, tree.lows))
+    assert any(problem in each for each in problems_of(wrong) if each)
+
+
+def test_ranges_in_another_order_are_found() -> None:
+    view, number, tree = ranges_of_t()
+    swapped = laid_over(number, tree.lows[::-1], list(tree.roots), 0, view.shards)
+    problems = [each for each in problems_of(with_ranges(view, number, swapped)) if each]
+    assert any("not in order" in each for each in problems)
 
 
 def test_a_tree_of_no_table_is_found() -> None:
     view = filled().view
-    stray = Partition.of({**view.partitions[0].trees, 99: build([(1,)], [(1,)])})
-    lost = View(view.version, view.time, view.catalog, (stray, view.partitions[1]))
-    assert [each for each in problems_of(lost) if each] == [
-        "tree 99 in shard 0 belongs to no table"
-    ]
+    stray = laid_over(99, (), [build([(1,)], [(1,)])], 0, 2)
+    lost = with_ranges(view, 99, stray)
+    assert [each for each in problems_of(lost) if each] == ["tree 99 belongs to no table"]
 
 
 def test_a_leaf_outside_of_its_bounds_is_found() -> None:

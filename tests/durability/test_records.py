@@ -21,7 +21,7 @@ from qserver.durability.records import (
 )
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
-from qserver.storage.partition import Writes
+from qserver.storage.writes import Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Table, define_index, define_table
 from qserver.values.types import (

@@ -1,4 +1,4 @@
-"""What is recovered is what was published, over however many partitions it is spread."""
+"""What is recovered is what was published, whatever shards and ranges there are."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qserver.durability.check import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.records import encode_record
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover
 from qserver.errors import DataCorrupted
-from qserver.storage.view import View, empty_view
+from qserver.storage.view import empty_view
 from tests.durability.histories import History, entries_of, run_step
+from tests.storage.databases import ranges_of
 
 Stored = tuple[int, bytes]
-
-
-def hashed_by_tree(view: View) -> dict[int, int | None]:
-    hashed: dict[int, int | None] = {}
-    for table in view.catalog.tables.values():
-        hashed[table.id] = None
-        hashed |= {index.id: index.hashed for index in table.indexes}
-    return hashed
 
 
 async def log_of(records: Sequence[Stored]) -> MemoryLog:
@@ -41,28 +35,38 @@ steps = st.tuples(
 )
 
 
+sizes = st.sampled_from([(1, 0), (4, 2), (9, 4), (50_000, 5_000)])
+"""At which ranges are cut and joined."""
+
+
 @settings(deadline=None)
-@given(program=st.lists(steps, max_size=12), before=st.integers(1, 5), after=st.integers(1, 9))
+@given(
+    program=st.lists(steps, max_size=12),
+    before=st.integers(1, 5),
+    after=st.integers(1, 9),
+    size=sizes,
+    later=sizes,
+)
 async def test_recovery_gives_the_published_view_over_any_number_of_shards(
-    program: list[Any], before: int, after: int
+    program: list[Any], before: int, after: int, size: tuple[int, int], later: tuple[int, int]
 ) -> None:
     history = History(before)
-    for step in program:
-        run_step(history, step)
+    with ranges_of(*size):
+        for step in program:
+            run_step(history, step)
     published = history.view
 
-    recovered = (await recover(await log_of(history.records), after)).view
+    with ranges_of(*later):
+        recovered = (await recover(await log_of(history.records), after)).view
     assert (recovered.version, recovered.time) == (published.version, published.time)
     assert dict(recovered.catalog.tables) == dict(published.catalog.tables)
     assert recovered.catalog.trees_used == published.catalog.trees_used
-    assert len(recovered.partitions) == after
+    assert recovered.shards == after
     assert entries_of(recovered) == entries_of(published)
-    for tree, hashed in hashed_by_tree(recovered).items():
-        for keys, values in recovered.pages(tree):
-            for key, value in zip(keys, values, strict=True):
-                assert recovered.get_entry(tree, key, hashed) is value, (
-                    "where a reader looks for it"
-                )
+    assert [problem for problem in problems_of(recovered) if problem] == []
+    for tree, entries in entries_of(recovered).items():
+        for key, value in entries:
+            assert recovered.get_entry(tree, key) is value, "where a reader looks for it"
 
 
 async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_again() -> None:
@@ -71,7 +75,7 @@ async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_
     first = history.view.catalog.tables["t"]
     run_step(history, ("t", [], "table"))
     recovered = (await recover(await log_of(history.records), 3)).view
-    assert all(not partition.trees for partition in recovered.partitions)
+    assert list(recovered.trees.items()) == []
     assert "t" not in recovered.catalog.tables
 
     run_step(history, ("t", [(1, "cleo")], "nothing"))
@@ -84,7 +88,7 @@ async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_
 
 async def test_an_empty_log_is_version_0_of_an_empty_database() -> None:
     recovered = (await recover(MemoryLog(), 4)).view
-    assert (recovered.version, len(recovered.partitions)) == (0, 4)
+    assert (recovered.version, recovered.shards) == (0, 4)
     assert entries_of(recovered) == {}
 
 

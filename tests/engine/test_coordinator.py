@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from itertools import count
-from typing import Any
+from collections.abc import Callable
 
 import pytest
-import trio
 from trio.testing import wait_all_tasks_blocked
 
-from qserver.durability.memory import MemoryLog
-from qserver.durability.recovery import Recovered
-from qserver.durability.saved_pages import SavedPages
 from qserver.engine.coordinator import CoordinatorStatistics
-from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import (
-    Answer,
     Append,
     Commit,
     Committed,
@@ -28,72 +19,15 @@ from qserver.engine.messages import (
     Turn,
     Work,
 )
-from qserver.engine.work import run_at_once
 from qserver.errors import DivisionByZero
 from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
+from qserver.storage.view import View
 from tests.engine import counters
-from tests.engine.fakes import HeldLog, Laboratory
+from tests.engine.fakes import HeldLog
+from tests.engine.rounds import bench, of_kind
 
-SHARDS = 4
-
-
-class Bench:
-    """An incarnation whose commits are made by hand, so that a test decides what is in a round."""
-
-    def __init__(self, world: Laboratory, incarnation: Incarnation) -> None:
-        self.world = world
-        self.incarnation = incarnation
-        self._numbers = count(1)
-
-    @property
-    def view(self) -> View:
-        return self.incarnation.published.newest
-
-    def commit(self, work: Work, *, on: View | None = None, again: bool = False) -> Commit:
-        """A commit of work that was run on a view, the newest if none is given."""
-        transaction = Transaction(on or self.view)
-        run_at_once(work, transaction)
-        return Commit(next(self._numbers), transaction, work if again else None, Reply())
-
-    def untried(self, work: Work) -> Commit:
-        """A commit of work that was not run yet."""
-        return Commit(next(self._numbers), None, work, Reply())
-
-    async def round(self, *commits: Commit) -> list[Answer]:
-        """All of them in one round; what each was answered, and in `world.sent` how."""
-        self.world.sent.clear()
-        for commit in commits:
-            self.incarnation.requests.put_nowait(commit)
-        return [await commit.reply.wait() for commit in commits]
-
-    async def read(self, work: Work) -> Any:
-        return run_at_once(work, Transaction(self.view))
-
-    def statistics(self) -> CoordinatorStatistics:
-        return self.incarnation.statistics().coordinator
-
-
-@asynccontextmanager
-async def bench(
-    rows: int = 0, shards: int = SHARDS, log: MemoryLog | None = None
-) -> AsyncIterator[Bench]:
-    """Version 1 has the table with that many counters."""
-    world = Laboratory()
-    incarnation = Incarnation(
-        Recovered(empty_view(shards), SavedPages(), 0), log or MemoryLog(), world
-    )
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(incarnation.run)
-        made = Bench(world, incarnation)
-        assert await made.round(made.commit(counters.create(rows))) == [Committed(1)]
-        yield made
-        nursery.cancel_scope.cancel()
-
-
-def of_kind(world: Laboratory, kind: type) -> list[Any]:
-    return [message for _, message in world.sent if isinstance(message, kind)]
+pytestmark = pytest.mark.usefixtures("tiny_ranges")
 
 
 # --- rounds, versions and messages -----------------------------------------------------------
@@ -113,7 +47,7 @@ async def test_a_round_is_one_version_and_one_record() -> None:
 
 async def test_a_round_on_single_shards_costs_one_message_each_way() -> None:
     async with bench(50) as b:
-        on_0, also_on_0, on_2 = counters.on_shards([0, 0, 2], SHARDS)
+        on_0, also_on_0, on_2 = counters.on_shards(b.view, [0, 0, 2])
         await b.round(*(b.commit(counters.increment(n)) for n in (on_0, also_on_0, on_2)))
         assert sorted(b.world.names_sent()) == [
             ("coordinator", "Commit"),
@@ -129,7 +63,7 @@ async def test_a_round_on_single_shards_costs_one_message_each_way() -> None:
 
 async def test_only_shards_that_hold_part_of_a_wider_transaction_hear_a_second_word() -> None:
     async with bench(50) as b:
-        one, other, apart = counters.on_shards([1, 3, 2], SHARDS)
+        one, other, apart = counters.on_shards(b.view, [1, 3, 2])
         answers = await b.round(
             b.commit(counters.increment(one, other)), b.commit(counters.increment(apart))
         )
@@ -170,7 +104,7 @@ async def test_a_round_in_which_all_conflict_makes_no_version() -> None:
 
 async def test_one_refusing_shard_aborts_a_transaction_on_all_others() -> None:
     async with bench(50) as b:
-        one, other = counters.on_shards([1, 3], SHARDS)
+        one, other = counters.on_shards(b.view, [1, 3])
         old = b.view
         await b.round(b.commit(counters.increment(other)))
         answers = await b.round(
@@ -213,7 +147,7 @@ async def test_short_work_that_conflicts_is_run_again_at_once_as_one_more_versio
         (first, second) = of_kind(b.world, Prepare)
         assert (len(first.parts), len(second.parts)) == (40, 1)
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=41, conflicts=39, run_again=39, turns=0
+            version=3, rounds=3, commits=41, conflicts=39, run_again=39, turns=0, layouts=1
         )
 
 
@@ -303,13 +237,13 @@ async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_
         assert await b.read(counters.look(7)) == 40
         assert b.view.version == 2
         assert b.statistics() == CoordinatorStatistics(
-            version=2, rounds=2, commits=41, conflicts=0, run_again=0, turns=0
+            version=2, rounds=2, commits=41, conflicts=0, run_again=0, turns=0, layouts=1
         )
 
 
 async def test_untried_work_costs_one_message_for_each_shard_that_it_writes_to() -> None:
     async with bench(50) as b:
-        one, other, apart = counters.on_shards([1, 3, 2], SHARDS)
+        one, other, apart = counters.on_shards(b.view, [1, 3, 2])
         works = [counters.increment(one, other), counters.increment(apart), counters.look(one)]
         answers = await b.round(*(b.untried(work) for work in works))
         assert answers == [Committed(2, result=found) for found in ([1, 1], [1], 1)]
@@ -344,7 +278,7 @@ async def test_what_is_untried_what_conflicts_and_what_wins_share_two_rounds() -
         assert await b.read(counters.look(7)) == 5
         assert [append.view.version for append in of_kind(b.world, Append)] == [2, 3]
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=6, conflicts=3, run_again=2, turns=0
+            version=3, rounds=3, commits=6, conflicts=3, run_again=2, turns=0, layouts=1
         )
 
 
@@ -477,14 +411,17 @@ async def test_a_definition_that_changes_in_the_same_round_is_a_conflict_too(
         assert answers == [Committed(2), Conflicted(expected) if expected else Committed(2)]
 
 
+@pytest.mark.parametrize("rows", [0, 1, 5])
 @pytest.mark.parametrize("shards", [1, 4])
 async def test_rows_written_before_the_table_is_dropped_in_the_same_round_are_gone(
-    shards: int,
+    rows: int, shards: int
 ) -> None:
-    async with bench(5, shards) as b:
+    """Also those that made the first range of the table."""
+    async with bench(rows, shards) as b:
         answers = await b.round(b.commit(counters.set_blindly(9, 1)), b.commit(drop))
         assert answers == [Committed(2), Committed(2)]
-        assert all(not partition.trees for partition in b.view.partitions)
+        assert list(b.view.trees.items()) == []
+        assert [shard.ranges for shard in b.incarnation.statistics().shards] == [0] * shards
 
 
 async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> None:

@@ -41,7 +41,7 @@ def insert_slowly(number: int) -> Work:
 
 
 def trees_of(view: View) -> set[int]:
-    return {tree for partition in view.partitions for tree in partition.trees}
+    return {number for number, _ in view.trees.items()}
 
 
 async def newest(database: Database) -> View:
@@ -140,7 +140,7 @@ async def test_an_index_that_is_made_beside_inserts_has_an_entry_for_every_row(
         for row in transaction.rows(table):
             yield
             key, primary_key = indexed.entries(index, row)
-            transaction.put_entry(index.id, key, primary_key, index.hashed)
+            transaction.put_entry(index.id, key, primary_key)
 
     async with opened(counters=20) as database:
         async with trio.open_nursery() as nursery:

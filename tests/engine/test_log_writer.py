@@ -16,6 +16,7 @@ from qserver.engine.messages import Answer, Append, Committed
 from qserver.engine.published import Published
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog, changes_from_plain
+from qserver.storage.ranges import Trees
 from qserver.storage.view import View, empty_view
 from tests.engine import counters
 from tests.engine.fakes import HeldLog
@@ -36,7 +37,7 @@ class Desk:
     def publish(self) -> None:
         """The next version, with one answer that waits for it."""
         version = self.published.newest.version + 1
-        self.published.publish(View(version, float(version), Catalog(), ()))
+        self.published.publish(View(version, float(version), Catalog(), Trees(), 1))
         reply = Reply[Answer]()
         self.replies.append(reply)
         self.mailbox.put_nowait(

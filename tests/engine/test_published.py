@@ -9,6 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 from qserver.engine.published import Published, PublishedStatistics
 from qserver.errors import HistoryTooOld
 from qserver.storage.catalog import Catalog
+from qserver.storage.ranges import Trees
 from qserver.storage.view import View
 
 
@@ -17,7 +18,7 @@ class News(Exception):
 
 
 def view(version: int, time: float = 0.0) -> View:
-    return View(version, time, Catalog(), ())
+    return View(version, time, Catalog(), Trees(), 1)
 
 
 def published(views_most: int = 100, age_seconds_most: float = 1e9) -> Published:

@@ -17,9 +17,9 @@ from qserver.engine.sequence_states import (
 )
 from qserver.errors import SequenceLimitExceeded, UndefinedTable
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import SEQUENCES_TREE
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import empty_view
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 
 UP = Sequence(-1, "up")

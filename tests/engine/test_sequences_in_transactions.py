@@ -18,7 +18,7 @@ from qserver.errors import (
     UndefinedTable,
 )
 from qserver.limits import SEQUENCE_BLOCK
-from qserver.storage.partition import SEQUENCES_TREE
+from qserver.storage.writes import SEQUENCES_TREE
 from tests.engine.fakes import HeldLog
 from tests.sql.databases import opened_sql
 

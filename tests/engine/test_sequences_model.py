@@ -16,6 +16,7 @@ from qserver.engine.sequence_states import drop_state, put_state, state_of
 from qserver.engine.sequences import Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.limits import SEQUENCE_BLOCK
+from qserver.storage.routing import written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
 from qserver.values.relations import Sequence
@@ -43,11 +44,8 @@ class Store:
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
         transaction = Transaction(self.view)
         result = work(transaction)
-        partitions = [
-            partition.changed(transaction.writes.get(shard, {}))
-            for shard, partition in enumerate(self.view.partitions)
-        ]
-        self.view = View(self.view.version + 1, 0.0, transaction.catalog, tuple(partitions))
+        trees = written(self.view, transaction.catalog, transaction.writes)
+        self.view = View(self.view.version + 1, 0.0, transaction.catalog, trees, 2)
         return result
 
 

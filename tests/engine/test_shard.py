@@ -11,24 +11,34 @@ import pytest
 import trio
 
 from qserver.engine.mailbox import Mailbox
-from qserver.engine.messages import Decide, Installed, Prepare, Voted
+from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
 from qserver.engine.shard import Shard, ShardStatistics
-from qserver.storage.btree import get
+from qserver.storage.btree import EMPTY, get, split
+from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
-from qserver.storage.partition import Partition
-from qserver.storage.transaction import Part, ScannedRange
-from qserver.storage.view import Predicate
+from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
+from qserver.storage.routing import Part
+from qserver.storage.transaction import ScannedRange
+from qserver.storage.view import Predicate, View, empty_view
+from qserver.storage.writes import changed
 
 TREE = 7
+WHOLE = Range(TREE, None, None, 3)
 A, B, C = ("a",), ("b",), ("c",)
 
 
 def shard_with(**rows: int) -> Shard:
     """A shard whose tree 7 has these rows."""
-    partition = Partition()
+    roots: Roots = {}
     if rows:
-        partition = partition.changed({TREE: {(key,): (value,) for key, value in rows.items()}})
-    return Shard(3, partition, Mailbox("shard 3", 1), Mailbox("coordinator, from shards", 4))
+        roots[WHOLE] = changed(EMPTY, {(key,): (value,) for key, value in rows.items()})
+    return Shard(3, roots, Mailbox("shard 3", 1), Mailbox("coordinator, from shards", 4))
+
+
+def view_of(shard: Shard) -> View:
+    """A snapshot with what the shard has installed."""
+    trees = {number: RangedTree.of(roots) for number, roots in by_tree(shard.roots).items()}
+    return View(1, 0.0, Catalog(), Trees().changed(trees), 4)
 
 
 def part(
@@ -41,7 +51,8 @@ def part(
     predicate: Predicate | None = None,
     writes: dict[str, int | None] | None = None,
     dropped: tuple[int, ...] = (),
-    base: Partition | None = None,
+    base: View | None = None,
+    of: Range = WHOLE,
 ) -> Part:
     def row(value: int | None) -> tuple[int] | None:
         return None if value is None else (value,)
@@ -49,19 +60,22 @@ def part(
     return Part(
         position,
         alone,
-        base or shard.partition,
-        {(TREE, (key,)): row(value) for key, value in (reads or {}).items()},
-        [ScannedRange(TREE, None, None, predicate)] if scans else [],
-        {TREE: {(key,): row(value) for key, value in writes.items()}} if writes else {},
+        base or view_of(shard),
+        {of: {(key,): row(value) for key, value in reads.items()}} if reads else {},
+        [(of, ScannedRange(TREE, None, None, predicate))] if scans else [],
+        {of: {(key,): row(value) for key, value in writes.items()}} if writes else {},
         dropped,
     )
 
 
-def contents(partition: Partition | None) -> dict[str, int]:
-    assert partition is not None
+def contents(shard: Shard, answer: Voted | Installed | None = None) -> dict[str, int]:
+    """What is in the tree now; an answer tells just that of the range that was written."""
+    root = shard.roots.get(WHOLE, EMPTY)
+    if answer is not None:
+        assert answer.roots == {WHOLE: root}
     found = {}
     for key in (A, B, C):
-        row = get(partition.tree(TREE), key)
+        row = get(root, key)
         if row is not None:
             found[key[0]] = row[0]
     return found
@@ -80,19 +94,17 @@ def test_parts_that_are_alone_are_installed_at_once() -> None:
         Prepare(5, (part(shard, reads={"a": 1}, writes={"a": 2}), part(shard, 1, writes={"b": 3})))
     )
     assert (voted.shard, voted.round, voted.conflicts) == (3, 5, (None, None))
-    assert voted.partition is shard.partition
-    assert contents(voted.partition) == {"a": 2, "b": 3}
+    assert contents(shard, voted) == {"a": 2, "b": 3}
 
 
 def test_an_undecided_part_waits_for_the_decision() -> None:
     shard = shard_with(a=1)
     voted = shard.prepare(Prepare(5, (part(shard, alone=False, writes={"a": 2}),)))
-    assert (voted.conflicts, voted.partition) == ((None,), None)
-    assert contents(shard.partition) == {"a": 1}
+    assert (voted.conflicts, voted.roots) == ((None,), None)
+    assert contents(shard) == {"a": 1}
     installed = shard.decide(Decide(5, (0,)))
     assert (installed.shard, installed.round) == (3, 5)
-    assert contents(installed.partition) == {"a": 2}
-    assert installed.partition is shard.partition
+    assert contents(shard, installed) == {"a": 2}
 
 
 def test_one_undecided_part_holds_back_the_round_and_not_only_itself() -> None:
@@ -100,9 +112,9 @@ def test_one_undecided_part_holds_back_the_round_and_not_only_itself() -> None:
     voted = shard.prepare(
         Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"b": 2})))
     )
-    assert voted.partition is None
-    assert contents(shard.partition) == {}
-    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 1, "b": 2}
+    assert voted.roots is None
+    assert contents(shard) == {}
+    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 1, "b": 2}
 
 
 def test_what_is_not_decided_for_is_forgotten() -> None:
@@ -111,11 +123,11 @@ def test_what_is_not_decided_for_is_forgotten() -> None:
         part(shard, position, alone=False, writes={key: 9}) for position, key in enumerate("abc")
     )
     shard.prepare(Prepare(1, parts))
-    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 1, "b": 9}
+    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 1, "b": 9}
     # and it stands against nobody in the next round
     voted = shard.prepare(Prepare(2, (part(shard, reads={"a": 1, "c": None}, writes={"a": 5}),)))
     assert reasons(voted) == [None]
-    assert contents(voted.partition) == {"a": 5, "b": 9}
+    assert contents(shard, voted) == {"a": 5, "b": 9}
 
 
 def test_what_was_forgotten_stands_against_no_later_undecided_round() -> None:
@@ -129,32 +141,41 @@ def test_what_was_forgotten_stands_against_no_later_undecided_round() -> None:
     assert reasons(shard.prepare(Prepare(2, others))) == [None, None]
 
 
-def test_an_aborted_round_leaves_the_very_same_partition() -> None:
+def test_an_aborted_round_leaves_the_very_same_roots() -> None:
     shard = shard_with(a=1)
-    before = shard.partition
+    before = shard.roots.copy()
     shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 2}),)))
-    assert shard.decide(Decide(1, ())).partition is before
+    assert shard.decide(Decide(1, ())).roots == {}
+    assert shard.roots == before
 
 
 def test_a_part_that_only_reads_changes_nothing() -> None:
     shard = shard_with(a=1)
-    before = shard.partition
-    assert shard.prepare(Prepare(1, (part(shard, reads={"a": 1}),))).partition is before
+    before = shard.roots.copy()
+    assert shard.prepare(Prepare(1, (part(shard, reads={"a": 1}),))).roots == {}
+    assert shard.roots == before
 
 
 def test_dropped_trees_are_gone_after_the_writes_of_the_round() -> None:
     shard = shard_with(a=1)
-    voted = shard.prepare(
-        Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, dropped=(TREE,))))
-    )
-    assert voted.partition is not None
-    assert TREE not in voted.partition.trees
+    shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, dropped=(TREE,)))))
+    assert shard.roots == {}
+
+
+def test_all_ranges_of_a_dropped_tree_are_gone_and_no_others() -> None:
+    shard = shard_with(a=1)
+    split_at_b(shard)
+    other = Range(8, None, None, 3)
+    shard.own(Own(1, [], {other: EMPTY}))
+    shard.prepare(Prepare(2, (part(shard, dropped=(TREE, 99)),)))
+    assert shard.roots == {other: EMPTY}
 
 
 def test_a_drop_that_is_aborted_drops_nothing() -> None:
     shard = shard_with(a=1)
     shard.prepare(Prepare(1, (part(shard, alone=False, dropped=(TREE,)),)))
-    assert contents(shard.decide(Decide(1, ())).partition) == {"a": 1}
+    shard.decide(Decide(1, ()))
+    assert contents(shard) == {"a": 1}
 
 
 def test_a_round_is_decided_before_the_next_is_prepared() -> None:
@@ -252,10 +273,10 @@ def test_a_later_part_of_the_round_meets_an_earlier_one(
 
 def test_a_refused_part_stands_against_nobody() -> None:
     shard = shard_with(a=1)
-    stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=Partition())
+    stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=empty_view(4))
     voted = shard.prepare(Prepare(1, (stale, part(shard, 1, reads={"b": None}, writes={"b": 2}))))
     assert reasons(voted) == ["a key that was read has changed", None]
-    assert contents(voted.partition) == {"a": 1, "b": 2}
+    assert contents(shard, voted) == {"a": 1, "b": 2}
 
 
 def test_later_writes_win_over_earlier_ones_also_when_the_later_was_undecided() -> None:
@@ -263,7 +284,7 @@ def test_later_writes_win_over_earlier_ones_also_when_the_later_was_undecided() 
     shard.prepare(
         Prepare(1, (part(shard, 0, writes={"a": 1}), part(shard, 1, alone=False, writes={"a": 2})))
     )
-    assert contents(shard.decide(Decide(1, (1,))).partition) == {"a": 2}
+    assert contents(shard, shard.decide(Decide(1, (1,)))) == {"a": 2}
 
 
 # --- against what is installed ---------------------------------------------------------------
@@ -278,11 +299,11 @@ def test_later_writes_win_over_earlier_ones_also_when_the_later_was_undecided() 
         ({}, True, Conflict("a range that was read has changed", TREE, A)),
     ],
 )
-def test_a_read_of_an_older_partition_must_still_hold(
+def test_a_read_of_an_older_snapshot_must_still_hold(
     reads: dict[str, int | None], scans: bool, expected: Conflict | None
 ) -> None:
     shard = shard_with(a=1, c=3)
-    old = shard.partition
+    old = view_of(shard)
     shard.prepare(Prepare(1, (part(shard, writes={"a": 2, "b": 2}),)))
     voted = shard.prepare(Prepare(2, (part(shard, reads=reads, scans=scans, base=old),)))
     assert voted.conflicts == (expected,)
@@ -290,11 +311,65 @@ def test_a_read_of_an_older_partition_must_still_hold(
 
 def test_a_value_that_changed_and_changed_back_is_no_conflict() -> None:
     shard = shard_with(a=1)
-    old = shard.partition
+    old = view_of(shard)
     for round, value in ((1, 2), (2, 1)):
         shard.prepare(Prepare(round, (part(shard, writes={"a": value}),)))
     voted = shard.prepare(Prepare(3, (part(shard, reads={"a": 1}, scans=True, base=old),)))
     assert voted.conflicts == (None,)
+
+
+# --- ranges that are cut and joined ----------------------------------------------------------
+
+LOW, HIGH = Range(TREE, None, B, 3), Range(TREE, B, None, 3)
+
+
+def split_at_b(shard: Shard) -> None:
+    low, high = split(shard.roots[WHOLE], B)
+    done = shard.own(Own(1, [WHOLE], {LOW: low, HIGH: high}))
+    assert (done.shard, done.round, done.roots) == (3, 1, {})
+
+
+def test_a_range_that_was_cut_is_owned_in_its_pieces() -> None:
+    shard = shard_with(a=1, b=2, c=3)
+    split_at_b(shard)
+    assert set(shard.roots) == {LOW, HIGH}
+    voted = shard.prepare(Prepare(2, (part(shard, reads={"b": 2}, writes={"b": 5}, of=HIGH),)))
+    assert voted.conflicts == (None,)
+    assert voted.roots == {HIGH: shard.roots[HIGH]}
+    assert get(shard.roots[HIGH], B) == (5,)
+    assert get(shard.roots[LOW], A) == (1,)
+
+
+def test_a_range_that_was_given_away_is_owned_no_more() -> None:
+    shard = shard_with(a=1, b=2)
+    shard.own(Own(4, [WHOLE], {}))
+    assert shard.roots == {}
+    with pytest.raises(KeyError):
+        shard.own(Own(5, [WHOLE], {}))
+
+
+@pytest.mark.parametrize(
+    ("of", "reads", "stale"),
+    [(LOW, {"a": 1}, False), (HIGH, {"b": 2, "c": 3}, True), (HIGH, {"c": 3}, False)],
+)
+def test_what_was_read_before_the_cut_is_compared_with_the_piece_that_has_it_now(
+    of: Range, reads: dict[str, int | None], stale: bool
+) -> None:
+    shard = shard_with(a=1, b=2, c=3)
+    old = view_of(shard)
+    split_at_b(shard)
+    shard.prepare(Prepare(2, (part(shard, writes={"b": 9}, of=HIGH),)))
+    voted = shard.prepare(Prepare(3, (part(shard, reads=reads, base=old, of=of),)))
+    assert (voted.conflicts[0] is not None) == stale
+    scanned = shard.prepare(Prepare(4, (part(shard, scans=True, base=old, of=of),)))
+    assert (scanned.conflicts[0] is not None) == (of is HIGH)
+
+
+def test_ranges_change_between_rounds_only() -> None:
+    shard = shard_with(a=1)
+    shard.prepare(Prepare(1, (part(shard, alone=False, writes={"a": 1}),)))
+    with pytest.raises(AssertionError, match="between rounds"):
+        shard.own(Own(1, [WHOLE], {}))
 
 
 # --- the actor -------------------------------------------------------------------------------
@@ -312,7 +387,7 @@ async def test_the_actor_answers_each_message_in_turn() -> None:
         nursery.cancel_scope.cancel()
     assert isinstance(voted, Voted)
     assert isinstance(installed, Installed)
-    assert contents(installed.partition) == {"a": 2}
+    assert contents(shard, installed) == {"a": 2}
 
 
 def test_statistics_tell_what_was_asked_refused_and_installed() -> None:
@@ -320,11 +395,11 @@ def test_statistics_tell_what_was_asked_refused_and_installed() -> None:
     shard.prepare(Prepare(1, (part(shard, writes={"b": 2}), part(shard, 1, reads={"b": None}))))
     shard.prepare(Prepare(2, (part(shard, alone=False, writes={"c": 3}),)))
     assert shard.statistics() == ShardStatistics(
-        shard=3, entries=2, trees=1, parts=3, refused=1, installs=1, undecided=1
+        shard=3, entries=2, ranges=1, parts=3, refused=1, installs=1, undecided=1
     )
     shard.decide(Decide(2, (0,)))
     assert shard.statistics() == ShardStatistics(3, 3, 1, 3, 1, 2, 0)
 
 
 def test_a_shard_reads_as_a_sentence() -> None:
-    assert repr(shard_with(a=1, b=2)) == "shard 3 with a partition with 2 entries in 1 trees"
+    assert repr(shard_with(a=1, b=2)) == "shard 3 with 1 ranges"

@@ -1,11 +1,11 @@
-"""Keys compare natively in SQL order, and hash the same everywhere."""
+"""Keys compare natively in SQL order."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
-from datetime import UTC, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from decimal import Decimal
 from functools import cmp_to_key
 from math import inf, nan
@@ -19,20 +19,15 @@ from hypothesis import strategies as st
 from qserver.values.arrays import dimensions, flat
 from qserver.values.comparison import compare
 from qserver.values.enumeration import Label
-from qserver.values.interval import Interval
-from qserver.values.jsonb import jsonb_of
 from qserver.values.keys import (
     NAN_KEY,
     NULL_KEY,
     TOP,
     Descending,
-    Key,
     canonical,
     key_element,
     make_key,
-    partition_of,
     prefix_range,
-    stable_hash,
 )
 from qserver.values.records import Record
 from tests.values.strategies import (
@@ -160,7 +155,6 @@ def test_equal_values_have_equal_elements_and_equal_hashes(pair: tuple[Any, Any]
     left, right = map(canonical, pair)
     assert (left == right) == (sql_order(*pair) == 0)
     if left == right:
-        assert stable_hash((left, 1)) == stable_hash((right, 1))
         assert hash(left) == hash(right)
 
 
@@ -192,63 +186,6 @@ def test_canonical_never_rounds_a_long_decimal() -> None:
     assert canonical(Decimal(f"{digits}.{digits}0")) < canonical(Decimal(f"{digits}.{digits}1"))
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"),
-    [
-        ((1,), 1585748274),
-        ((-5,), 65831472),
-        ((2**63 - 1,), 3183526551),
-        ((2**64,), 2355096495),
-        (("",), 4283763276),
-        (("ada", 7), 4163751794),
-        (("ä\U0001f600",), 2493624902),
-        ((True,), 737032878),
-        ((1.5,), 4228719451),
-        ((0.0,), 4151383604),
-        ((canonical(Decimal("1.50")),), 226954750),
-        ((SOME_DATE,), 2220833480),
-        ((SOME_TIMESTAMP,), 2196793897),
-        ((SOME_TIMESTAMPTZ,), 2313841402),
-        ((NAN_KEY,), 3440090959),
-        ((NULL_KEY, 1), 2209439813),
-        ((Descending(5), 1), 3893652852),
-        ((Descending(NULL_KEY),), 3258259277),
-        ((canonical(Interval(1)),), 1191219685),
-        ((canonical(Interval(2**31 - 1)),), 2545520873),
-        ((time(1, 2, 3),), 248433930),
-        ((canonical(time(1, 2, 3, tzinfo=UTC)),), 638275406),
-        ((UUID(int=7),), 4251092885),
-        ((b"\0\xff",), 4260215567),
-        ((canonical(jsonb_of({"a": [1, None, "x"]})),), 49964835),
-        ((Label("happy", 2.0),), 3855439487),
-        ((canonical((1, None, 2)),), 1503810963),
-        ((canonical(((Decimal("1.0"),), (Decimal("2.50"),))),), 517550646),
-    ],
-    ids=repr,
-)
-def test_a_hash_never_changes_because_rows_on_disk_depend_on_it(key: Key, expected: int) -> None:
-    assert stable_hash(key) == expected
-
-
-@pytest.mark.parametrize("partitions", [2, 3, 4, 16])
-@pytest.mark.parametrize(
-    "keys",
-    [
-        [(number,) for number in range(4096)],
-        [(number * 1024,) for number in range(4096)],
-        [(f"user-{number}",) for number in range(4096)],
-        [(7, number) for number in range(4096)],
-    ],
-    ids=["numbers", "steps", "texts", "pairs"],
-)
-def test_keys_spread_evenly_over_partitions(keys: list[Key], partitions: int) -> None:
-    sizes = [0] * partitions
-    for key in keys:
-        sizes[partition_of(key, partitions)] += 1
-    fair = len(keys) / partitions
-    assert max(sizes) < 1.25 * fair and min(sizes) > 0.75 * fair
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30), st.integers(0, 3))
 def test_a_prefix_range_holds_exactly_the_keys_with_the_prefix(
     keys: list[tuple[int, int]], first: int
@@ -278,9 +215,3 @@ def test_a_careful_key_replaces_only_what_python_cannot_order() -> None:
     key_of = make_key((0, 1, 2, 3), careful=True)
     assert key_of((1, None, nan, Decimal("2.50"))) == (1, NULL_KEY, NAN_KEY, Decimal("2.5"))
     assert make_key((1,), careful=True)((1, None)) == (NULL_KEY,)
-
-
-@given(st.lists(any_value, min_size=1, max_size=4), st.integers(1, 64))
-def test_a_partition_is_within_range(values: list[Any], partitions: int) -> None:
-    key = tuple(map(key_element, values))
-    assert 0 <= partition_of(key, partitions) < partitions
