@@ -29,6 +29,7 @@ from typing import TypeAlias
 import msgspec
 import trio
 
+from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import (
     Answer,
@@ -48,7 +49,14 @@ from qserver.engine.work import GaveWay, run_at_once
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
-from qserver.storage.partition import Partition, Writes, merge_writes
+from qserver.storage.partition import (
+    CHANGES_AT_ONCE,
+    Partition,
+    Writes,
+    count_changes,
+    merge_writes,
+    merge_writes_in_pieces,
+)
 from qserver.storage.transaction import Part, ShardWrites, Transaction, merge_shard_writes
 from qserver.storage.view import View
 from qserver.values.relations import Definition
@@ -279,25 +287,31 @@ class Coordinator:
         answers: Answers,
     ) -> None:
         """Make the next view the newest, and hand the round to the log."""
-        view, append = self.next_round(installed, deltas, redefining, answers)
+        writes: Writes = {}
+        count = 0
+        for changes in deltas:
+            count += count_changes(changes)
+            if count > CHANGES_AT_ONCE:
+                count = 0
+                await in_steps(merge_writes_in_pieces(writes, changes))
+            else:
+                merge_writes(writes, changes)
+        view, append = self.next_round(installed, writes, redefining, answers)
         self.published.publish(view)
         await self._log.put(append)
 
     def next_round(
         self,
         installed: dict[int, Partition],
-        deltas: Iterable[Writes],
+        writes: Writes,
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> tuple[View, Append]:
-        """What shards installed is the next view; what was written, in order, is for the log."""
+        """What shards installed is the next view; what was written is for the log."""
         newest = self.published.newest
         catalog = newest.catalog
-        writes: Writes = {}
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
-        for changes in deltas:
-            merge_writes(writes, changes)
         for transaction in redefining:
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)

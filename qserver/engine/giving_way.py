@@ -16,9 +16,12 @@ meanwhile would else wait for two of them.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from collections.abc import Generator
+from typing import Final, TypeVar
 
 import trio
+
+Made = TypeVar("Made")
 
 STEP_SECONDS_LONG: Final = 0.01
 """After a longer step comes a pass of the loop without one."""
@@ -79,3 +82,15 @@ async def give_way() -> None:
         line = _Line()
         _line.set(line)
     await line.wait()
+
+
+async def in_steps(steps: Generator[None, None, Made]) -> Made:
+    """The result of steps that an actor takes, between which others run. It does not stand in the
+    line: all who commit wait for it."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: Made = end.value
+            return made
+        await trio.lowlevel.checkpoint()

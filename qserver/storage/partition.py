@@ -136,3 +136,15 @@ def merge_writes(into: Writes, writes: Mapping[int, TreeWrites]) -> None:
             into[number] = changes.copy()
         else:
             earlier.update(changes)
+
+
+def merge_writes_in_pieces(
+    into: Writes, writes: Mapping[int, TreeWrites]
+) -> Generator[None, None, None]:
+    """The same, for many changes: yields now and then, so that others can run."""
+    for number, changes in writes.items():
+        earlier = into.setdefault(number, {})
+        entries = iter(changes.items())
+        while piece := list(islice(entries, CHANGES_AT_ONCE)):
+            earlier.update(piece)
+            yield
