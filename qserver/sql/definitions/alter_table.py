@@ -90,6 +90,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
             rename_view_column(work, now, action)
         else:
             raise _not_for(now, action)
+        yield  # each looks at all columns, and may plan and run a statement
     return 0
 
 
@@ -98,6 +99,7 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
         raise missing("type", node.name)
     for action in node.actions:
         yield from alter_type(work, definition, action)
+        yield
     return 0
 
 
