@@ -50,6 +50,19 @@ def test_last_digits_of_floating_point_are_accepted_and_others_are_not() -> None
     assert rule_for(rows("0.30000000000000004"), rows("0.3")) is None
 
 
+def test_a_microsecond_is_accepted_where_an_interval_is_multiplied_and_nowhere_else() -> None:
+    one = rows("-5478 days -05:06:02.864229", "00:00:01", type_name="interval")
+    other = rows("00:00:01", "-5478 days -05:06:02.86423", type_name="interval")
+    product = "SELECT a * 0.3 FROM t"
+    assert rule_for(one, other, product) == "fused_multiply_add"
+    assert rule_for(one, other, "SELECT a / 0.3 FROM t") is None
+    further = rows("00:00:01", "-5478 days -05:06:02.864231", type_name="interval")
+    assert rule_for(one, further, product) is None
+    assert rule_for(rows("00:00:01", type_name="interval"), one, product) is None
+    another_day = rows("-5477 days -05:06:02.86423", "00:00:01", type_name="interval")
+    assert rule_for(one, another_day, product) is None
+
+
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     failed, good = Outcome(error="22012"), rows("1")
     assert rule_for(good, failed) == "order_of_evaluation"
