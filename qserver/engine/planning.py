@@ -38,9 +38,9 @@ from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import Change
+from qserver.sql.plan import Change, Values
 from qserver.sql.rules import RULES, Rule, improve
-from qserver.sql.walk import everything, rebuilt
+from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.types import BIGINT, SqlType
@@ -311,7 +311,8 @@ def make_plan(
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
         improved = improve(with_row_ids, names.row_count, rules, effort)
-        compiled = compile_statement(improved, bound.tables, effort)
+        texts = _quoted_literals(bound.statement, literals)
+        compiled = compile_statement(improved, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
@@ -336,6 +337,23 @@ def make_plan(
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),
     )
+
+
+def _quoted_literals(statement: Any, literals: Literals) -> tuple[Slot, ...]:
+    """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
+
+    The slots of repeated VALUES are places in rows, which are read one by one.
+    """
+    found: list[Slot] = []
+    waiting = [statement]
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Slot:
+            if type(node.name) is int and node.convert is not None:
+                found.append(node)
+        elif type(node) is not Values or not node.repeated:
+            waiting.extend(parts(node))
+    return tuple(each for each in found if isinstance(literals.guess(each.name), str))
 
 
 def _refuse_system_tables(statement: Any) -> None:
