@@ -12,7 +12,7 @@ it done where nobody is held up (`World.compute`) for as long as somebody waits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from qserver.errors import (
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
+from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
@@ -263,19 +264,53 @@ def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
 
 
 def locate(error: QserverError, sql: str) -> None:
-    """Say where the literal stands that could not be read: a kept plan knows only its number."""
-    if error.literal is None or error.position is not None:
+    """Say where in the text that stands which is wrong.
+
+    A kept plan knows only the number of a literal, and who reads the text of a DEFAULT or CHECK
+    knows only the place in that.
+    """
+    if error.position is not None:
         return
-    waiting: list[Any] = [parse(sql).statement]
+    if error.definition is not None:
+        text, place = error.definition
+        for node in _nodes(parse(sql).statement):
+            if isinstance(node, syntax.Constraint | syntax.AlterAction) and node.text == text:
+                assert node.expression is not None, "the text is its"
+                alone, _ = parsed_expression(text)
+                error.position = node.expression.position - alone.position + place
+                return
+    elif error.literal is not None:
+        index = _index_of_literal(error.literal, error.item, lift(sql).literals)
+        for node in _nodes(parse(sql, repeat=False).statement):
+            if isinstance(node, syntax.Literal) and node.index == index:
+                error.position = node.position + 1
+                return
+
+
+def _nodes(statement: syntax.Statement) -> Iterator[Any]:
+    """All nodes of a statement, in their order."""
+    waiting: list[Any] = [statement]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, syntax.Literal) and node.index == error.literal:
-            error.position = node.position + 1
-            return
         if isinstance(node, tuple):
-            waiting.extend(node)
+            waiting.extend(reversed(node))
         elif is_dataclass(node):
-            waiting.extend(getattr(node, each.name) for each in fields(node))
+            yield node
+            waiting.extend(getattr(node, each.name) for each in reversed(fields(node)))
+
+
+def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
+    """The index of a literal where no row of VALUES stands for others.
+
+    NULL, TRUE and FALSE are values of a row, but no literals.
+    """
+    slot = next((at for at, each in enumerate(literals) if isinstance(each, list)), None)
+    if slot is None or number < slot:
+        return number
+    values = [value for row in literals[slot] for value in row]
+    before = values[:item] if number == slot else values
+    count = sum(1 for value in before if value is not None and not isinstance(value, bool))
+    return slot + count if number == slot else number - 1 + count
 
 
 def only_reads(statement: syntax.Statement) -> bool:
@@ -349,11 +384,11 @@ def _quoted_literals(statement: Any, literals: Literals) -> tuple[Slot, ...]:
     while waiting:
         node = waiting.pop()
         if type(node) is Slot:
-            if type(node.name) is int and node.convert is not None:
+            if isinstance(node.name, int) and isinstance(literals.guess(node.name), str):
                 found.append(node)
         elif type(node) is not Values or not node.repeated:
             waiting.extend(parts(node))
-    return tuple(each for each in found if isinstance(literals.guess(each.name), str))
+    return tuple(each for each in found if each.convert is not None)
 
 
 def _refuse_system_tables(statement: Any) -> None:
