@@ -346,7 +346,7 @@ def make_plan(
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
         improved = improve(with_row_ids, names.row_count, rules, effort)
-        texts = _quoted_literals(bound.statement, literals)
+        texts = _quoted_literals(bound.statement)
         compiled = compile_statement(improved, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
@@ -374,7 +374,7 @@ def make_plan(
     )
 
 
-def _quoted_literals(statement: Any, literals: Literals) -> tuple[Slot, ...]:
+def _quoted_literals(statement: Any) -> tuple[Slot, ...]:
     """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
 
     The slots of repeated VALUES are places in rows, which are read one by one.
@@ -384,11 +384,11 @@ def _quoted_literals(statement: Any, literals: Literals) -> tuple[Slot, ...]:
     while waiting:
         node = waiting.pop()
         if type(node) is Slot:
-            if isinstance(node.name, int) and isinstance(literals.guess(node.name), str):
-                found.append(node)
+            if node.reader is not None:
+                found.append(replace(node, convert=node.reader))
         elif type(node) is not Values or not node.repeated:
             waiting.extend(parts(node))
-    return tuple(each for each in found if each.convert is not None)
+    return tuple(found)
 
 
 def _refuse_system_tables(statement: Any) -> None:
