@@ -29,7 +29,9 @@ MICROSECOND: Final = Decimal("0.000001")
 OUT_OF_MEMORY: Final = "53200"
 UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
-QUOTED: Final = re.compile(r'"(.*)"', re.DOTALL)
+UNREADABLE: Final = re.compile(
+    r'(?:invalid input|malformed|value|date/time field value)\b[^"]*"(.*)"', re.DOTALL
+)
 OVER_ROWS: Final = re.compile(
     r"\(*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|CREATE TABLE .* AS)\b",
     re.IGNORECASE | re.DOTALL,
@@ -143,7 +145,7 @@ def _is_of_data(outcome: Outcome) -> bool:
 
 def _is_literal(outcome: Outcome, step: Step) -> bool:
     """Is the error about a quoted value of the statement, other than a text that is cast?"""
-    quoted = QUOTED.search(outcome.message)
+    quoted = UNREADABLE.match(outcome.message)
     if quoted is None:
         return False
     return re.search(rf"'{re.escape(quoted[1])}'(?!::(?:text|varchar|char))", step.sql) is not None

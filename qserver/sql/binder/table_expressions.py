@@ -48,10 +48,14 @@ def default_of(binding: Binding, column: Column) -> Expression:
 def checks_of(
     binding: Binding, table: Table, source: int, changed: frozenset[int] | None = None
 ) -> tuple[CheckedExpression, ...]:
-    """The table's CHECKs over its new row; if only some columns changed, those that mention one."""
+    """The table's CHECKs over its new row.
+
+    If only some columns changed, one that mentions none of them, and that the old row passed, is
+    left out.
+    """
     found: list[CheckedExpression] = []
     for check in table.checks:
-        if changed is not None and check.columns:
+        if changed is not None and check.columns and check.valid:
             positions = {table.positions[name] for name in check.columns}
             if changed.isdisjoint(positions):
                 continue
