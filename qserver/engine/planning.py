@@ -346,7 +346,7 @@ def make_plan(
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
         improved = improve(with_row_ids, names.row_count, rules, effort)
-        texts = _quoted_literals(bound.statement)
+        texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(improved, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
@@ -374,13 +374,13 @@ def make_plan(
     )
 
 
-def _quoted_literals(statement: Any) -> tuple[Slot, ...]:
+def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
     """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
 
     The slots of repeated VALUES are places in rows, which are read one by one.
     """
     found: list[Slot] = []
-    waiting = [statement]
+    waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if type(node) is Slot:

@@ -122,15 +122,19 @@ def _beside(one: str, other: str) -> bool:
 def _order_of_evaluation(difference: Difference) -> bool:
     """Errors of data in a statement over rows, where something decides which parts are computed.
 
-    A literal that cannot be read is no such error: it is read before anything is computed.
+    A literal that cannot be read is no such error, unless it is one of two: it is read before
+    anything is computed.
     """
     step = difference.step
     if step.strict or not difference.sort.startswith("error") or not OVER_ROWS.match(step.sql):
         return False
     outcomes = (difference.expected, difference.found)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if not all(_is_of_data(outcome) and not _is_literal(outcome, step) for outcome in failed):
+    if not all(map(_is_of_data, failed)):
         return False
+    literals = sum(1 for outcome in failed if _is_literal(outcome, step))
+    if literals:
+        return literals == 2
     return len(failed) == 2 or DECIDES.search(step.sql) is not None
 
 
@@ -315,7 +319,7 @@ RULES: Final = (
         "order_of_evaluation",
         "a value that an operator refuses is an error only if it is looked at, and the order in"
         " which the parts of a statement are computed is not defined. A literal that cannot be read"
-        " is always an error",
+        " is always an error, but of two such another may be named",
         _order_of_evaluation,
     ),
     Rule(

@@ -88,6 +88,10 @@ def test_a_literal_that_cannot_be_read_is_never_a_matter_of_order() -> None:
     text = "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::text::int"
     assert rule_for(failed, good, text) == "order_of_evaluation"
     assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = b::int") is not None
+    other = Outcome(error="22008", message='date/time field value out of range: "2024-02-30"')
+    both = "SELECT a FROM t WHERE a = 'zoo' OR d = '2024-02-30'"
+    assert rule_for(failed, other, both) == "order_of_evaluation"
+    assert rule_for(failed, Outcome(error="22012"), both) is None
 
 
 def test_different_violations_need_a_change_and_a_constraint() -> None:
