@@ -63,13 +63,19 @@ _NUMBERS = count(1)
 
 
 def compile_statement(
-    statement: Select | Change, tables: tuple[Table, ...] = (), effort: Effort | None = None
+    statement: Select | Change,
+    tables: tuple[Table, ...] = (),
+    effort: Effort | None = None,
+    literals: tuple[Slot, ...] = (),
 ) -> Compiled:
-    """The function of a bound statement whose plan the rules have seen."""
+    """The function of a bound statement whose plan the rules have seen.
+
+    `literals` are converted first, whether or not the plan still looks at them.
+    """
     effort = effort or Effort.boundless()
-    compiler = _printed(statement, effort, gives_way=True)
+    compiler = _printed(statement, effort, literals, gives_way=True)
     if compiler.source.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, effort, gives_way=False)
+        compiler = _printed(statement, effort, literals, gives_way=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise StatementTooComplex(
@@ -96,7 +102,9 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
     return tuple(at for at, each in enumerate(columns) if is_sized(each.type))
 
 
-def _printed(statement: Select | Change, effort: Effort, *, gives_way: bool) -> _Compiler:
+def _printed(
+    statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, gives_way: bool
+) -> _Compiler:
     """The function printed; `gives_way`: also from within expressions."""
     compiler = _Compiler(changes_before_it_reads(statement), gives_way, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
@@ -105,6 +113,7 @@ def _printed(statement: Select | Change, effort: Effort, *, gives_way: bool) -> 
             compiler.query(statement)
         else:
             compiler.change(statement)
+        compiler.convert(literals)
         compiler.source.insert(start, compiler.prelude())
     return compiler
 
@@ -242,6 +251,13 @@ class _Compiler:
 
     def change(self, statement: Change) -> None:
         produce_change(self.operators, statement)
+
+    def convert(self, literals: tuple[Slot, ...]) -> None:
+        """Have literals converted that no expression of the plan names any more."""
+        named = {slot.name for slot in (*self.printer.slots.values(), *self.printer.made)}
+        for literal in literals:
+            if literal.name not in named:
+                self.printer.slot(literal, Rows())
 
     def prelude(self) -> list[str]:
         """What stands before the plan: local names, slots, sets of IN, subqueries."""

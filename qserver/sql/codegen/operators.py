@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from qserver.errors import QserverError
 from qserver.sql import plan
 from qserver.sql.bound import Expression, Slot
 from qserver.sql.codegen.aggregates import produce_aggregate
@@ -38,6 +39,7 @@ from qserver.sql.codegen.runtime import (
     pages_of,
     row_limit,
     row_offset,
+    unreadable,
     with_ties,
 )
 from qserver.sql.codegen.scans import produce_scan
@@ -207,10 +209,27 @@ class Operators:
             return
         given, row = self.source.fresh("given"), self.source.fresh("r")
         with self.loop_by_pages(given, f"slots[{node.slot}]"):
-            self.printer.row_of_literals = given
-            self.source.line(f"{row} = {self.printer.values(item, rows)}")
-            self.printer.row_of_literals = None
+            with self.source.block("try:"):
+                self.printer.row_of_literals = given
+                self.source.line(f"{row} = {self.printer.values(item, rows)}")
+                self.printer.row_of_literals = None
+            self._say_which_value(node, given)
             consume(rows.with_row(node.source, row, len(item)))
+
+    def _say_which_value(self, node: plan.Values, given: str) -> None:
+        """A value that cannot be read is told by its number; who has the text finds its place."""
+        readers = {
+            each.name: each.convert
+            for each in node.items[0]
+            if isinstance(each, Slot) and isinstance(each.name, int) and each.convert is not None
+        }
+        known = self.source.known(readers, "readers")
+        self.source.name("QserverError", QserverError)
+        self.source.name("unreadable", unreadable)
+        with self.source.block("except QserverError as error:"):
+            self.source.line(f"error.literal = {node.slot}")
+            self.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
+            self.source.line("raise")
 
     def function_scan(self, node: plan.FunctionScan, rows: Rows, consume: Consumer) -> None:
         arguments = [self.printer.value(each, rows) for each in node.arguments]

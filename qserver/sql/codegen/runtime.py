@@ -13,6 +13,7 @@ from qserver.errors import (
     InvalidRowCountInOffset,
     NotNullViolation,
     ProgramLimitExceeded,
+    QserverError,
 )
 from qserver.sql.bound import Slot
 from qserver.sql.codegen.sorted_rows import Steps, pause
@@ -183,17 +184,36 @@ def made_slots(
 
     def make(given: Any, context: Any) -> list[Any]:
         values = []
-        for name, convert in known:
-            value = given[name]
-            if value is None or convert is None:
-                values.append(value)
-            elif isinstance(convert, MomentReader):
-                values.append(convert.at(value, context))
-            else:
-                values.append(convert(value))
+        try:
+            for name, convert in known:
+                value = given[name]
+                if value is None or convert is None:
+                    values.append(value)
+                elif isinstance(convert, MomentReader):
+                    values.append(convert.at(value, context))
+                else:
+                    values.append(convert(value))
+        except QserverError as error:
+            name = known[len(values)][0]
+            error.literal = name if isinstance(name, int) else None
+            raise
         return values
 
     return make
+
+
+def unreadable(
+    rows: Sequence[Sequence[Any]], row: Sequence[Any], readers: Mapping[int, Callable[[Any], Any]]
+) -> int:
+    """Which value, counted through all rows, could not be read: one of this row."""
+    before = next(at for at, each in enumerate(rows) if each is row) * len(row)
+    for column, read in readers.items():
+        try:
+            if row[column] is not None:
+                read(row[column])
+        except QserverError:
+            return before + column
+    return before
 
 
 def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
