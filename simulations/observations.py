@@ -58,6 +58,8 @@ SOMETIMES: Final = (
     "recovery read the pages in several pieces",
     "a tree had several pages",
     "a tree had several levels of branches",
+    "a tree had three levels of branches",
+    "a view was recovered that had been published",
     "reading the log failed",
     "the wall clock jumped",
     "an outcome was unknown",
@@ -135,6 +137,7 @@ def observe(world: SimulatedWorld, message: Any) -> None:
             world.reach("a definition changed under a transaction")
     elif kind == "Append":
         world.newest_catalog = message.view.catalog
+        world.published[message.view.version] = message.view
         world.record("publish", f"version {message.view.version} is published")
         _observe_answers(world, message)
 
