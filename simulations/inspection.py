@@ -3,8 +3,8 @@
     each recovered view    pages in order and equally deep, every key in its shard, every row under
                            its key, an entry of each index for each row and no other, no tree that
                            belongs to no table, no reference that leads nowhere; and the same
-                           definitions, rows and entries as the view that was published under its
-                           version
+                           time, definitions, rows and entries as the view that was published
+                           under its version
     a view in memory       the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
                            superfluous
@@ -43,6 +43,8 @@ def view_problems(view: View) -> list[str]:
 def recovery_problems(recovered: View, published: View) -> list[str]:
     """Where what was recovered is not what was published under the same version."""
     problems = []
+    if recovered.time != published.time:
+        problems.append(f"its time is {recovered.time}, not {published.time}")
     for kind in ("tables", "others", "owners", "trees_used"):
         before, after = getattr(published.catalog, kind), getattr(recovered.catalog, kind)
         if before != after:

@@ -14,6 +14,7 @@ from qserver.engine.mailbox import Told
 from qserver.engine.messages import Committed, Failed
 
 if TYPE_CHECKING:
+    from qserver.storage.view import View
     from simulations.world import SimulatedWorld
 
 REQUEST: Final[ContextVar[str]] = ContextVar("request", default="")
@@ -137,9 +138,17 @@ def observe(world: SimulatedWorld, message: Any) -> None:
             world.reach("a definition changed under a transaction")
     elif kind == "Append":
         world.newest_catalog = message.view.catalog
-        world.published[message.view.version] = message.view
+        _note_published(world, message.view)
         world.record("publish", f"version {message.view.version} is published")
         _observe_answers(world, message)
+
+
+def _note_published(world: SimulatedWorld, view: View) -> None:
+    before = world.published.get(view.version - 1)
+    if before is not None and view.time < before.time:
+        problem = f"version {view.version} is of {view.time}, the one before of {before.time}"
+        world.unexpected.append(problem)
+    world.published[view.version] = view
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:

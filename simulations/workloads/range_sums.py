@@ -62,8 +62,13 @@ class RangeSums(Workload):
                 transaction.insert(rows, (key, group, amount))
                 total += amount
             transaction.put(transaction.table("sums"), (group, total))
+            found = rows_of(transaction, rows, group, by_predicate)
+            return total, sum(row[2] for row in found)
 
-        await self.attempt(service, work)
+        outcome = await self.attempt(service, work)
+        if outcome is not None:
+            total, seen = outcome.result
+            self.expect(total == seen, f"it left rows of {total} in all, and saw {seen}")
         if self.chance.random() < 0.3:
             found = await self.look(service, sums_and_notes)
             if found is not None:
