@@ -59,6 +59,9 @@ READER_CALLS = ("get_entry", "scan", "scan_in_any_order", "first_rows")
 COUNTED_CALLS = ("costly", "compute", "weigh")
 """What it calls of its context, see `charges`."""
 
+_NAMES = {name: re.compile(rf"\b{name}\b") for name in COUNTED_CALLS}
+"""Called, or given to a function that stands apart."""
+
 _NUMBERS = count(1)
 
 
@@ -276,7 +279,7 @@ class _Compiler:
                 self._slot(name, slot)
             printed.append(self.source.text())
             printed += [", ".join(self.printer.sets.values())]
-            calls = [name for name in COUNTED_CALLS if any(f"{name}(" in each for each in printed)]
+            calls = [name for name in COUNTED_CALLS if any(map(_NAMES[name].search, printed))]
             self.source.insert(place, [f"    {name} = context.{name}" for name in calls])
             if self.printer.made:
                 maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")
