@@ -2,12 +2,17 @@
 
     each recovered view    pages in order and equally deep, every key in its shard, every row under
                            its key, an entry of each index for each row and no other, no tree that
-                           belongs to no table, no reference that leads nowhere
+                           belongs to no table, no reference that leads nowhere; and the same
+                           time, definitions, rows and entries as the view that was published
+                           under its version
+    a view in memory       the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
                            superfluous
     the process at rest    nobody waits for anything
 
-The first is looked at after each recovery, so also after each crash and each power cycle.
+The first is looked at after each recovery, so also after each crash and each power cycle. Recovery
+builds trees of its own from pages and records, so the trees of the process that crashed are looked
+at, too, before they are gone.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from qserver.durability.check import problems_of
 from qserver.durability.checkpoint import decode_checkpoint
 from qserver.durability.pages import decode_page
 from qserver.engine.database import Database, DatabaseStatistics
-from qserver.storage.btree import Leaf
+from qserver.storage.btree import EMPTY, Key, Leaf, Tree, Value, pages
 from qserver.storage.view import View
 from qserver.values.constraints import ForeignKey
 from qserver.values.schema import Table
@@ -33,6 +38,35 @@ def view_problems(view: View) -> list[str]:
         for key in table.foreign_keys:
             problems += reference_problems(view, table, key)
     return problems
+
+
+def recovery_problems(recovered: View, published: View) -> list[str]:
+    """Where what was recovered is not what was published under the same version."""
+    problems = []
+    if recovered.time != published.time:
+        problems.append(f"its time is {recovered.time}, not {published.time}")
+    for kind in ("tables", "others", "owners", "trees_used"):
+        before, after = getattr(published.catalog, kind), getattr(recovered.catalog, kind)
+        if before != after:
+            problems.append(f"{kind} of the catalog are {after}, not {before}")
+    if len(recovered.partitions) != len(published.partitions):
+        shards = f"{len(recovered.partitions)} shards, not {len(published.partitions)}"
+        return [*problems, f"there are {shards}"]
+    for shard, parts in enumerate(zip(recovered.partitions, published.partitions, strict=True)):
+        after, before = (part.trees for part in parts)
+        for number in sorted({*before, *after}):
+            is_now = _entries(after.get(number, EMPTY))
+            was = _entries(before.get(number, EMPTY))
+            if is_now != was:
+                problems.append(f"tree {number} of shard {shard} holds {is_now}, not {was}")
+    return problems
+
+
+def _entries(tree: Tree) -> dict[Key, Value]:
+    entries: dict[Key, Value] = {}
+    for keys, values in pages(tree):
+        entries.update(zip(keys, values, strict=True))
+    return entries
 
 
 def reference_problems(view: View, table: Table, key: ForeignKey) -> list[str]:
@@ -63,6 +97,8 @@ def reach_shapes(world: SimulatedWorld, view: View) -> None:
                 world.reach("a tree had several pages")
             if tree.height > 1:
                 world.reach("a tree had several levels of branches")
+            if tree.height > 2:
+                world.reach("a tree had three levels of branches")
 
 
 def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:

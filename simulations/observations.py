@@ -14,6 +14,7 @@ from qserver.engine.mailbox import Told
 from qserver.engine.messages import Committed, Failed
 
 if TYPE_CHECKING:
+    from qserver.storage.view import View
     from simulations.world import SimulatedWorld
 
 REQUEST: Final[ContextVar[str]] = ContextVar("request", default="")
@@ -58,6 +59,8 @@ SOMETIMES: Final = (
     "recovery read the pages in several pieces",
     "a tree had several pages",
     "a tree had several levels of branches",
+    "a tree had three levels of branches",
+    "a view was recovered that had been published",
     "reading the log failed",
     "the wall clock jumped",
     "an outcome was unknown",
@@ -135,8 +138,17 @@ def observe(world: SimulatedWorld, message: Any) -> None:
             world.reach("a definition changed under a transaction")
     elif kind == "Append":
         world.newest_catalog = message.view.catalog
+        _note_published(world, message.view)
         world.record("publish", f"version {message.view.version} is published")
         _observe_answers(world, message)
+
+
+def _note_published(world: SimulatedWorld, view: View) -> None:
+    before = world.published.get(view.version - 1)
+    if before is not None and view.time < before.time:
+        problem = f"version {view.version} is of {view.time}, the one before of {before.time}"
+        world.unexpected.append(problem)
+    world.published[view.version] = view
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:

@@ -32,6 +32,7 @@ from simulations.inspection import (
     disk_problems,
     leftovers,
     reach_shapes,
+    recovery_problems,
     view_problems,
     waiting_problems,
 )
@@ -110,17 +111,33 @@ class Service:
             while True:
                 await self._recovered.wait()
                 self._recovered = trio.Event()
-                self._look_at(await database.wait_durable_view())
+                view = await database.wait_durable_view()
+                self._look_at(view, "recovered")
+                self._compare_with_published(view)
 
-    def _look_at(self, view: View) -> None:
-        self.problems += [f"recovered: {problem}" for problem in view_problems(view)]
+    def _look_at(self, view: View, when: str) -> None:
+        self.problems += [f"{when}: {problem}" for problem in view_problems(view)]
         reach_shapes(self.world, view)
+
+    def _compare_with_published(self, view: View) -> None:
+        published = self.world.published.get(view.version)
+        if published is not None and published is not view:
+            found = recovery_problems(view, published)
+            self.problems += [f"recovered version {view.version}: {each}" for each in found]
+            self.world.reach("a view was recovered that had been published")
+
+    def _look_at_memory(self, when: str) -> None:
+        """Look at the newest view of the process that runs now."""
+        incarnation: Any = None if self._database is None else self._database._incarnation
+        if incarnation is not None:
+            self._look_at(incarnation.published.newest, when)
 
     async def rest(self) -> None:
         """Let the process that runs now come to rest, and see that nothing is left over in it."""
         await self._living()
         await trio.sleep(SECONDS_TO_REST)
         assert self._database is not None
+        self._look_at_memory("at rest")
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
         self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
         if self._requests:
@@ -147,8 +164,7 @@ class Service:
         assert self._database is not None
         await self._database.checkpoint()
         self.problems += disk_problems(self.disk)
-        view = await self._database.wait_durable_view()
-        self.problems += [f"at the end: {problem}" for problem in view_problems(view)]
+        self._look_at(await self._database.wait_durable_view(), "at the end")
 
     async def _crash_when_wanted(self) -> None:
         await self.world.crash_wanted.wait()
@@ -162,6 +178,7 @@ class Service:
         world = self.world
         assert self._handle is not None and self._process is not None
         self.crashes += 1
+        self._look_at_memory("before a crash")
         world.crash_wanted = trio.Event()
         world.record("crash", "the process crashes", actor="world")
         world.reach("the process crashed")

@@ -1,7 +1,8 @@
 """Bounds of the product that a run makes smaller, so that few rows do what otherwise many would.
 
-    pages of 4 entries      a hundred rows are a tree of four levels, which splits and joins all
-                            the time, and whose differences are told at every height
+    pages of 3 entries      the rows that one shard has of a table, a few dozen, are a tree of
+                            four levels or five, which splits and joins all the time, and whose
+                            differences are told at every height
     a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
 
 The mechanism is the product's own and stays as it is; only its numbers change, for the time of one
@@ -22,6 +23,7 @@ from qserver.engine import checkpointer, coordinator
 from qserver.storage import btree, view
 
 PAGE_ENTRIES: Final = {
+    3: (3, 2, 2),
     4: (4, 3, 2),
     6: (6, 5, 3),
     limits.PAGE_ENTRIES_MAX: (

@@ -23,6 +23,7 @@ from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
 from simulations.observations import REQUEST
@@ -53,6 +54,8 @@ class SimulatedWorld:
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
         self.newest_catalog: Catalog | None = None
+        self.published: dict[int, View] = {}
+        """The last view that was published of each version, by whichever process."""
         self.log_rested = True
         """The log writer has waited for a message since its last group was synced."""
         self.turns: dict[str, Turn] = {}

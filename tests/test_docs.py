@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -256,10 +257,16 @@ def test_every_point_that_covers_a_crash_exists() -> None:
 
 def mutant_cells(mutant: Mutant) -> list[str]:
     """What the table says of a mutant: the bug, the workloads, what is replaced."""
-    places = [
-        f"{owner.__name__.rpartition('.')[2]}.{attribute}" for owner, attribute, _ in mutant.changes
-    ]
+    places = [place_of(owner, attribute) for owner, attribute, _ in mutant.changes]
     return [mutant.explanation, code_list(mutant.workloads), code_list(places)]
+
+
+def place_of(owner: Any, attribute: str) -> str:
+    """What is replaced, with the module or class that it is of."""
+    if attribute != "__code__":
+        return f"{owner.__name__.rpartition('.')[2]}.{attribute}"
+    name: str = owner.__qualname__
+    return name if "." in name else f"{owner.__module__.rpartition('.')[2]}.{name}"
 
 
 def code_list(names: tuple[str, ...] | list[str]) -> str:

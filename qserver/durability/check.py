@@ -137,11 +137,17 @@ def _page_problems(
     if keys and ((low is not None and keys[0] < low) or (high is not None and keys[-1] >= high)):
         yield f"{name}: a page has keys that do not belong there"
     if isinstance(page, Leaf):
-        if page.length != len(keys) or len(keys) > PAGE_ENTRIES_MAX:
-            yield f"{name}: a page has {len(keys)} entries where {page.length} are counted"
+        if not page.length == len(keys) == len(page.values):
+            counted = f"{page.length} are counted, and {len(page.values)} values"
+            yield f"{name}: a page has {len(keys)} entries where {counted}"
+        yield from _size_problems(len(keys), name, is_root=low is None and high is None)
         yield None
         return
     children = page.children
+    yield from _size_problems(len(children), name, is_root=False)
+    if len(children) != len(keys) + 1:
+        yield f"{name}: {len(keys)} keys part {len(children)} pages"
+        return
     if page.length != sum(map(len, children)):
         yield f"{name}: {page.length} entries are counted, {sum(map(len, children))} are there"
     if any(child.height != page.height - 1 for child in children):
@@ -160,6 +166,13 @@ def _range_problems(tree: RangedTree, name: str, shards: int) -> Iterator[str | 
     if any(not 0 <= each.shard < shards for each in tree.ranges):
         yield f"{name}: a range belongs to no shard"
     yield None
+
+
+def _size_problems(size: int, name: str, *, is_root: bool) -> Iterator[str]:
+    if size > PAGE_ENTRIES_MAX:
+        yield f"{name}: a page has {size} entries, and {PAGE_ENTRIES_MAX} are the most"
+    if not size and not is_root:
+        yield f"{name}: a page is empty"
 
 
 def _row_problems(view: View, table: Table) -> Iterator[str | None]:

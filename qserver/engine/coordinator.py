@@ -64,7 +64,13 @@ from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
-from qserver.storage.writes import Writes, merge_writes
+from qserver.storage.writes import (
+    CHANGES_AT_ONCE,
+    Writes,
+    count_changes,
+    merge_writes,
+    merge_writes_in_pieces,
+)
 from qserver.values.relations import Definition
 
 ToShard: TypeAlias = Prepare | Decide | Own
@@ -397,7 +403,16 @@ class Coordinator:
         answers: Answers,
     ) -> Round[None]:
         """Make the next view the newest, and hand the round to the log."""
-        view, append, moves = self.next_round(installed, deltas, redefining, answers)
+        writes: Writes = {}
+        count = 0
+        for changes in deltas:
+            count += count_changes(changes)
+            if count > CHANGES_AT_ONCE:
+                count = 0
+                yield from merge_writes_in_pieces(writes, changes)
+            else:
+                merge_writes(writes, changes)
+        view, append, moves = self.next_round(installed, writes, redefining, answers)
         self.published.publish(view)
         try:
             self._log.put_nowait(append)
@@ -410,21 +425,18 @@ class Coordinator:
     def next_round(
         self,
         installed: Roots,
-        deltas: Iterable[Writes],
+        writes: Writes,
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> tuple[View, Append, dict[int, Own]]:
-        """What shards installed is the next view; what was written, in order, is for the log.
+        """What shards installed is the next view; what was written is for the log.
 
         Shards are told of ranges that the view has cut or joined.
         """
         newest = self.published.newest
         catalog = newest.catalog
-        writes: Writes = {}
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
-        for changes in deltas:
-            merge_writes(writes, changes)
         for transaction in redefining:
             dropped += transaction.dropped
             catalog_changes.update(transaction.catalog_changes)

@@ -14,6 +14,7 @@ number that the original has given.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
@@ -32,9 +33,10 @@ Statements = Iterator[tuple[str, str]]
 
 
 def _definitions(catalog: Catalog, view: View) -> Iterator[tuple[Any, ...]]:
-    before, after = [*_before(catalog)], [*_after(catalog, view)]
-    for number, (kind, text) in enumerate([*before, *after], 1):
-        yield number, kind, number > len(before), text
+    before = ((kind, False, text) for kind, text in _before(catalog))
+    after = ((kind, True, text) for kind, text in _after(catalog, view))
+    for number, statement in enumerate(chain(before, after), 1):
+        yield number, *statement
 
 
 def _before(catalog: Catalog) -> Statements:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import msgspec
-import trio
 
 from qserver.durability.port import Log
 from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
+from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.published import Published
@@ -66,14 +66,8 @@ class LogWriter:
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode what is long piece by piece, so that others run meanwhile."""
         for append in filter(_is_long, group):
-            steps = encode_trees_in_pieces(append.writes)
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    self._encoded[append.view.version] = end.value
-                    break
-                await trio.lowlevel.checkpoint()
+            encoded = await in_steps(encode_trees_in_pieces(append.writes))
+            self._encoded[append.view.version] = encoded
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
         return self.log.append([(round.view.version, self.encode(round)) for round in group])

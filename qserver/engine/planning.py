@@ -12,7 +12,7 @@ it done where nobody is held up (`World.compute`) for as long as somebody waits 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from qserver.errors import (
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.sql import syntax
 from qserver.sql.binder import Bound, Literals, bind
+from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
@@ -38,9 +39,9 @@ from qserver.sql.functions.registry import Function
 from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import Change
+from qserver.sql.plan import Change, Values
 from qserver.sql.rules import RULES, Rule, improve
-from qserver.sql.walk import everything, rebuilt
+from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.types import BIGINT, SqlType
@@ -263,19 +264,53 @@ def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
 
 
 def locate(error: QserverError, sql: str) -> None:
-    """Say where the literal stands that could not be read: a kept plan knows only its number."""
-    if error.literal is None or error.position is not None:
+    """Say where in the text that stands which is wrong.
+
+    A kept plan knows only the number of a literal, and who reads the text of a DEFAULT or CHECK
+    knows only the place in that.
+    """
+    if error.position is not None:
         return
-    waiting: list[Any] = [parse(sql).statement]
+    if error.definition is not None:
+        text, place = error.definition
+        for node in _nodes(parse(sql).statement):
+            if isinstance(node, syntax.Constraint | syntax.AlterAction) and node.text == text:
+                assert node.expression is not None, "the text is its"
+                alone, _ = parsed_expression(text)
+                error.position = node.expression.position - alone.position + place
+                return
+    elif error.literal is not None:
+        index = _index_of_literal(error.literal, error.item, lift(sql).literals)
+        for node in _nodes(parse(sql, repeat=False).statement):
+            if isinstance(node, syntax.Literal) and node.index == index:
+                error.position = node.position + 1
+                return
+
+
+def _nodes(statement: syntax.Statement) -> Iterator[Any]:
+    """All nodes of a statement, in their order."""
+    waiting: list[Any] = [statement]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, syntax.Literal) and node.index == error.literal:
-            error.position = node.position + 1
-            return
         if isinstance(node, tuple):
-            waiting.extend(node)
+            waiting.extend(reversed(node))
         elif is_dataclass(node):
-            waiting.extend(getattr(node, each.name) for each in fields(node))
+            yield node
+            waiting.extend(getattr(node, each.name) for each in reversed(fields(node)))
+
+
+def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
+    """The index of a literal where no row of VALUES stands for others.
+
+    NULL, TRUE and FALSE are values of a row, but no literals.
+    """
+    slot = next((at for at, each in enumerate(literals) if isinstance(each, list)), None)
+    if slot is None or number < slot:
+        return number
+    values = [value for row in literals[slot] for value in row]
+    before = values[:item] if number == slot else values
+    count = sum(1 for value in before if value is not None and not isinstance(value, bool))
+    return slot + count if number == slot else number - 1 + count
 
 
 def only_reads(statement: syntax.Statement) -> bool:
@@ -311,7 +346,8 @@ def make_plan(
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
         improved = improve(with_row_ids, names.row_count, rules, effort)
-        compiled = compile_statement(improved, bound.tables, effort)
+        texts = _quoted_literals((bound.statement, *bound.unused))
+        compiled = compile_statement(improved, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
@@ -336,6 +372,23 @@ def make_plan(
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),
     )
+
+
+def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
+    """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
+
+    The slots of repeated VALUES are places in rows, which are read one by one.
+    """
+    found: list[Slot] = []
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Slot:
+            if node.reader is not None:
+                found.append(replace(node, convert=node.reader))
+        elif type(node) is not Values or not node.repeated:
+            waiting.extend(parts(node))
+    return tuple(found)
 
 
 def _refuse_system_tables(statement: Any) -> None:

@@ -14,9 +14,11 @@ from typing import Any
 import trio
 
 from qserver.engine.drawing import NeedsNumbers
+from qserver.engine.giving_way import give_way
 from qserver.engine.plan_cache import Plan
-from qserver.engine.request import Request, RequestContext
+from qserver.engine.request import FOREVER, Request, RequestContext
 from qserver.engine.system_tables import SystemReader
+from qserver.engine.work import before
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
 from qserver.sql.execution import Rows, out_of_memory
 from qserver.sql.functions.numeric_math import overflow_error
@@ -77,7 +79,8 @@ class RowStream:
 
     async def step(self) -> Rows | None:
         """Go on for one page at most; None if there is none to hand out yet, or no more."""
-        await trio.lowlevel.checkpoint()
+        deadline = FOREVER if self._restart is None else self._restart[2].deadline
+        await before(deadline, give_way())
         try:
             page = next(self._pages)
         except StopIteration:

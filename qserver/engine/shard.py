@@ -18,15 +18,16 @@ are made again from the log.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
-import trio
 
+from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
 from qserver.storage.btree import EMPTY
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.writes import (
@@ -36,10 +37,14 @@ from qserver.storage.writes import (
     changed_in_pieces,
     count_changes,
     merge_writes,
+    merge_writes_in_pieces,
 )
 
 ToShard: TypeAlias = Prepare | Decide | Own
 FromShard: TypeAlias = Voted | Installed
+
+ACCEPTED: Final = "an accepted transaction"
+UNDECIDED: Final = "an undecided transaction"
 
 
 class ShardStatistics(msgspec.Struct, frozen=True):
@@ -85,21 +90,22 @@ class Shard:
             return count_changes(self._undecided_writes) > CHANGES_AT_ONCE
         if isinstance(message, Own):
             return False
-        return any(count_changes(part.writes) > CHANGES_AT_ONCE for part in message.parts)
+        return is_long(message.parts, self.roots)
 
     async def _answer_in_pieces(self, message: ToShard) -> FromShard:
-        """The same as `answer` where much is to be installed: others run between the pieces.
+        """The same as `answer` where much is to be compared or installed: others run between.
 
         Nobody sees a half of it, because the coordinator waits for the answer.
         """
         if isinstance(message, Decide):
-            self._settle(message)
+            for position in message.commits:
+                await self._accept_in_pieces(self._undecided[position])
+            self._forget_undecided()
             return Installed(self.number, message.round, await self._install_in_pieces())
         assert isinstance(message, Prepare) and not self._undecided, "a round is decided first"
         conflicts = []
         for part in message.parts:
-            conflicts.append(self._vote(part))
-            await trio.lowlevel.checkpoint()
+            conflicts.append(await self._vote_in_pieces(part))
         roots = None if self._undecided else await self._install_in_pieces()
         return Voted(self.number, message.round, tuple(conflicts), roots)
 
@@ -133,6 +139,9 @@ class Shard:
     def _settle(self, message: Decide) -> None:
         for position in message.commits:
             self._accept(self._undecided[position])
+        self._forget_undecided()
+
+    def _forget_undecided(self) -> None:
         self._undecided.clear()
         self._undecided_writes = {}
 
@@ -148,13 +157,38 @@ class Shard:
             merge_writes(self._undecided_writes, part.writes)
         return conflict
 
+    async def _vote_in_pieces(self, part: Part) -> Conflict | None:
+        if not is_long((part,), self.roots) and not self._holds_much():
+            return self._vote(part)
+        self._parts += 1
+        undecided = self._undecided_writes
+        others = {ACCEPTED: self._accepted, UNDECIDED: undecided}
+        conflict = await in_steps(conflict_in_pieces(part, self.roots, others, undecided))
+        if conflict is not None:
+            self._refused += 1
+        elif part.alone:
+            await self._accept_in_pieces(part)
+        else:
+            self._undecided[part.position] = part
+            await in_steps(merge_writes_in_pieces(undecided, part.writes))
+        return conflict
+
+    def _holds_much(self) -> bool:
+        """Are there many writes already that ranges would be held against?"""
+        held = count_changes(self._accepted) + count_changes(self._undecided_writes)
+        return held > CHANGES_AT_ONCE
+
+    async def _accept_in_pieces(self, part: Part) -> None:
+        await in_steps(merge_writes_in_pieces(self._accepted, part.writes))
+        self._dropped += part.dropped
+
     def conflict_of(self, part: Part) -> Conflict | None:
         conflict = stale_read(part, self.roots)
         if conflict is None:
-            conflict = overlap(part, self._accepted, "an accepted transaction")
+            conflict = overlap(part, self._accepted, ACCEPTED)
         if conflict is None and self._undecided:
             undecided = self._undecided_writes
-            conflict = overlap(part, undecided, "an undecided transaction")
+            conflict = overlap(part, undecided, UNDECIDED)
             conflict = conflict or writes_overlap(part, undecided)
         return conflict
 
@@ -171,16 +205,10 @@ class Shard:
         return self._installed(made)
 
     async def _install_in_pieces(self) -> Roots:
-        made: Roots = {}
-        for each, changes in self._accepted.items():
-            steps = changed_in_pieces(self.roots.get(each, EMPTY), changes)
-            while each not in made:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    made[each] = end.value
-                else:
-                    await trio.lowlevel.checkpoint()
+        made = {
+            each: await in_steps(changed_in_pieces(self.roots.get(each, EMPTY), changes))
+            for each, changes in self._accepted.items()
+        }
         return self._installed(made)
 
     def _installed(self, made: Roots) -> Roots:

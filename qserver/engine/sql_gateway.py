@@ -24,6 +24,7 @@ from qserver.engine.at_once import AtOnceContext, NotAtOnce
 from qserver.engine.database import Database
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.gateway import Done, Outcome
+from qserver.engine.giving_way import give_way
 from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
@@ -236,8 +237,8 @@ class SqlDatabase:
             try:
                 for page in plan.compiled.run(reader, slots, context):
                     turns += 1
-                    if turns > 1:  # a short answer comes at once
-                        await trio.lowlevel.checkpoint()
+                    if turns > 1 or page is None:  # a short answer comes at once
+                        await before(request.deadline, give_way())
                     if page is None:
                         continue
                     if rows:

@@ -208,9 +208,10 @@ class StatementRun:
         plan = yield from self._plan(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
-    def columns_of(self, query: syntax.Query, literals: Sequence[Any]) -> tuple[OutputColumn, ...]:
-        catalog, view = self.transaction.catalog, self.transaction.view
-        plan = make_plan(query, Literals(literals, fixed=True), catalog, view, {})
+    def columns_of(
+        self, query: syntax.Query, literals: Sequence[Any]
+    ) -> Generator[Step, Any, tuple[OutputColumn, ...]]:
+        plan = yield from self._plan(query, literals)
         return plan.compiled.columns
 
     def check(self, statement: syntax.Statement) -> Generator[Step, Any, None]:

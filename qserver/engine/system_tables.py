@@ -2,13 +2,14 @@
 
 A system table is an ordinary `Table` for the binder and the compiler; only it has no tree. Its
 number is negative, and a statement that uses one is run on a `SystemReader`, which makes the rows
-of such a table from the catalog when they are asked for. That costs what the catalog is large,
-which is little, and there is no second copy of what is defined.
+of such a table from the catalog when they are asked for, a page at a time. There is no second copy
+of what is defined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any, Final
 
 from qserver.engine import pg_catalog
@@ -24,6 +25,9 @@ SCHEMAS: Final[Mapping[str, Mapping[str, SystemTable]]] = {
     "pg_catalog": {each.table.name: each for each in pg_catalog.SYSTEM_TABLES},
     "qserver_catalog": {each.table.name: each for each in DEFINITIONS},
 }
+PAGE_ROWS: Final = 64
+"""Rows of a system table that are made at once."""
+
 _BY_TREE: Final[Mapping[int, SystemTable]] = {
     each.table.id: each for tables in SCHEMAS.values() for each in tables.values()
 }
@@ -65,10 +69,7 @@ class SystemReader:
         if tree >= 0:
             yield from self._transaction.scan(tree, low, high, predicate, backward, limit)
             return
-        rows = self._rows(tree)
-        if backward:
-            rows.reverse()
-        if rows:
+        for rows in self._backward(tree) if backward else self._pages(tree):
             yield [row[-1:] for row in rows], rows
 
     def first_rows(
@@ -76,8 +77,8 @@ class SystemReader:
     ) -> list[Row]:
         if tree >= 0:
             return self._transaction.first_rows(tree, low, high, backward, most)
-        rows = self._rows(tree)
-        return rows[::-1][:most] if backward else rows[:most]
+        pages = self._backward(tree) if backward else self._pages(tree)
+        return list(islice(chain.from_iterable(pages), most))
 
     def scan_values(
         self,
@@ -88,9 +89,18 @@ class SystemReader:
     ) -> Iterator[list[Row]]:
         if tree >= 0:
             return self._transaction.scan_values(tree, low, high, predicate)
-        return iter([self._rows(tree)])
+        return self._pages(tree)
 
-    def _rows(self, tree: int) -> list[Row]:
+    def _rows(self, tree: int) -> Iterator[Row]:
         """Each with its number at the end, as rows of tables without a key have."""
         rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.view)
-        return [(*row, number) for number, row in enumerate(rows)]
+        return ((*row, number) for number, row in enumerate(rows))
+
+    def _pages(self, tree: int) -> Iterator[list[Row]]:
+        rows = self._rows(tree)
+        while page := list(islice(rows, PAGE_ROWS)):
+            yield page
+
+    def _backward(self, tree: int) -> Iterator[list[Row]]:
+        for page in reversed([*self._pages(tree)]):
+            yield page[::-1]

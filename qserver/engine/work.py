@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import trio
 
+from qserver.engine.giving_way import give_way
 from qserver.engine.messages import Work
 from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
@@ -64,7 +65,7 @@ async def finish(rest: Rest) -> Any:
     """The result of work that gave way: others run wherever it does so."""
     while True:
         try:
-            await trio.lowlevel.checkpoint()
+            await give_way()
         except BaseException:
             rest.close()
             raise

@@ -26,6 +26,10 @@ class QserverError(Exception):
     """Which statement of a transaction it was, counted from 0."""
     literal: int | None = None
     """Which literal of the statement could not be read, for whoever knows where that stands."""
+    item: int = 0
+    """Which value of it, if it is a list of rows: counted through all rows."""
+    definition: tuple[str, int] | None = None
+    """A DEFAULT, CHECK or other text of a definition that is wrong, and where in it."""
 
     def __init_subclass__(cls) -> None:
         if "name" not in cls.__dict__:

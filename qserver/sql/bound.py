@@ -14,7 +14,7 @@ out the check for NULL where it says no.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qserver.sql.functions.registry import Aggregate, Function
@@ -49,6 +49,8 @@ class Slot:
     type: SqlType
     convert: Callable[[Any], Any] | None = None
     nullable: bool = False  # parameters may be NULL, literals are not
+    reader: Callable[[Any], Any] | None = field(default=None, compare=False)
+    """What reads a quoted literal as the first type that it has: `convert`, before any cast."""
 
 
 @dataclass(frozen=True, slots=True)

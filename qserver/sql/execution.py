@@ -169,16 +169,20 @@ class Context:
     # --- calls that may take long ---
 
     def costly(self, each: CostlyCall, *arguments: Any) -> Generator[None, None, Any]:
-        """The result of a call that may take long. The loop is given back first, if that is due."""
-        if self.work > STEPS_BETWEEN_PAUSES:
+        """The result of a call that may take long. The loop is given back first, if it is due, or
+        would be after the call: a long call is a step of its own."""
+        steps = each.cost(*arguments)
+        if self.work + steps > STEPS_BETWEEN_PAUSES and steps <= STEPS_AT_ONCE_MAX:
             self.work = 0
             self.check()
             yield None
-        return self.compute(each, *arguments)
+        return self._call(each, steps, arguments)
 
     def compute(self, each: CostlyCall, *arguments: Any) -> Any:
         """The same where the loop cannot be given back."""
-        steps = each.cost(*arguments)
+        return self._call(each, each.cost(*arguments), arguments)
+
+    def _call(self, each: CostlyCall, steps: int, arguments: tuple[Any, ...]) -> Any:
         if steps > STEPS_AT_ONCE_MAX:
             raise refuse_steps(each.name, steps)
         self.work += steps

@@ -248,10 +248,11 @@ class _Classifier:
         rows = self._rows
         assert rows is not None
         self._add("LPAR", "(", token)
+        places = _places_of_row(self._source.text, rows)
         for column, kind in enumerate(rows.kinds):
             if column:
                 self._add("COMMA", ",", token)
-            literal = Literal(column, _ROW_KINDS[kind], position=rows.start, nullable=True)
+            literal = Literal(column, _ROW_KINDS[kind], position=places[column], nullable=True)
             self._add("NUMBER", literal, token)
         self._add("RPAR", ")", token)
         self._add("REPEATED", len(self._source.literals), token, rows.end)
@@ -311,6 +312,19 @@ class _Classifier:
             token = Token("operator", text[1], token.start + 1)
             text = token.text
         self._add(_OPERATORS.get(text, "OPERATOR"), "<>" if text == "!=" else text, token)
+
+
+def _places_of_row(text: str, rows: Rows) -> list[int]:
+    """Where the values of the first row begin."""
+    places: list[int] = []
+    begins = False
+    for token in tokenize(text, rows.start, rows.end):
+        if begins:
+            places.append(token.start)
+        if token.text == ")":
+            break
+        begins = token.text in ("(", ",")
+    return places
 
 
 def _word(token: Token) -> str:

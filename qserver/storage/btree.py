@@ -339,6 +339,20 @@ def difference(
         yield key, was.get(key), now.get(key)
 
 
+def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Key]:
+    """Keys in low < key < high, ascending, that cut a tree into parts of a few thousand entries."""
+    if tree.height < 2:
+        return
+    assert isinstance(tree, Branch)
+    separators = tree.separators
+    first = 0 if low is None else bisect_right(separators, low)
+    last = len(separators) if high is None else bisect_left(separators, high)
+    for at in range(first, last + 1):
+        yield from cuts(tree.children[at], low, high)
+        if at < last:
+            yield separators[at]
+
+
 def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list[Tree]:
     if low is None and high is None:
         return branch.children

@@ -38,9 +38,7 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
 
     def definitions(self) -> Iterator[Definition]:
         """All that is defined, in order of the names."""
-        for name in sorted([*self.tables, *self.others]):
-            definition = self.find(name)
-            assert definition is not None
+        for _, definition in sorted([*self.tables.items(), *self.others.items()], key=_name_of):
             yield definition
 
     def index_owner(self, key: str) -> Table | None:
@@ -84,6 +82,10 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
                 if index.id == number:
                     return index.name
         return "the sequences" if number == SEQUENCES_TREE else f"tree {number}"
+
+
+def _name_of(item: tuple[str, Definition]) -> str:
+    return item[0]
 
 
 def _index_keys(definition: Definition | None) -> list[str]:

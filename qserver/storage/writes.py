@@ -69,3 +69,15 @@ def merge_writes(into: dict[Any, TreeWrites], writes: Mapping[Any, TreeWrites]) 
             into[number] = changes.copy()
         else:
             earlier.update(changes)
+
+
+def merge_writes_in_pieces(
+    into: dict[Any, TreeWrites], writes: Mapping[Any, TreeWrites]
+) -> Generator[None, None, None]:
+    """The same, for many changes: yields now and then, so that others can run."""
+    for number, changes in writes.items():
+        earlier = into.setdefault(number, {})
+        entries = iter(changes.items())
+        while piece := list(islice(entries, CHANGES_AT_ONCE)):
+            earlier.update(piece)
+            yield

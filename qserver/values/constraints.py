@@ -14,19 +14,25 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`CHECK (text)`; `columns` are the names of those that it mentions."""
+    """`CHECK (text)`; `columns` are the names of those that it mentions.
+
+    `valid`: all rows pass it. One that was added NOT VALID holds for each row that is written, also
+    if other columns are.
+    """
 
     name: str
     text: str
     columns: tuple[str, ...] = ()
+    valid: bool = True
 
     def to_plain(self) -> list[Any]:
-        return [self.name, self.text, list(self.columns)]
+        plain = [self.name, self.text, list(self.columns)]
+        return plain if self.valid else [*plain, False]
 
     @staticmethod
     def from_plain(plain: Any) -> Check:
-        name, text, columns = plain
-        return Check(name, text, tuple(columns))
+        name, text, columns, *valid = plain
+        return Check(name, text, tuple(columns), *valid)
 
 
 @dataclass(frozen=True, slots=True)

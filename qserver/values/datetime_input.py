@@ -127,6 +127,8 @@ class _Reading:
 
     def whole_date(self) -> date:
         if self.year is None or self.month is None or self.day is None:
+            if self.month is not None and not 1 <= self.month <= 12:
+                raise self._bad_month_or_day()
             raise self._bad_syntax()
         year = self.year
         if self.short_year and not self.before_christ:
@@ -134,7 +136,7 @@ class _Reading:
         if year == 0:
             raise self._bad_field()
         if not 1 <= self.month <= 12 or not 1 <= self.day <= 31:
-            raise self._bad_field(hint='Perhaps you need a different "datestyle" setting.')
+            raise self._bad_month_or_day()
         if self.before_christ or year > YEAR_MAX:
             raise self._out_of_range()
         try:
@@ -354,6 +356,9 @@ class _Reading:
         return InvalidDatetimeFormat(
             f'invalid input syntax for type {self.type_name}: "{self.text}"'
         )
+
+    def _bad_month_or_day(self) -> QserverError:
+        return self._bad_field(hint='Perhaps you need a different "datestyle" setting.')
 
     def _bad_field(self, hint: str | None = None) -> QserverError:
         message = f'date/time field value out of range: "{self.text}"'

@@ -61,7 +61,11 @@ def _size_of_elements(elements: Any) -> int:
     kinds = set(map(type, elements))
     if kinds.isdisjoint(_SIZED_CLASSES):
         return flat
+    if kinds == _TEXTS_ONLY:
+        joined = "".join(elements)
+        return flat + (len(joined) if joined.isascii() else sum(map(str.__sizeof__, elements)))
     return flat + sum(map(size_of, elements))
 
 
+_TEXTS_ONLY: Final = frozenset({str})
 _SIZED_CLASSES: Final = frozenset({str, bytes, Jsonb, Decimal, tuple, list, Record})

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from qserver.engine.giving_way import give_way
 from qserver.storage.view import View
 from qserver.values.schema import PUBLIC, Table
 from qserver.web import shapes
 
+TABLES_AT_ONCE: Final = 64
+"""Tables that are described before others run."""
 
-def describe_tables(view: View) -> list[shapes.TableDescription]:
+
+async def describe_tables(view: View) -> list[shapes.TableDescription]:
     """All of them, by name; those of another schema than `public` with its name in front."""
-    tables = sorted(view.catalog.tables.values(), key=_name)
-    return [_describe(table, view) for table in tables]
+    described = []
+    for count, table in enumerate(sorted(view.catalog.tables.values(), key=_name), 1):
+        described.append(_describe(table, view))
+        if count % TABLES_AT_ONCE == 0:
+            await give_way()
+    return described
 
 
 def _describe(table: Table, view: View) -> shapes.TableDescription:

@@ -15,6 +15,7 @@ from simulations.mutants import (
     footprints,
     logged,
     numbers,
+    places,
     recovered,
     shards,
     sql,
@@ -39,4 +40,5 @@ MUTANTS: Final = (
     *bounds.MUTANTS,
     *turns.MUTANTS,
     *sql_changes.MUTANTS,
+    *places.MUTANTS,
 )

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from inspect import getsourcelines
 from itertools import product
+from textwrap import dedent
+from types import FunctionType
 from typing import Any, Final
 
 from simulations.faults import make_profile
@@ -30,6 +33,26 @@ class Mutant:
     """What of a profile is set, whatever the seed says: where the bug can show at all."""
 
 
+def current(owner: Any, name: str) -> Any:
+    """What stands there now; of a class, what it has itself."""
+    return getattr(owner, name) if isinstance(owner, FunctionType) else owner.__dict__[name]
+
+
+def edited(function: Any, old: str, new: str) -> tuple[Any, str, Callable[[Any], Any]]:
+    """A change of one place in the text of a function, wherever it was imported to."""
+    lines, _ = getsourcelines(function)
+    text = dedent("".join(lines))
+    assert text.count(old) == 1, f"{function.__qualname__} has {old!r} not once: {text}"
+    code = compile(
+        f"from __future__ import annotations\n{text.replace(old, new)}",
+        f"a mutant of {function.__qualname__}",
+        "exec",
+    )
+    made: dict[str, Any] = {}
+    exec(code, function.__globals__, made)
+    return function, "__code__", lambda _: made[function.__name__].__code__
+
+
 def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
     """The first run that fails with the mutant in place, and how many runs it took."""
     runs = 0
@@ -47,9 +70,9 @@ def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
 
 @contextmanager
 def planted(mutant: Mutant) -> Iterator[None]:
-    kept = [(owner, name, owner.__dict__[name]) for owner, name, _ in mutant.changes]
+    kept = [(owner, name, current(owner, name)) for owner, name, _ in mutant.changes]
     for owner, name, change in mutant.changes:
-        setattr(owner, name, change(owner.__dict__[name]))
+        setattr(owner, name, change(current(owner, name)))
     try:
         yield
     finally:

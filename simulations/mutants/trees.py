@@ -45,6 +45,31 @@ def _join_with_another_separator(original: Any) -> Any:
     return joined
 
 
+def _part_branches_by_another_key(original: Any) -> Any:
+    def first_key(page: Tree) -> Key:
+        if type(page) is Branch and page.height > 1 and page.separators:
+            return page.separators[0]
+        key: Key = original(page)
+        return key
+
+    return first_key
+
+
+def _count_only_the_last_change(original: Any) -> Any:
+    def changed_branch(
+        branch: Branch, keys: list[Key], values: Any, start: int, stop: int
+    ) -> list[Tree]:
+        replaced: list[Tree] = original(branch, keys, values, start, stop)
+        if len(replaced) == 1 and stop - start > 1 and branch.height > 1:
+            (page,) = replaced
+            grown = sum(value is not None for value in values[stop - 1 : stop])
+            assert type(page) is Branch
+            return [Branch(page.separators, page.children, branch.length + grown, page.height)]
+        return replaced
+
+    return changed_branch
+
+
 def _first_of_the_leaf_before(original: Any) -> Any:
     def leaf_before(tree: Tree, key: Key) -> Leaf | None:
         page, preceding = tree, None
@@ -114,6 +139,20 @@ MUTANTS: Final = (
         "two branches that are joined are parted by another key than that between them",
         ("sql_queue", "range_sums", "sql_bounds"),
         ((btree, "_joined", _join_with_another_separator),),
+        shape=(("sizes", SMALL),),
+    ),
+    Mutant(
+        "part_branches_by_another_key",
+        "branches that have branches below them are parted by the second key, not the first",
+        ("range_sums", "sql_bounds"),
+        ((btree, "_first_key", _part_branches_by_another_key),),
+        shape=(("sizes", SMALL),),
+    ),
+    Mutant(
+        "count_only_the_last_change",
+        "a branch above branches counts one of the entries that a batch adds below it",
+        ("range_sums", "sql_bounds"),
+        ((btree, "_changed_branch", _count_only_the_last_change),),
         shape=(("sizes", SMALL),),
     ),
     Mutant(

@@ -14,17 +14,26 @@ from simulations.workloads.workload import Body, Workload, create_table
 
 GROUPS = 3
 KEYS_PER_GROUP = 1_000_000
+NUMBERS_MAX = 1_000
+"""Rows of clients have smaller keys in their group than those that are there at first."""
+ROWS_AT_FIRST = (0, 10, 30)
+"""So many in each group; with small pages they are a tree of three levels of branches."""
 
 
 class RangeSums(Workload):
     name = "range_sums"
 
     async def setup(self, service: Service) -> None:
+        rows_at_first = self.chance.choice(ROWS_AT_FIRST)
+
         def work(transaction: Transaction) -> None:
-            create_table(transaction, "rows", "id", "part", "amount")
+            rows = create_table(transaction, "rows", "id", "part", "amount")
             sums = create_table(transaction, "sums", "part", "total")
             for group in range(GROUPS):
-                transaction.insert(sums, (group, 0))
+                first = group * KEYS_PER_GROUP + NUMBERS_MAX
+                for key in range(first, first + rows_at_first):
+                    transaction.insert(rows, (key, group, 1))
+                transaction.insert(sums, (group, rows_at_first))
 
         await service.transact(work)
 
@@ -53,8 +62,13 @@ class RangeSums(Workload):
                 transaction.insert(rows, (key, group, amount))
                 total += amount
             transaction.put(transaction.table("sums"), (group, total))
+            found = rows_of(transaction, rows, group, by_predicate)
+            return total, sum(row[2] for row in found)
 
-        await self.attempt(service, work)
+        outcome = await self.attempt(service, work)
+        if outcome is not None:
+            total, seen = outcome.result
+            self.expect(total == seen, f"it left rows of {total} in all, and saw {seen}")
         if self.chance.random() < 0.3:
             found = await self.look(service, sums_and_notes)
             if found is not None:

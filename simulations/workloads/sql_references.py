@@ -20,6 +20,7 @@ ADD = {
     "children": "INSERT INTO children VALUES ($1, $2)",
     "wards": "INSERT INTO wards VALUES ($1, $2)",
 }
+ADD_TOY = "INSERT INTO toys VALUES ($1, $1), ($1 + 1000000, $1)"
 WARDS = "SELECT number FROM wards WHERE parent + 0 = $1"
 COUNT_WARDS = "SELECT count(*) FROM wards WHERE parent = $1"
 DELETE_PARENT = "DELETE FROM parents WHERE id = $1"
@@ -39,6 +40,8 @@ class SqlReferences(SqlWorkload):
         """CREATE TABLE wards (number integer PRIMARY KEY,
             parent integer NOT NULL REFERENCES parents ON DELETE CASCADE)""",
         "CREATE INDEX wards_of_parent ON wards (parent)",
+        """CREATE TABLE toys (id integer PRIMARY KEY,
+            ward integer NOT NULL REFERENCES wards ON DELETE CASCADE)""",
     )
 
     async def setup(self, service: Service) -> None:
@@ -69,10 +72,13 @@ class SqlReferences(SqlWorkload):
 
     async def _add(self, service: Service, number: int, parent: int) -> None:
         table = self.chance.choice(("children", "wards"))
-        outcome = await self.execute(
-            service, ADD[table], number, parent, number=number, may=(ForeignKeyViolation,)
+        statements = [Statement(ADD[table], [number, parent])]
+        if table == "wards" and self.chance.random() < 0.5:  # so that a deletion goes on from it
+            statements.append(Statement(ADD_TOY, [number]))
+        outcome = await self.together(
+            service, statements, number=number, may=(ForeignKeyViolation,)
         )
-        if isinstance(outcome, Result):
+        if isinstance(outcome, TransactionResult):
             self.inserted[number] = (table, parent, outcome.version)
 
     async def _delete(

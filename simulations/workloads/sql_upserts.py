@@ -18,7 +18,6 @@ from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 
 NAMES: Final = 9
-AT_ONCE: Final = 3
 PLACES: Final = 24
 
 COUNT: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1), ($5, $6, 1)
@@ -28,7 +27,11 @@ RENUMBER: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1)
     RETURNING name, hits"""
 IF_NEW: Final = """INSERT INTO stock VALUES ($1, $2, 1), ($3, $4, 1), ($5, $6, 1)
     ON CONFLICT (name) DO NOTHING RETURNING name, hits"""
-CRATES: Final = "INSERT INTO crates VALUES ($1, $4), ($2, $4), ($3, $4)"
+CRATES: Final = {
+    2: "INSERT INTO crates VALUES ($2, $1, $4), ($3, $1, $5)",
+    3: "INSERT INTO crates VALUES ($2, $1, $5), ($3, $1, $6), ($4, $1, $7)",
+}
+"""By how many are put at once."""
 REMOVE: Final = "DELETE FROM crates WHERE id >= $1 AND id < $1 + 8 RETURNING id, number"
 STOCK: Final = "SELECT id, name, hits FROM stock"
 BY_NAME: Final = "SELECT id, hits FROM stock WHERE name = $1"
@@ -40,7 +43,8 @@ class SqlUpserts(SqlWorkload):
     tables = (
         """CREATE TABLE stock (id integer PRIMARY KEY, name integer NOT NULL UNIQUE,
             hits integer NOT NULL)""",
-        "CREATE TABLE crates (id integer PRIMARY KEY, number integer NOT NULL)",
+        """CREATE TABLE crates (id integer PRIMARY KEY, number integer NOT NULL,
+            mark integer NOT NULL UNIQUE)""",
     )
 
     async def setup(self, service: Service) -> None:
@@ -51,6 +55,7 @@ class SqlUpserts(SqlWorkload):
         """Keys of crates by the number of who put them there."""
         self.removed: dict[tuple[int, int], int] = {}
         self.removals_uncertain = 0
+        self.at_once = self.chance.choice(tuple(CRATES))
         await super().setup(service)
 
     async def transaction(self, service: Service, number: int) -> None:
@@ -115,12 +120,20 @@ class SqlUpserts(SqlWorkload):
 
     async def _put_crates(self, service: Service, number: int) -> None:
         """There are few places, so that most of these are races."""
-        keys = tuple(self.chance.sample(range(PLACES), AT_ONCE))
+        keys = tuple(self.chance.sample(range(PLACES), self.at_once))
+        marks = self.chance.sample(range(PLACES), self.at_once)
         outcome = await self.execute(
-            service, CRATES, *keys, number, number=number, may=(UniqueViolation,)
+            service,
+            CRATES[self.at_once],
+            number,
+            *keys,
+            *marks,
+            number=number,
+            may=(UniqueViolation,),
         )
         if isinstance(outcome, Result):
-            self.expect(outcome.affected_rows == AT_ONCE, f"{number} put {outcome.affected_rows}")
+            whole = outcome.affected_rows == self.at_once
+            self.expect(whole, f"{number} put {outcome.affected_rows}")
             self.crates[number] = keys
         elif isinstance(outcome, UniqueViolation):
             service.world.reach("an INSERT of several rows was refused as a whole")

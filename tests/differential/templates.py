@@ -11,11 +11,12 @@ from typing import Final
 
 from tests.differential.aggregate_templates import AGGREGATES, NEIGHBOURS, RANKS, TABLE_FUNCTIONS
 from tests.differential.kinds import GROUPS
+from tests.differential.quoted_templates import QUOTED
 from tests.differential.scalar_templates import SCALARS
 
 HOLE: Final = re.compile(r"\{(=?[A-Za-z0-9]+(?:\[\])?[!.]?)\}")
 TABLES: Final[Mapping[str, str]] = {
-    "scalar": SCALARS,
+    "scalar": SCALARS + QUOTED,
     "aggregate": AGGREGATES,
     "rank": RANKS,
     "neighbour": NEIGHBOURS,

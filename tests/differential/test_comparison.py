@@ -50,9 +50,53 @@ def test_last_digits_of_floating_point_are_accepted_and_others_are_not() -> None
     assert rule_for(rows("0.30000000000000004"), rows("0.3")) is None
 
 
+def test_a_microsecond_is_accepted_where_an_interval_is_multiplied_and_nowhere_else() -> None:
+    one = rows("-5478 days -05:06:02.864229", "00:00:01", type_name="interval")
+    other = rows("00:00:01", "-5478 days -05:06:02.86423", type_name="interval")
+    product = "SELECT a * 0.3 FROM t"
+    assert rule_for(one, other, product) == "fused_multiply_add"
+    assert rule_for(one, other, "SELECT a / 0.3 FROM t") is None
+    further = rows("00:00:01", "-5478 days -05:06:02.864231", type_name="interval")
+    assert rule_for(one, further, product) is None
+    assert rule_for(rows("00:00:01", type_name="interval"), one, product) is None
+    another_day = rows("-5477 days -05:06:02.86423", "00:00:01", type_name="interval")
+    assert rule_for(one, another_day, product) is None
+
+
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     failed, good = Outcome(error="22012"), rows("1")
-    assert rule_for(good, failed) == "order_of_evaluation"
+    filtered = "SELECT f(g(a)) FROM t WHERE h(a)"
+    assert rule_for(good, failed, filtered) == "order_of_evaluation"
     differs = compared(good, failed, Step("SELECT (1 / 0)", strict=True))
     assert differs is not None and accepted_by(differs) is None
-    assert rule_for(good, Outcome(error="42883")) is None
+    assert rule_for(good, Outcome(error="42883"), filtered) is None
+
+
+def test_an_error_that_nothing_can_avoid_is_never_a_matter_of_order() -> None:
+    failed, good = Outcome(error="22012", message="division by zero"), rows("1")
+    assert rule_for(good, failed, "SELECT 1 / a FROM t WHERE a > 0") == "order_of_evaluation"
+    assert rule_for(good, failed, "SELECT 1 / a FROM t") is None
+    assert rule_for(failed, good, "CREATE INDEX i ON t ((1 / a)) WHERE a > 0") is None
+    assert rule_for(failed, Outcome(error="22003"), "SELECT 1 / a, a + b FROM t") is not None
+
+
+def test_a_literal_that_cannot_be_read_is_never_a_matter_of_order() -> None:
+    failed = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
+    good = rows("1")
+    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = 'zoo'") is None
+    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::int") is None
+    text = "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::text::int"
+    assert rule_for(failed, good, text) == "order_of_evaluation"
+    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = b::int") is not None
+    other = Outcome(error="22008", message='date/time field value out of range: "2024-02-30"')
+    both = "SELECT a FROM t WHERE a = 'zoo' OR d = '2024-02-30'"
+    assert rule_for(failed, other, both) == "order_of_evaluation"
+    assert rule_for(failed, Outcome(error="22012"), both) is None
+
+
+def test_different_violations_need_a_change_and_a_constraint() -> None:
+    unique, check = Outcome(error="23505"), Outcome(error="23514")
+    assert rule_for(unique, check, "INSERT INTO t VALUES (1), (2)") == "first_violation"
+    assert rule_for(unique, check, "CREATE UNIQUE INDEX i ON t (a)") is None
+    assert rule_for(unique, Outcome(error="42804"), "INSERT INTO t VALUES (1)") is None
+    assert rule_for(unique, rows("1"), "INSERT INTO t VALUES (1)") is None

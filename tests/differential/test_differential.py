@@ -1,50 +1,24 @@
-"""Random programs give on qserver what they give on PostgreSQL, but for the named differences."""
+"""Random programs give on qserver what they give on PostgreSQL, but for the named differences.
+
+More fixed seeds are in `test_fixed_seeds_….py`: tests are shared out to processes file by file.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from random import SystemRandom
 
 import pytest
 
 from tests.differential.accepted import RULES
-from tests.differential.campaign import Campaign, Report
-from tests.differential.engines import NoOracle, Postgres, opened_postgres
+from tests.differential.campaign import Campaign
+from tests.differential.engines import Postgres
+from tests.differential.fixed import programs_agree
 from tests.differential.kept import kept
-
-FIXED_SEED = 1
-STATEMENTS = 350
-
-
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Postgres]:
-    try:
-        with opened_postgres() as opened:
-            yield opened
-    except NoOracle as error:
-        pytest.skip(f"there is no PostgreSQL package for this platform: {error}")
-
-
-async def campaign(postgres: Postgres, seed: int) -> Report:
-    """Bounded by statements, not by time: on a busy machine it takes longer, no more."""
-    enough = STATEMENTS
-    return await Campaign(postgres).run(seed, lambda report: report.total >= enough)
-
-
-def told(report: Report) -> str:
-    return "\n\n".join(
-        "\n".join([f"seed {failure.seed}", *(step.sql for step in failure.steps[:-1])])
-        + f"\n{failure.difference}"
-        for failure in report.failures
-    )
 
 
 async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Postgres) -> None:
-    report = await campaign(postgres, FIXED_SEED)
-    print(report)
-    assert not report.failures, told(report)
-    assert report.share() > 0.6, "most statements must succeed and show something"
+    await programs_agree(postgres, 1)
 
 
 @pytest.mark.skipif(
@@ -54,8 +28,7 @@ async def test_programs_of_a_fixed_seed_give_what_postgresql_gives(postgres: Pos
 async def test_programs_of_a_fresh_seed_give_what_postgresql_gives(postgres: Postgres) -> None:
     seed = SystemRandom().randrange(1_000_000_000)
     print(f"seed {seed}: .venv/bin/python -m tests.differential --seed {seed}")
-    report = await campaign(postgres, seed)
-    assert not report.failures, f"base seed {seed}\n{told(report)}"
+    await programs_agree(postgres, seed)
 
 
 async def test_programs_that_once_differed_do_not_any_more(postgres: Postgres) -> None:

@@ -87,11 +87,15 @@ TABLES = (
     "CREATE TABLE many (id INTEGER PRIMARY KEY, a TEXT, b INTEGER, d DATE)",
     "INSERT INTO many SELECT i, 'row ' || i, i % 1000, DATE '2020-01-01' + i % 2000"
     " FROM generate_series(1, 100000) AS s(i)",
+    "CREATE TABLE long (id INTEGER PRIMARY KEY, t TEXT, u TEXT)",
+    "INSERT INTO long SELECT i, repeat('x', 3000000) || i, repeat('x', 3000000)"
+    " FROM generate_series(1, 4) AS s(i)",
 )
 
 _BIG = "repeat('x', 15000000)"
 _NINES = "repeat('9', 130000)::numeric"
 _LIST = "(SELECT array_agg(i) FROM generate_series(1, 100000) AS s(i))"
+_LONG = "FROM long, generate_series(1, 20000) AS s(i)"
 _SERIES = "FROM generate_series(1, 300000) AS s(i)"
 
 EXPRESSIONS = {
@@ -140,6 +144,11 @@ EXPRESSIONS = {
     "LIKE of many pieces": "repeat('ab', 200000) LIKE repeat('%a_', 20000) || 'y'",
     "ILIKE": f"{_BIG} ILIKE '%y%z'",
     "SIMILAR": "repeat('x', 200000) SIMILAR TO '(x|y)*z'",
+    "regex of many optional parts": "repeat('x', 40) ~ (repeat('x?', 40) || repeat('x', 41))",
+    "regex of many repetitions": "a ~ (repeat('(a|b)*.*', 100) || 'c')",
+    "regex of each row": "a ~ (repeat('(a|b)*.*', 100) || id)",
+    "regex, any": "a ~ ANY(ARRAY(SELECT '(a|b)*' || i FROM generate_series(1, 9000) AS s(i)))",
+    "LIKE, any": "a LIKE ANY(ARRAY(SELECT '%' || i || '_x' FROM generate_series(1, 9000) AS s(i)))",
     "to_char of a long picture": "length(to_char(1234.5, repeat('9', 100000)))",
     "to_char of a date": "length(to_char(now(), repeat('YYYY', 1000000)))",
     "to_date of a long picture": "to_date(repeat('1', 100000), repeat('YYYY ', 20000))",
@@ -205,6 +214,9 @@ EXPRESSIONS = {
     "array =": f"{_LIST} = {_LIST}",
     "array <": f"{_LIST} < {_LIST}",
     "array_to_string": f"length(array_to_string({_LIST}, ','))",
+    "array_to_string of a long separator": "length(array_to_string(array_fill(1, ARRAY[1000]),"
+    " repeat('x', 1000000)))",
+    "array of empty texts": "cardinality(array_append(array_fill(''::text, ARRAY[900000]), 'a'))",
     "array as text": f"length({_LIST}::text)",
     "array of other elements": f"cardinality({_LIST}::text[])",
     "text as array": "cardinality(('{' || repeat('1,', 5000000) || '1}')::integer[])",
@@ -266,6 +278,24 @@ STATEMENTS = {
     "percentile": f"SELECT percentile_cont(0.3) WITHIN GROUP (ORDER BY i::float) {_SERIES}",
     "sum of long numbers": f"SELECT length(sum({_NINES})::text) FROM few",
     "variance of long numbers": f"SELECT length(var_pop({_NINES})::text) FROM few",
+    "long texts, max": f"SELECT length(max(t)) {_LONG}",
+    "long texts, distinct from": f"SELECT count(*) {_LONG}, long o"
+    " WHERE long.t IS DISTINCT FROM o.t OR i < 0",
+    "long texts, groups": f"SELECT count(*) {_LONG} GROUP BY u",
+    "long texts, distinct": f"SELECT count(DISTINCT u) {_LONG}",
+    "long texts, distinct rows": f"SELECT count(*) FROM (SELECT DISTINCT u {_LONG}) q",
+    "long texts, union": f"SELECT u {_LONG} UNION SELECT u {_LONG}",
+    "long texts, intersect": f"SELECT u {_LONG} INTERSECT SELECT u {_LONG}",
+    "long texts, join": f"SELECT count(*) FROM (SELECT u, i {_LONG}) a JOIN (SELECT u, i {_LONG}) b"
+    " ON a.u = b.u AND a.i = b.i",
+    "long texts, in": f"SELECT count(*) {_LONG} WHERE CASE WHEN i > 0 THEN u IN (SELECT o.u"
+    " FROM long o WHERE o.id = 1) END",
+    "long texts, partitions": "SELECT count(r) FROM (SELECT count(*) OVER (PARTITION BY u) r"
+    f" {_LONG}) q",
+    "long texts, ranks": f"SELECT count(r) FROM (SELECT rank() OVER (ORDER BY u) r {_LONG}) q",
+    "long texts, top": f"SELECT i {_LONG} ORDER BY t, i LIMIT 10",
+    "peers": "SELECT count(v) FROM (SELECT sum(i) OVER (ORDER BY i) v"
+    " FROM generate_series(1, 600000) AS s(i)) q",
     "many groups": f"SELECT i, count(*) {_SERIES} GROUP BY i ORDER BY 1 OFFSET 299999",
     "many grouping sets": f"SELECT count(*) FROM (SELECT 1 {_SERIES}"
     " GROUP BY CUBE (i % 1000, i % 1001, i % 1002)) q",

@@ -95,3 +95,24 @@ async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> Non
             nursery.cancel_scope.cancel()
         assert len(sparse.results[0].rows) == 125
         assert turns_of_others > 10, "few rows at each pause, but always some"
+
+
+@pytest.mark.parametrize("action", ["ADD COLUMN c{} INTEGER", "ALTER COLUMN a SET DEFAULT {}"])
+async def test_an_alter_table_of_many_actions_gives_way_after_each(action: str) -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    turns_of_others = 0
+
+    async def take_turns() -> None:
+        nonlocal turns_of_others
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns_of_others += 1
+
+    async with scratch_database(world) as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            actions = ", ".join(action.format(number) for number in range(20))
+            await database.execute(f"ALTER TABLE t {actions}")
+            nursery.cancel_scope.cancel()
+    assert turns_of_others >= 20

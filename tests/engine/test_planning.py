@@ -14,7 +14,7 @@ import trio
 from qserver.engine.planning import make_plan
 from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase, Statement
-from qserver.engine.world import OrdinaryWorld
+from qserver.engine.world import Check, OrdinaryWorld, compute_here
 from qserver.errors import QserverError, QueryCanceled
 from qserver.limits import PARAMETERS_MAX, SOURCES_MAX, TARGETS_MAX
 from qserver.sql.binder import Literals
@@ -209,3 +209,32 @@ async def test_a_statement_has_bounds(sql: str, code: str | None) -> None:
             with pytest.raises(QserverError) as raised:
                 await database.execute(sql)
             assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE t RENAME COLUMN a TO z",
+        "ALTER TABLE t RENAME TO z",
+        "ALTER TABLE t DROP COLUMN b",
+        "ALTER TABLE t ALTER COLUMN b TYPE BIGINT",
+    ],
+)
+async def test_a_definition_that_tries_a_long_view_plans_it_as_any_other_long_statement(
+    sql: str,
+) -> None:
+    computed = 0
+
+    async def compute(work: Callable[[Check], Any]) -> Any:
+        nonlocal computed
+        computed += 1
+        return await compute_here(work)
+
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute)
+    async with scratch_database(world) as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER)")
+        columns = ", ".join(f"a + {number} AS c{number}" for number in range(600))
+        await database.execute(f"CREATE VIEW v AS SELECT {columns} FROM t")
+        computed = 0
+        await database.execute(sql)
+    assert computed >= 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random, SystemRandom
 
 from tests.hostile.attacks import ATTACKS
-from tests.hostile.siege import Siege
+from tests.hostile.siege import ATTACKERS, Siege
 
 
 def main() -> int:
@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, help="how long; without it, each attack once")
     parser.add_argument("--seed", type=int, help="of the order of attacks")
     parser.add_argument("--match", default="", help="only attacks whose names have this in them")
+    parser.add_argument("--attackers", type=int, default=ATTACKERS, help="how many at once")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
     attacks = [attack for attack in ATTACKS if options.match in attack.name]
@@ -27,7 +28,7 @@ def main() -> int:
         attacks *= 1 + int(options.seconds)
     print(f"seed {seed}, {len(ATTACKS)} kinds of attack", flush=True)
     with tempfile.TemporaryDirectory(prefix="qserver-hostile-") as folder:
-        siege = Siege(Path(folder), tell)
+        siege = Siege(Path(folder), tell, options.attackers)
         report = siege.run(attacks, options.seconds or float("inf"))
     if sys.stdout.isatty():
         print()

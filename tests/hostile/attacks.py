@@ -122,6 +122,10 @@ def monsters() -> Iterator[Attack]:
         "numbers": "select " + "9" * 3_000_000,
         "array": "select array[" + ",".join(["1"] * 100_000) + "]",
         "nested arrays": "select " + "array[" * 2000 + "1" + "]" * 2000,
+        "aggregates": f"select {', '.join(f'sum(b + {n})' for n in range(500))} from many",
+        "conditions": f"select 1 from many where {' and '.join(['b <> b + 1'] * 5000)}",
+        "calls": f"select 1 from many where a not in ({', '.join(['a || id'] * 3000)})",
+        "items": f"select array[{', '.join(['b + 1'] * 2000)}] from many",
         "explain": f"explain select 1 where {' or '.join(f'{n} = 1' for n in range(5000))}",
     }  # fmt: skip
     for name, sql in texts.items():
@@ -226,7 +230,7 @@ def _of_statement(name: str, sql: str, *, changes: bool = False) -> Attack:
 ATTACKS: Final = (*SERVICE, *monsters(), *bombs())
 
 SETUP: Final = (
-    "drop table if exists few, many, copy",
+    "drop table if exists few, many, long, copy",
     *TABLES,
 )
 """Makes the tables that attacks use anew, in the attackers' own database."""

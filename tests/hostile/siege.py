@@ -1,6 +1,6 @@
 """A real server under attack, with a heartbeat beside it.
 
-    server process ◄── attackers, two at a time: one attack after the other
+    server process ◄── attackers, some at a time: one attack after the other
           ▲
           └────────── heartbeat, another process: a point query every 10 ms
 
@@ -27,6 +27,8 @@ from tests.web.contract.servers import Client, Server, start
 
 KEY: Final = "svc_k_hostile_0123456789"
 ATTACKERS: Final = 2
+"""At once, where nothing else is asked for."""
+
 LOOP_SECONDS_MOST: Final = 0.25
 """Of processor time that a point query may wait for."""
 
@@ -120,8 +122,14 @@ class Report:
 class Siege:
     """Call `run` once."""
 
-    def __init__(self, folder: Path, tell: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tell: Callable[[str], None] = lambda line: None,
+        attackers: int = ATTACKERS,
+    ) -> None:
         self._folder = folder
+        self._attackers = attackers
         self._tell = tell
         self._report = Report()
         self._waiting: Queue[Attack] = Queue()
@@ -133,7 +141,7 @@ class Siege:
             admin = Client(server, KEY)
             admin.query("create table beats (id int primary key, name text)")
             admin.query("insert into beats select n, 'seven' from generate_series(1, 1000) as n")
-            for number in range(ATTACKERS):
+            for number in range(self._attackers):
                 admin.post("/v1/databases", {"name": f"attacker-{number}"})
             for attack in attacks:
                 self._waiting.put(attack)
@@ -155,7 +163,7 @@ class Siege:
             listening.start()
             threads = [
                 threading.Thread(target=self._attack, args=(server, number, until))
-                for number in range(ATTACKERS)
+                for number in range(self._attackers)
             ]
             for thread in threads:
                 thread.start()

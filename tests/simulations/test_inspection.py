@@ -10,14 +10,19 @@ import trio
 
 from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
-from qserver.storage.btree import leaf_of
-from qserver.storage.partition import Partition
+from qserver.storage.btree import Branch, Leaf, Tree, branch_of, leaf_of
+from qserver.storage.partition import SEQUENCES_TREE, Partition
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
-from simulations.inspection import disk_problems, view_problems, waiting_problems
+from simulations.inspection import (
+    disk_problems,
+    recovery_problems,
+    view_problems,
+    waiting_problems,
+)
 from simulations.service import Service
 from simulations.trace import Trace
 from simulations.workloads.workload import create_table
@@ -88,6 +93,48 @@ def test_a_tree_of_no_table_is_seen() -> None:
     assert view_problems(View(1, 0.0, view.catalog, (stray,))) == [
         "tree 7 in shard 0 belongs to no table"
     ]
+
+
+SEPARATED_WRONGLY = Branch([(2,)], [leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(1,)])], 2, 1)
+MISCOUNTED = Branch([(2,)], [leaf_of([(1,)], [(1,)]), leaf_of([(2,)], [(2,)])], 3, 1)
+UNEVEN = Branch([(2,)], [leaf_of([(1,)], [(1,)]), branch_of([], [leaf_of([(2,)], [(2,)])])], 2, 1)
+WITH_EMPTY_PAGE = branch_of([(2,)], [leaf_of([(1,)], [(1,)]), leaf_of([], [])])
+WITHOUT_SEPARATOR = Branch([], [leaf_of([(1,)], [(1,)]), leaf_of([(2,)], [(2,)])], 2, 1)
+OVERFULL = Leaf([(n,) for n in range(65)], [(n,) for n in range(65)], 65)
+VALUELESS = Leaf([(1,), (2,)], [(1,)], 2)
+
+
+@pytest.mark.parametrize(
+    ("tree", "problem"),
+    [
+        (SEPARATED_WRONGLY, "a page has keys that do not belong there"),
+        (MISCOUNTED, "3 entries are counted, 2 are there"),
+        (UNEVEN, "pages are not equally deep"),
+        (WITH_EMPTY_PAGE, "a page is empty"),
+        (WITHOUT_SEPARATOR, "0 keys part 2 pages"),
+        (OVERFULL, "a page has 65 entries, and 64 are the most"),
+        (VALUELESS, "a page has 2 entries where 2 are counted, and 1 values"),
+    ],
+)
+def test_a_tree_that_is_built_wrongly_is_seen(tree: Tree, problem: str) -> None:
+    view = View(1, 0.0, empty_view(1).catalog, (Partition.of({SEQUENCES_TREE: tree}),))
+    assert [each for each in view_problems(view) if each.endswith(problem)]
+
+
+def test_what_was_recovered_otherwise_than_published_is_seen() -> None:
+    catalog = empty_view(2).catalog
+    one, other = leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(2,)])
+    published = View(1, 0.0, catalog, (Partition.of({7: one}), Partition.of({})))
+    recovered = View(1, 0.0, catalog, (Partition.of({7: leaf_of([(1,)], [(1,)])}), Partition()))
+    assert recovery_problems(recovered, published) == []
+    changed = View(1, 0.0, catalog, (Partition.of({7: other}), Partition()))
+    assert recovery_problems(changed, published) == [
+        "tree 7 of shard 0 holds {(1,): (2,)}, not {(1,): (1,)}"
+    ]
+    lost = View(1, 0.0, catalog.changed({}, 9), (Partition(), Partition()))
+    assert len(recovery_problems(lost, published)) == 2
+    fewer = View(1, 0.0, catalog, (Partition.of({7: one}),))
+    assert recovery_problems(fewer, published) == ["there are 1 shards, not 2"]
 
 
 @pytest.mark.parametrize("asked", ["_turns", "checkpoint"])

@@ -13,7 +13,7 @@ from qserver.storage import btree, view
 from simulations.sizes import PAGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
 
 
-@pytest.mark.parametrize("entries", [4, 6, limits.PAGE_ENTRIES_MAX])
+@pytest.mark.parametrize("entries", [3, 4, 6, limits.PAGE_ENTRIES_MAX])
 def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
     with sized(Sizes(page_entries=entries)):
         tree: btree.Tree = btree.EMPTY

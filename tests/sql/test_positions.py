@@ -30,6 +30,21 @@ POSITIONS = [
     ("UPDATE t SET (a, nope) = (1, 2)", 18),
     ("MERGE INTO t USING (VALUES (1)) s(x) ON a = x "
      "WHEN NOT MATCHED THEN INSERT (nope) VALUES (1)", 77),
+    ("SELECT coalesce(1, 'abc')", 20),
+    ("INSERT INTO t VALUES (1, 'x'), ('abc', 'y')", 33),
+    ("INSERT INTO t VALUES ('1', NULL), ('2', 'it''s'), ('abc', 'y')", 52),
+    ("INSERT INTO t VALUES ('abc', 'x'), ('2', 'y')", 23),
+    ("WITH s AS (SELECT 'q') INSERT INTO t VALUES ('1', 'x'), ('abc', 'y')", 58),
+    ("INSERT INTO t VALUES ('1', 'x'), ('2', 'y') RETURNING 'abc'::int", 55),
+    ("INSERT INTO t VALUES (DATE '2024-01-01', 'y')", 28),
+    ("INSERT INTO t (b, a) VALUES ('x', true), ('y', false)", 35),
+    ("VALUES (1, 'x'), (2, 'y'), (DATE '2024-01-01', 'z')", 34),
+    ("CREATE TABLE q (a int DEFAULT 'abc')", 31),
+    ("CREATE TABLE q (a int, b int DEFAULT (1 + ( nope )))", 45),
+    ("CREATE TABLE q (a int DEFAULT - 'x'::int)", 33),
+    ("CREATE TABLE q (a int, b int CHECK (b > 0), CHECK (a > 1 AND  nope))", 63),
+    ("CREATE TABLE q (a int, CHECK (  (a + 5)))", 34),
+    ("CREATE TABLE q (a int, b int GENERATED ALWAYS AS (a + nope) STORED)", 55),
 ]  # fmt: skip
 """Each as PostgreSQL 16 says."""
 
@@ -46,6 +61,32 @@ async def test_an_error_says_where_it_is(sql: str, position: int) -> None:
         with pytest.raises(QserverError) as raised:
             await database.transaction([Statement("SELECT 1"), Statement(sql)])
         assert (raised.value.statement, raised.value.position) == (1, position)
+
+
+async def test_an_altered_table_says_where_it_is_wrong_and_an_insert_does_not() -> None:
+    """PostgreSQL has no position for the first three."""
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (a INT, b INT DEFAULT 1)")
+        for sql, position in (
+            ("ALTER TABLE t ADD COLUMN c INT DEFAULT 'abc'", 40),
+            ("ALTER TABLE t ALTER a SET DEFAULT nope", 35),
+            ("ALTER TABLE t ADD CHECK (a > 0 AND nope)", 36),
+        ):
+            with pytest.raises(QserverError) as raised:
+                await database.execute(sql)
+            assert raised.value.position == position
+        await database.execute("ALTER TABLE t ALTER b SET DEFAULT 1 / 0")
+        with pytest.raises(QserverError) as raised:
+            await database.execute("INSERT INTO t (a) VALUES (1)")
+        assert raised.value.position is None
+
+
+async def test_a_literal_among_hundreds_says_where_it_is() -> None:
+    numbers = ", ".join("'1'::int" for _ in range(300))
+    async with opened_sql() as database:
+        with pytest.raises(QserverError) as raised:
+            await database.execute(f"SELECT {numbers}, 'x'::int")
+    assert raised.value.position == len(f"SELECT {numbers}, ") + 1
 
 
 async def test_a_kept_plan_says_where_the_literal_of_this_text_stands() -> None:

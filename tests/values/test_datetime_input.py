@@ -89,6 +89,9 @@ SYNTAX = "22007"
 FIELD = "22008"
 
 REFUSED = [
+    ("0", DATE, "22008"),
+    ("31", DATE, "22008"),
+    ("12", DATE, "22007"),
     ("", DATE, SYNTAX),
     ("x", TIMESTAMP, SYNTAX),
     ("2024-01", DATE, SYNTAX),

@@ -23,7 +23,7 @@ from qserver.values.types import SqlType
 if TYPE_CHECKING:
     from qserver.sql.binder.prepared import Prepared
     from qserver.sql.binder.scope import Scope
-    from qserver.sql.plan import Change
+    from qserver.sql.plan import Change, CommonTable
 
 DEPTH_MAX = 250
 """How deep expressions may stand inside each other. Chains (a + b + c …) count once."""
@@ -53,6 +53,7 @@ class Binding:
         "suggested",
         "tables",
         "undecided",
+        "unused",
         "views",
         "views_open",
     )
@@ -82,6 +83,8 @@ class Binding:
         self.tables: dict[int, Table] = {}
         self.views: dict[str, NamedQuery] = {}
         self.views_open: list[str] = []
+        self.unused: list[CommonTable] = []
+        """Common tables that nothing names; their literals are read all the same."""
         self.depth = 0
         self.effort = effort or Effort.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}

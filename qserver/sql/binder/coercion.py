@@ -210,9 +210,8 @@ def _cast(
 ) -> Expression:
     if isinstance(expression, Slot):
         convert = _composed(expression.convert or unchanged, function)
-        return Slot(
-            expression.name, target, None if convert is unchanged else convert, expression.nullable
-        )
+        made = None if convert is unchanged else convert
+        return replace(expression, type=target, convert=made)
     if isinstance(expression, Constant):
         if expression.value is None:
             return Constant(None, target)
@@ -247,7 +246,7 @@ def _read(
         except QserverError as error:
             raise located(error, operand.position) from None
     convert = None if function is unchanged else function
-    return Slot(operand.name, target, convert, operand.nullable)
+    return Slot(operand.name, target, convert, operand.nullable, reader=convert)
 
 
 @lru_cache(maxsize=1024)

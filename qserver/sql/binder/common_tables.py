@@ -83,14 +83,12 @@ def with_tables(scope: Scope, plan: Plan) -> Plan:
     """The plan with the common tables of the scope's WITH computed before it, if it needs any."""
     tables = scope.common_tables
     assert tables is not None
-    needed = tuple(
-        [
-            entry.table
-            for entry in tables.bound
-            if entry.table is not None and (entry.named or _is_change(entry))
-        ]
-    )
-    return WithTables(needed, plan) if needed else plan
+    needed: list[CommonTable] = []
+    for entry in tables.bound:
+        if entry.table is not None:
+            is_needed = entry.named or _is_change(entry)
+            (needed if is_needed else scope.binding.unused).append(entry.table)
+    return WithTables(tuple(needed), plan) if needed else plan
 
 
 def scan_common_table(

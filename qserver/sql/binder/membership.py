@@ -14,14 +14,17 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import QserverError, WrongObjectType
+from qserver.limits import STEPS_AT_ONCE_MAX
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
 from qserver.sql.bound import Apply, Cast, Constant, Elements, Expression, InList, Slot
+from qserver.sql.functions.costs import Cost, cost_of
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type, resolve_operator
+from qserver.values.sizes import size_of
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType, array_of
 
 
@@ -166,7 +169,28 @@ def _over_elements(comparison: Function, every: bool) -> Function:
         strict=False,
         gives_null=True,
         symbol=f"{comparison.symbol or comparison.name} {'ALL' if every else 'ANY'}",
+        cost=_cost_of_each(comparison),
+        explodes=comparison.prepare is not None,
     )
+
+
+def _cost_of_each(comparison: Function) -> Cost:
+    """What it costs to compare with all elements; patterns among them are read one by one."""
+    each = cost_of(comparison.name, comparison.parameters, comparison.cost)
+
+    def cost(operand: Any, array: tuple[Any, ...] | None) -> int:
+        if not array:
+            return 0
+        if comparison.prepare is None:
+            return (size_of(array) * 8 + min(size_of(operand) * len(array), size_of(array))) // 1000
+        total = 0
+        for element in flat(array):
+            total += 1 + each(operand, element)
+            if total > STEPS_AT_ONCE_MAX:
+                break
+        return total
+
+    return cost
 
 
 def flat(array: tuple[Any, ...]) -> Iterator[Any]:

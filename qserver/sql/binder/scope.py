@@ -150,4 +150,12 @@ _LEFT: dict[type, Callable[..., syntax.Node | None]] = {
     syntax.Subscript: lambda node: node.operand,
     syntax.Field: lambda node: node.operand,
     syntax.Collate: lambda node: node.operand,
+    syntax.Cast: lambda node: node.operand if _is_first(node) else None,
 }
+
+
+def _is_first(node: syntax.Cast) -> bool:
+    """Is the operand what an error points at? In DATE '…' it is, in CAST(a AS t) it is not."""
+    operand = node.operand
+    is_text = isinstance(operand, syntax.Literal) and operand.kind == "text"
+    return is_text or operand.position < node.position

@@ -24,7 +24,7 @@ from qserver.sql.binder.scope import Scope, leftmost, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
 from qserver.sql.bound import Expression
 from qserver.sql.effort import Effort
-from qserver.sql.plan import Change, Select
+from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import Table
@@ -41,7 +41,8 @@ class Bound:
     `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
     of them is redefined, the plan is void. `parameters`: the types that they have or turned out
     to have; `undecided` are those whose type only their value decided. `views`: those that were
-    replaced by their queries, for the same reason as `tables`.
+    replaced by their queries, for the same reason as `tables`. `unused`: common tables that nothing
+    names.
     """
 
     statement: Select | Change
@@ -50,6 +51,7 @@ class Bound:
     parameters: Mapping[int | str, SqlType]
     views: tuple[NamedQuery, ...] = ()
     undecided: frozenset[int | str] = frozenset()
+    unused: tuple[CommonTable, ...] = ()
 
 
 def bind(
@@ -76,6 +78,7 @@ def bind(
         dict(binding.inferred),
         tuple(binding.views.values()),
         frozenset(binding.undecided),
+        tuple(binding.unused),
     )
 
 

@@ -6,7 +6,7 @@ Their literals are part of the definition, so they become constants.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from qserver.errors import QserverError
 from qserver.sql.binder.binding import Binding
@@ -16,7 +16,7 @@ from qserver.sql.binder.coercion import assigned, condition, settled
 from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.relations import relation_of_table
-from qserver.sql.binder.scope import Scope, outermost
+from qserver.sql.binder.scope import Scope, leftmost, outermost
 from qserver.sql.bound import Column as BoundColumn
 from qserver.sql.bound import Constant, Expression, Slot
 from qserver.sql.plan import CheckedExpression
@@ -42,22 +42,31 @@ def default_of(binding: Binding, column: Column) -> Expression:
         return assigned(binding, number, column.type, column.name, -1)
     if column.default is None:
         return Constant(None, column.type)
-    operand = _bind_text(binding, column.default, Clause.DEFAULT)
-    return assigned(binding, operand, column.type, column.name, -1)
+    return _bind_text(binding, column.default, Clause.DEFAULT, _assigned_to(binding, column))
 
 
 def checks_of(
     binding: Binding, table: Table, source: int, changed: frozenset[int] | None = None
 ) -> tuple[CheckedExpression, ...]:
-    """The table's CHECKs over its new row; if only some columns changed, those that mention one."""
+    """The table's CHECKs over its new row.
+
+    If only some columns changed, one that mentions none of them, and that the old row passed, is
+    left out.
+    """
     found: list[CheckedExpression] = []
     for check in table.checks:
-        if changed is not None and check.columns:
+        if changed is not None and check.columns and check.valid:
             positions = {table.positions[name] for name in check.columns}
             if changed.isdisjoint(positions):
                 continue
-        operand = _bind_text(binding, check.text, Clause.CHECK, table, source)
-        expression = condition(binding, operand, "CHECK", -1)
+        expression = _bind_text(
+            binding,
+            check.text,
+            Clause.CHECK,
+            lambda operand, at: condition(binding, operand, "CHECK", at),
+            table,
+            source,
+        )
         found.append(CheckedExpression(check.name, expression))
     return tuple(found)
 
@@ -73,8 +82,8 @@ def generated_values(
     }
     for at, column in enumerate(table.columns):
         if column.generated is not None:
-            operand = _bind_text(binding, column.generated, Clause.GENERATED, table, source)
-            value = assigned(binding, operand, column.type, column.name, -1)
+            finish = _assigned_to(binding, column)
+            value = _bind_text(binding, column.generated, Clause.GENERATED, finish, table, source)
             result[at] = substituted(value, replacements)
     return tuple(result)
 
@@ -93,18 +102,32 @@ def old_values(table: Table, source: int) -> list[Expression]:
 
 def defined_expression(binding: Binding, text: str, table: Table, source: int) -> Expression:
     """What an index is over, or which rows it has, for the row that is `source`."""
-    return settled(binding, _bind_text(binding, text, Clause.INDEX, table, source))
+    return _bind_text(
+        binding, text, Clause.INDEX, lambda operand, at: settled(binding, operand), table, source
+    )
+
+
+def _assigned_to(binding: Binding, column: Column) -> Callable[[Operand, int], Expression]:
+    return lambda operand, at: assigned(binding, operand, column.type, column.name, -1)
 
 
 def _bind_text(
-    binding: Binding, text: str, clause: Clause, table: Table | None = None, source: int = 0
-) -> Operand:
+    binding: Binding,
+    text: str,
+    clause: Clause,
+    finish: Callable[[Operand, int], Expression],
+    table: Table | None = None,
+    source: int = 0,
+) -> Expression:
+    """`finish` makes a value of its place's type of what the text says and where it begins."""
     node, literals = parsed_expression(text)
     scope: Scope = outermost(binding, literals)
     if table is not None:
         scope = scope.with_relations((relation_of_table(table.name, source, table),))
     try:
-        return scope.bind_in(clause, node)
+        return finish(scope.bind_in(clause, node), leftmost(node))
     except QserverError as error:
-        error.position = None  # it would be one in the text of the definition
+        if error.position:
+            error.definition = text, error.position
+        error.position = None  # it is one in the text of the definition, not of the statement
         raise

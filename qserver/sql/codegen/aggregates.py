@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 
 from qserver.sql import plan
 from qserver.sql.bound import AggregateCall, Expression
+from qserver.sql.codegen.charges import size_code, step_cost
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import Kind
@@ -113,6 +115,7 @@ class _AggregatePrinter:
                         self.source.line(
                             f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
                         )
+            self.operators.count_looks(zip(self.node.keys, keys, strict=True))
             long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
             for groups, positions in zip(dicts, sets, strict=True):
                 self._update(groups, [keys[at] for at in positions], long, inner)
@@ -225,6 +228,7 @@ class _AggregatePrinter:
                 self._count_kept(call, codes, [f"size_of({names[extra]}[-1][0])"] * keys)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+                self.operators.count_looks(zip(call.arguments, codes, strict=True))
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
                     self._count_kept(call, codes)
@@ -232,6 +236,7 @@ class _AggregatePrinter:
             else:
                 if call.aggregate.keeps:
                     self._count_kept(call, codes)
+                self._count_steps(call, codes)
                 self._run_step(call, self._own(number, names), codes)
 
     def _count_kept(
@@ -244,6 +249,18 @@ class _AggregatePrinter:
             if is_sized(argument.type)
         ]
         self.operators.count_kept(self.kept, [*sizes, *others])
+
+    def _count_steps(self, call: AggregateCall, codes: list[str]) -> None:
+        """Print that long values are counted by what it takes to look at them."""
+        for argument, code in zip(call.arguments, codes, strict=True):
+            cost = step_cost(call.aggregate, argument)
+            if cost is None:
+                continue
+            size = size_code(argument, code)
+            self.source.name("size_of", size_of)
+            there = f"{code} is not None and " * (argument.nullable and not call.aggregate.strict)
+            with self.source.block(f"if {there}{size} >= {BYTES_SMALL}:"):
+                self.operators.pace(f"{self.source.known(cost, 'cost')}({code})")
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):

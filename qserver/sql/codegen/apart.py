@@ -33,6 +33,8 @@ class Apart:
 
     def __init__(self, source: Source) -> None:
         self.texts: list[str] = []
+        self.length = 0
+        """Characters of all texts."""
         self._source = source
         self._names: set[str] = set()
 
@@ -78,6 +80,7 @@ class Apart:
         given = [each for each in given if each != "NO_CHOICE"]
         self._names.add(name)
         self.texts.append(f"def {name}({', '.join(given)}):\n{body}\n")
+        self.length += len(body)
         return f"{name}({', '.join(given)})"
 
 

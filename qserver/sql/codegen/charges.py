@@ -17,16 +17,19 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from qserver.sql.bound import Apply, Cast, Column, Constant, Expression, Slot
+from qserver.sql.bound import Apply, Cast, Column, Constant, Expression, IsDistinct, Slot
 from qserver.sql.execution import CostlyCall
-from qserver.sql.functions.costs import BASED, FREE, Cost, cast_cost, cost_of
-from qserver.sql.functions.registry import Function, TableFunction
-from qserver.sql.walk import everything
+from qserver.sql.functions.costs import BASED, FREE, PATTERNED, Cost, cast_cost, cost_of, linear
+from qserver.sql.functions.registry import Aggregate, Function, TableFunction
+from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
 from qserver.values.sizes import is_sized
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 
 _NUMERIC_STEPS_SHORT = 4
 """Sums and products of so few numbers with a declared precision are short, too."""
+
+_ONE_BY_ONE = frozenset({"sum", "avg", "min", "max"})
+"""Aggregates of numbers that multiply none."""
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
@@ -36,20 +39,36 @@ def is_costly(expression: Any) -> bool:
     return any(
         (type(each) is Apply and bool(measured(each)))
         or (type(each) is Cast and cost_of_cast(each) is not None)
+        or (type(each) is IsDistinct and bool(measured(comparison_of(each))))
         for each in everything(expression)
     )
+
+
+def comparison_of(expression: IsDistinct) -> Apply:
+    """What decides where neither side is NULL."""
+    sides = (expression.left, expression.right)
+    return Apply(expression.equal, sides, expression.type, nullable=False)
 
 
 def measured(expression: Apply) -> tuple[int, ...]:
     """The arguments whose length decides what a call costs; (-1,) if more than that does."""
     function = expression.function
-    if function.explodes or function.name in BASED:
+    if function.explodes or function.name in BASED or _reads_patterns(expression):
         return (-1,)
     if function.cost is FREE:
         return ()
     return tuple(
-        at for at, argument in enumerate(expression.arguments) if _may_be_long(argument)
+        at for at, argument in enumerate(expression.arguments) if may_be_long(argument)
     ) * (not _is_cheap_comparison(expression))
+
+
+def _reads_patterns(expression: Apply) -> bool:
+    """Does each row bring a pattern of its own? To read one takes longer than to look for it."""
+    function = expression.function
+    if function.prepare is None and function.name not in PATTERNED:
+        return False
+    pattern = expression.arguments[1]
+    return bool(free_sources(pattern)) or has_subquery(pattern) or is_volatile(pattern)
 
 
 def _is_cheap_comparison(expression: Apply) -> bool:
@@ -61,7 +80,8 @@ def _is_cheap_comparison(expression: Apply) -> bool:
     )
 
 
-def _may_be_long(expression: Expression) -> bool:
+def may_be_long(expression: Expression) -> bool:
+    """Can its values be long, and differ from row to row?"""
     if not is_sized(expression.type) or isinstance(expression, Constant):
         return False
     if expression.type.kind is not Kind.NUMERIC:
@@ -115,6 +135,15 @@ def costly_rows(function: TableFunction) -> CostlyCall:
     """A function that makes rows. They are taken one by one, and what keeps them measures them."""
     cost = cost_of(function.name, function.parameters, function.cost)
     return CostlyCall(function.name, function.call, cost, makes_long=False)
+
+
+def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:
+    """What it costs an aggregate to look at a long value, if it does more than keep or count it."""
+    if aggregate.keeps or aggregate.name == "count" or not may_be_long(argument):
+        return None
+    if argument.type.kind is Kind.NUMERIC and aggregate.name not in _ONE_BY_ONE:
+        return linear(500)
+    return cost_of(aggregate.name, (argument.type,), None)
 
 
 def size_code(argument: Expression, code: str) -> str:

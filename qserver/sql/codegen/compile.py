@@ -59,17 +59,26 @@ READER_CALLS = ("get_entry", "scan", "scan_values", "first_rows")
 COUNTED_CALLS = ("costly", "compute", "weigh")
 """What it calls of its context, see `charges`."""
 
+_NAMES = {name: re.compile(rf"\b{name}\b") for name in COUNTED_CALLS}
+"""Called, or given to a function that stands apart."""
+
 _NUMBERS = count(1)
 
 
 def compile_statement(
-    statement: Select | Change, tables: tuple[Table, ...] = (), effort: Effort | None = None
+    statement: Select | Change,
+    tables: tuple[Table, ...] = (),
+    effort: Effort | None = None,
+    literals: tuple[Slot, ...] = (),
 ) -> Compiled:
-    """The function of a bound statement whose plan the rules have seen."""
+    """The function of a bound statement whose plan the rules have seen.
+
+    `literals` are converted first, whether or not the plan still looks at them.
+    """
     effort = effort or Effort.boundless()
-    compiler = _printed(statement, effort, gives_way=True)
+    compiler = _printed(statement, effort, literals, gives_way=True)
     if compiler.source.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, effort, gives_way=False)
+        compiler = _printed(statement, effort, literals, gives_way=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise StatementTooComplex(
@@ -96,7 +105,9 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
     return tuple(at for at, each in enumerate(columns) if is_sized(each.type))
 
 
-def _printed(statement: Select | Change, effort: Effort, *, gives_way: bool) -> _Compiler:
+def _printed(
+    statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, gives_way: bool
+) -> _Compiler:
     """The function printed; `gives_way`: also from within expressions."""
     compiler = _Compiler(changes_before_it_reads(statement), gives_way, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
@@ -105,6 +116,7 @@ def _printed(statement: Select | Change, effort: Effort, *, gives_way: bool) -> 
             compiler.query(statement)
         else:
             compiler.change(statement)
+        compiler.convert(literals)
         compiler.source.insert(start, compiler.prelude())
     return compiler
 
@@ -245,6 +257,13 @@ class _Compiler:
     def change(self, statement: Change) -> None:
         produce_change(self.operators, statement)
 
+    def convert(self, literals: tuple[Slot, ...]) -> None:
+        """Have literals converted that no expression of the plan names any more."""
+        named = {slot.name for slot in (*self.printer.slots.values(), *self.printer.made)}
+        for literal in literals:
+            if literal.name not in named:
+                self.printer.slot(literal, Rows())
+
     def prelude(self) -> list[str]:
         """What stands before the plan: local names, slots, sets of IN, subqueries."""
         functions = self.printer.functions + self.subqueries.functions
@@ -262,7 +281,7 @@ class _Compiler:
                 self._slot(name, slot)
             printed.append(self.source.text())
             printed += [", ".join(self.printer.sets.values())]
-            calls = [name for name in COUNTED_CALLS if any(f"{name}(" in each for each in printed)]
+            calls = [name for name in COUNTED_CALLS if any(map(_NAMES[name].search, printed))]
             self.source.insert(place, [f"    {name} = context.{name}" for name in calls])
             if self.printer.made:
                 maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")

@@ -44,6 +44,7 @@ from qserver.sql.bound import (
 )
 from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
 from qserver.sql.codegen.charges import (
+    comparison_of,
     cost_of_cast,
     cost_of_slot,
     costly_call,
@@ -388,7 +389,11 @@ class Printer:
     def is_distinct(self, expression: IsDistinct, rows: Rows) -> str:
         left, first = self._kept(expression.left, rows)
         right, second = self._kept(expression.right, rows)
-        same = f"bool({self.call(expression.equal, [first, second])})"
+        compared = comparison_of(expression)
+        same = self.call(expression.equal, [first, second])
+        if sized := measured(compared):
+            same = self._counted(compared, sized, [first, second], same)
+        same = f"bool({same})"
         pairs = ((first, expression.left), (second, expression.right))
         nullable = [name for name, operand in pairs if operand.nullable]
         if len(nullable) == 2:

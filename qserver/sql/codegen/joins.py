@@ -83,6 +83,7 @@ def _key(operators: Operators, keys: tuple[Expression, ...], rows: Rows) -> tupl
         names.append(name)
         if key.nullable:
             checks.append(f"{name} is not None")
+    operators.count_looks(zip(keys, names, strict=True))
     return (names[0] if len(names) == 1 else f"({', '.join(names)})"), checks
 
 

@@ -39,6 +39,17 @@ def long_columns(node: Plan, made: int) -> tuple[int, ...]:
     return ()
 
 
+def columns_made(node: Plan, made: int) -> tuple[Expression, ...]:
+    """The expressions that make the columns of a source, if it is made by such."""
+    maker = _maker(node, made)
+    match maker:
+        case plan.Project():
+            return maker.expressions
+        case plan.SetOperation():
+            return columns_made(maker.left, maker.left_source)
+    return ()
+
+
 def _positions(expressions: tuple[Expression, ...], node: Plan) -> tuple[int, ...]:
     return tuple(at for at, each in enumerate(expressions) if is_long(each, node))
 

@@ -18,34 +18,38 @@ list, and a new nest begins.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
+from qserver.errors import QserverError
 from qserver.sql import plan
 from qserver.sql.bound import Expression, Slot
 from qserver.sql.codegen.aggregates import produce_aggregate
-from qserver.sql.codegen.charges import costly_rows
+from qserver.sql.codegen.charges import costly_rows, may_be_long, size_code
 from qserver.sql.codegen.common_tables import produce_tables
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.joins import produce_join
 from qserver.sql.codegen.kept import pattern
-from qserver.sql.codegen.long_values import is_long, long_columns
+from qserver.sql.codegen.long_values import columns_made, is_long, long_columns
 from qserver.sql.codegen.runtime import (
     exception,
     intersection,
     pages_of,
     row_limit,
     row_offset,
+    unreadable,
     with_ties,
 )
 from qserver.sql.codegen.scans import produce_scan
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.sorting import print_sort
 from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.weight import Weight
 from qserver.sql.codegen.windows import produce_window
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
+from qserver.sql.functions.costs import BYTES_SMALL, cost_of
 from qserver.sql.plan import Plan
 from qserver.sql.walk import output_sources
 from qserver.values.sizes import is_sized, size_of
@@ -104,6 +108,21 @@ class Operators:
         """
         self.source.line(f"context.work += {rows_looked_at}")
         self._pause_if_due()
+
+    @contextmanager
+    def weighed(self, rows_looked_at: str) -> Iterator[Weight]:
+        """The same, where what is done with each row is printed inside and may be long."""
+        place, before = self.source.place(), self._length()
+        weight = Weight()
+        yield weight
+        weight.add(self._length() - before)
+        with self.source.set_aside(self.source.depth) as lines:
+            self.pace(rows_looked_at if weight.value == 1 else f"{weight.value} * {rows_looked_at}")
+        self.source.insert(place, lines)
+
+    def _length(self) -> int:
+        """Characters of what has been printed, beside this function too."""
+        return self.source.length() + self.printer.apart.length
 
     def _pause_if_due(self) -> None:
         with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
@@ -207,10 +226,27 @@ class Operators:
             return
         given, row = self.source.fresh("given"), self.source.fresh("r")
         with self.loop_by_pages(given, f"slots[{node.slot}]"):
-            self.printer.row_of_literals = given
-            self.source.line(f"{row} = {self.printer.values(item, rows)}")
-            self.printer.row_of_literals = None
+            with self.source.block("try:"):
+                self.printer.row_of_literals = given
+                self.source.line(f"{row} = {self.printer.values(item, rows)}")
+                self.printer.row_of_literals = None
+            self._say_which_value(node, given)
             consume(rows.with_row(node.source, row, len(item)))
+
+    def _say_which_value(self, node: plan.Values, given: str) -> None:
+        """A value that cannot be read is told by its number; who has the text finds its place."""
+        readers = {
+            each.name: each.convert
+            for each in node.items[0]
+            if isinstance(each, Slot) and isinstance(each.name, int) and each.convert is not None
+        }
+        known = self.source.known(readers, "readers")
+        self.source.name("QserverError", QserverError)
+        self.source.name("unreadable", unreadable)
+        with self.source.block("except QserverError as error:"):
+            self.source.line(f"error.literal = {node.slot}")
+            self.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
+            self.source.line("raise")
 
     def function_scan(self, node: plan.FunctionScan, rows: Rows, consume: Consumer) -> None:
         arguments = [self.printer.value(each, rows) for each in node.arguments]
@@ -243,10 +279,12 @@ class Operators:
         """A loop over any number of rows that gives way now and then."""
         self.source.name("pages_of", pages_of)
         page = self.source.fresh("page")
+        head = self.source.place()
         with self.source.block(f"for {page} in pages_of({iterable}):"):
-            self.pace(f"len({page})")
-            with self.for_each(target, page):
+            with self.weighed(f"len({page})") as weight, self.for_each(target, page):
                 yield
+        if weight.value > 1:
+            self.source.replace_end(head, "):", f", {weight.rows}):")
 
     # --- keeping rows ---
 
@@ -287,6 +325,17 @@ class Operators:
         with self.source.block(f"if {count} > {KEPT_BYTES_BETWEEN_CHECKS}:"):
             self.source.line(f"context.hold_bytes({count})")
             self.source.line(f"{count} = context.made = 0")
+
+    def count_looks(self, looked_at: Iterable[tuple[Expression, str]]) -> None:
+        """Print that long values, each in a variable, are counted by what a comparison takes."""
+        for expression, name in looked_at:
+            if not may_be_long(expression):
+                continue
+            self.source.name("size_of", size_of)
+            there = f"{name} is not None and " * expression.nullable
+            with self.source.block(f"if {there}{size_code(expression, name)} >= {BYTES_SMALL}:"):
+                cost = cost_of("=", (expression.type,), None)
+                self.pace(f"{self.source.known(cost, 'cost')}({name})")
 
     def hold(self, name: str, width: int) -> None:
         """Count what a list holds, now and then, against the memory of the statement."""
@@ -445,8 +494,10 @@ class Operators:
         seen = self.source.fresh("seen")
         self.source.line(f"{seen} = set()")
         long = [at for at, each in enumerate(node.on) if is_long(each, node.input)]
+        compared = list(enumerate(node.on))
         if not node.on:
             long = list(long_columns(node.input, node.source))
+            compared = list(enumerate(columns_made(node.input, node.source)))
         count = self.source.fresh("n")
         self.source.line(f"{count} = 0")
 
@@ -454,6 +505,7 @@ class Operators:
             key = self.printer.values(node.on, inner) if node.on else inner.row(node.source)
             name = self.source.fresh("k")
             self.source.line(f"{name} = {key}")
+            self.count_looks((each, f"{name}[{at}]") for at, each in compared)
             with self.source.block(f"if {name} not in {seen}:"):
                 self.source.line(f"{seen}.add({name})")
                 self.hold(seen, 1)
@@ -489,10 +541,13 @@ class Operators:
             self.source.line(f"seen, {count} = set(), 0")
         long = long_columns(node, node.source)
 
+        compared = columns_made(node.left, node.left_source)
+
         def give(row: str) -> None:
             if node.every:
                 self.source.line(f"yield {row}")
                 return
+            self.count_looks((each, f"{row}[{at}]") for at, each in enumerate(compared))
             with self.source.block(f"if {row} not in seen:"):
                 self.source.line(f"seen.add({row})")
                 self.hold("seen", 1)

@@ -13,14 +13,20 @@ from qserver.errors import (
     InvalidRowCountInOffset,
     NotNullViolation,
     ProgramLimitExceeded,
+    QserverError,
 )
 from qserver.sql.bound import Slot
 from qserver.sql.codegen.sorted_rows import Steps, pause
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader
 from qserver.values.schema import Table
+from qserver.values.sizes import size_of
 
 _NO_LIMIT = 1 << 62
+
+ROWS_COMPARED_AT_ONCE = 32
+"""Whole rows, however long, that are looked for in a table of others."""
 
 ROWS_OF_PAGE = 1024
 
@@ -56,11 +62,11 @@ def with_ties(rows: list[Any], key: Callable[[Any], Any], limit: int, offset: in
 def intersection(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
     """Rows that both sides have; None where the loop is to be given back."""
     counts: Counter[Any] = Counter()
-    for page in pages_of(right):
+    for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
         counts.update(page)
-        yield from _between_pages(context, page)
-    for page in pages_of(left):
-        yield from _between_pages(context, page)
+        yield from _between_pages(context, page, size_of(page))
+    for page in pages_of(left, ROWS_COMPARED_AT_ONCE):
+        yield from _between_pages(context, page, size_of(page))
         for row in page:
             if counts[row] > 0:
                 counts[row] = counts[row] - 1 if every else 0
@@ -70,12 +76,12 @@ def intersection(context: Context, left: list[Any], right: list[Any], every: boo
 def exception(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
     """Rows of the left side that the right side has not; None as above."""
     counts: Counter[Any] = Counter()
-    for page in pages_of(right):
+    for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
         counts.update(page)
-        yield from _between_pages(context, page)
+        yield from _between_pages(context, page, size_of(page))
     seen: set[Any] = set()
-    for page in pages_of(left):
-        yield from _between_pages(context, page)
+    for page in pages_of(left, ROWS_COMPARED_AT_ONCE):
+        yield from _between_pages(context, page, size_of(page))
         for row in page:
             if counts[row] > 0:
                 counts[row] -= every
@@ -86,8 +92,10 @@ def exception(context: Context, left: list[Any], right: list[Any], every: bool) 
                 yield row
 
 
-def _between_pages(context: Context, page: Sequence[Any]) -> Generator[None, None, None]:
-    context.work += len(page)
+def _between_pages(
+    context: Context, page: Sequence[Any], size: int = 0
+) -> Generator[None, None, None]:
+    context.work += len(page) + size // BYTES_SMALL
     if context.work > STEPS_BETWEEN_PAUSES:
         yield from pause(context)
 
@@ -155,6 +163,8 @@ def any_of(
                 unknown = True
             elif compare(value, other):
                 return True
+            if context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(context)
     return None if unknown else False
 
 
@@ -172,6 +182,8 @@ def all_of(
                 unknown = True
             elif not compare(value, other):
                 return False
+            if context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(context)
     return None if unknown else True
 
 
@@ -183,17 +195,36 @@ def made_slots(
 
     def make(given: Any, context: Any) -> list[Any]:
         values = []
-        for name, convert in known:
-            value = given[name]
-            if value is None or convert is None:
-                values.append(value)
-            elif isinstance(convert, MomentReader):
-                values.append(convert.at(value, context))
-            else:
-                values.append(convert(value))
+        try:
+            for name, convert in known:
+                value = given[name]
+                if value is None or convert is None:
+                    values.append(value)
+                elif isinstance(convert, MomentReader):
+                    values.append(convert.at(value, context))
+                else:
+                    values.append(convert(value))
+        except QserverError as error:
+            name = known[len(values)][0]
+            error.literal = name if isinstance(name, int) else None
+            raise
         return values
 
     return make
+
+
+def unreadable(
+    rows: Sequence[Sequence[Any]], row: Sequence[Any], readers: Mapping[int, Callable[[Any], Any]]
+) -> int:
+    """Which value, counted through all rows, could not be read: one of this row."""
+    before = next(at for at, each in enumerate(rows) if each is row) * len(row)
+    for column, read in readers.items():
+        try:
+            if row[column] is not None:
+                read(row[column])
+        except QserverError:
+            return before + column
+    return before
 
 
 def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
@@ -231,11 +262,11 @@ def leave_undecided(*_: Any) -> NoReturn:
     raise ProgramLimitExceeded("the predicate takes too long to be looked at in a commit")
 
 
-def pages_of(rows: Iterable[Any]) -> Iterable[Sequence[Any]]:
+def pages_of(rows: Iterable[Any], most: int = ROWS_OF_PAGE) -> Iterable[Sequence[Any]]:
     """Rows in pieces, so that whoever loops over them can give way in between."""
     if type(rows) is not tuple and type(rows) is not list:
         source = iter(rows)
-        return iter(lambda: list(islice(source, ROWS_OF_PAGE)), [])
-    if len(rows) <= ROWS_OF_PAGE:
+        return iter(lambda: list(islice(source, most)), [])
+    if len(rows) <= most:
         return (rows,)
-    return (rows[at : at + ROWS_OF_PAGE] for at in range(0, len(rows), ROWS_OF_PAGE))
+    return (rows[at : at + most] for at in range(0, len(rows), most))

@@ -13,6 +13,7 @@ predicate: then only rows that satisfy it, before or after another's change, can
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,6 +29,8 @@ from qserver.values.types import CAREFUL_KINDS, Kind
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators
+
+_COMPUTE = re.compile(r"\bcompute\b")
 
 ENTRY_COSTS_ROWS = 8
 """An entry of an index leads to a row elsewhere: finding it costs as much as so many of a scan."""
@@ -240,8 +243,7 @@ class _ScanPrinter:
     @contextmanager
     def _paced(self, head: str, looked_at: str) -> Iterator[None]:
         """A loop over pages that gives way now and then; a small scan never does."""
-        with self.source.block(head):
-            self.operators.pace(looked_at)
+        with self.source.block(head), self.operators.weighed(looked_at):
             yield
 
     def _index_range(self, exact: bool) -> None:
@@ -283,6 +285,6 @@ class _ScanPrinter:
             code = self.printer.truth(condition, Rows({self.node.source: row}))
         name = self.source.fresh("matches")
         self.source.name("leave_undecided", leave_undecided)
-        given = f"{row}, compute=leave_undecided" if "compute(" in code else row
+        given = f"{row}, compute=leave_undecided" if _COMPUTE.search(code) else row
         self.source.line(f"{name} = lambda {given}: {code}")
         return name

@@ -22,7 +22,7 @@ from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.values.sizes import size_of
 
 RUN_ROWS = 4096
-RUN_ROWS_MIN = 16
+RUN_ROWS_MIN = 8
 KEY_BYTES_SHORT = 512
 """Keys of so many bytes are compared as fast as short ones, about."""
 
@@ -80,7 +80,8 @@ def sorted_numbers(
     while len(runs) > 1:
         merged: list[list[int]] = []
         for at in range(0, len(runs) - 1, 2):
-            merged.append((yield from _merged(context, runs[at], runs[at + 1], key, size)))
+            pair = runs[at], runs[at + 1]
+            merged.append((yield from _merged(context, *pair, key, size, 1 + longer)))
         runs = merged + runs[2 * len(merged) :]
     (order,) = runs
     if reverse:
@@ -89,9 +90,15 @@ def sorted_numbers(
 
 
 def _merged(
-    context: Context, left: list[int], right: list[int], key: Callable[[int], Any], size: int
+    context: Context,
+    left: list[int],
+    right: list[int],
+    key: Callable[[int], Any],
+    size: int,
+    weight: int,
 ) -> Steps:
-    """Two sorted runs as one; of equals those on the left come first."""
+    """Two sorted runs as one; of equals those on the left come first. To look at a key takes
+    `weight` steps."""
     result: list[int] = []
     at, other = 0, 0
     while at < len(left) and other < len(right):
@@ -104,7 +111,7 @@ def _merged(
         piece.sort(key=key)
         result += piece
         at, other = left_end, right_end
-        context.work += len(piece)
+        context.work += weight * len(piece)
         if context.work > STEPS_BETWEEN_PAUSES:
             yield from pause(context)
     result += left[at:]

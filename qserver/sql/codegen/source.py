@@ -20,25 +20,28 @@ class Source:
         self.functions = 0
         """How many functions have been printed that cannot give way."""
         self._lines: list[str] = []
-        self._depth = 0
+        self.depth = 0
+        """Blocks around the next line."""
+        self._length = 0
         self._counts: dict[str, int] = {}
         self._known: dict[int, str] = {}
 
     def line(self, text: str) -> None:
-        self._lines.append("    " * self._depth + text)
+        self._length += len(text)
+        self._lines.append("    " * self.depth + text)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """A line that ends in a colon, and what is below it."""
         self.line(head)
-        self._depth += 1
+        self.depth += 1
         before = len(self._lines)
         try:
             yield
         finally:
             if len(self._lines) == before:
                 self.line("pass")
-            self._depth -= 1
+            self.depth -= 1
 
     def block_if(self, conditions: list[str]) -> AbstractContextManager[None]:
         """What is below an `if` of all the conditions; just what follows if there are none."""
@@ -63,24 +66,32 @@ class Source:
         assert there is value, f"two objects want to be called {name}"
 
     @contextmanager
-    def set_aside(self) -> Iterator[list[str]]:
-        """Collect the lines that are made inside, at the outermost indentation of a function body,
+    def set_aside(self, depth: int = 1) -> Iterator[list[str]]:
+        """Collect the lines that are made inside, at the outermost indentation of a function body
 
-        for the caller to place elsewhere.
+        or deeper, for the caller to place elsewhere.
         """
-        lines, depth = self._lines, self._depth
-        self._lines, self._depth = [], 1
+        lines, before = self._lines, self.depth
+        self._lines, self.depth = [], depth
         try:
             yield self._lines
         finally:
-            self._lines, self._depth = lines, depth
+            self._lines, self.depth = lines, before
 
     def insert(self, at: int, lines: list[str]) -> None:
         self._lines[at:at] = lines
 
+    def replace_end(self, at: int, old: str, new: str) -> None:
+        """Change the end of a line that has been printed."""
+        self._lines[at] = self._lines[at].removesuffix(old) + new
+
     def place(self) -> int:
         """Where the next line goes; see `insert`."""
         return len(self._lines)
+
+    def length(self) -> int:
+        """Characters that have been printed so far, wherever they were placed."""
+        return self._length
 
     def text(self) -> str:
         return "\n".join(self._lines) + "\n"

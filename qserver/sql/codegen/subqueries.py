@@ -19,14 +19,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
+from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
+from qserver.sql.execution import CostlyCall
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources
+from qserver.values.sizes import is_sized, size_of
 
 FUNCTION = "query"
 """What functions of subqueries are called, with a number."""
@@ -36,6 +41,8 @@ COUNTED = ("costly", "row_is_in", "any_of", "all_of")
 
 GENERATORS = ("run", FUNCTION, "both")
 """Functions in which a pause may be handed on: whoever calls them knows what None means."""
+
+_IS_IN = CostlyCall("IN", is_in, lambda value, found: size_of(value) // BYTES_SMALL, False)
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.expressions import Printer
@@ -69,7 +76,12 @@ class Subqueries:
         if len(expression.operands) == 1:
             self.source.name("is_in", is_in)
             found = self._call(expression.plan, rows, "set", "")
-            code = f"is_in({self.printer.value(expression.operands[0], rows)}, {found})"
+            (operand,) = expression.operands
+            value = self.printer.value(operand, rows)
+            if may_be_long(operand):
+                code = self.printer.costly(_IS_IN, [value, found])
+            else:
+                code = f"is_in({value}, {found})"
         else:
             self.source.name("rows_found", rows_found)
             found = self._call(expression.plan, rows, "rows", "rows_found({rows})")
@@ -80,7 +92,11 @@ class Subqueries:
     def quantified(self, expression: Quantified, rows: Rows) -> str:
         how = all_of if expression.every else any_of
         found = self._call(expression.plan, rows, "rows", "{rows}")
-        compare = self.source.known(expression.comparison.call, "call")
+        function = expression.comparison
+        compare = self.source.known(function.call, "call")
+        if any(map(is_sized, function.parameters)):
+            self.source.name("partial", partial)
+            compare = f"partial(compute, {self.source.known(costly_call(function), 'costly')})"
         operand = self.printer.value(expression.operand, rows)
         return self._steps(f"{how.__name__}(context, {compare}, {operand}, {found})", how)
 

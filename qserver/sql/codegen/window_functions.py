@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
@@ -24,6 +25,9 @@ from qserver.values.sizes import is_sized, size_of
 
 Item = Any
 OfItem = Callable[[Item], Any]
+
+BYTES_OF_STEP = 1024
+"""Of keys that are compared in about a step."""
 
 ROWS_AT_ONCE = 1024
 """Rows that an aggregate takes before the loop may be given back."""
@@ -55,6 +59,9 @@ def window_values(
     partitions: dict[Any, list[int]] = {}
     for number, part_of in enumerate((yield from mapped(context, partition, rows))):
         partitions.setdefault(part_of, []).append(number)
+        context.work += 1 + size_of(part_of) // BYTES_OF_STEP
+        if context.work > STEPS_BETWEEN_PAUSES:
+            yield from pause(context)
     for numbers in partitions.values():
         members = [rows[number] for number in numbers]
         orders = yield from mapped(context, order, members)
@@ -133,19 +140,33 @@ class _Partition:
         self.keys = [steps.comparable(value) for value in self.raw or ()]
         self.keys_backward = self.keys[::-1]
         self.known = _not_null(self.raw or [])
+        self.orders = orders
         self.peer_start: list[int] = []
+        self.peer_end: list[int] = []
+        self.group: dict[int, int] = {}
+        self.group_starts: list[int] = []
+
+    def _find_peers(self) -> Steps:
+        """Rows that are equal in the order, as runs of numbers."""
+        orders, starts = self.orders, self.group_starts
+        heavy = 1 + size_of(orders[0]) // BYTES_OF_STEP if orders else 1
         for number, order in enumerate(orders):
-            same = number > 0 and order == orders[number - 1]
-            self.peer_start.append(self.peer_start[-1] if same else number)
-        self.peer_end = [0] * len(rows)
-        for number in range(len(rows) - 1, -1, -1):
-            last = number == len(rows) - 1 or self.peer_start[number + 1] != self.peer_start[number]
-            self.peer_end[number] = number + 1 if last else self.peer_end[number + 1]
-        starts = list(dict.fromkeys(self.peer_start))
-        self.group = {start: position for position, start in enumerate(starts)}
-        self.group_starts = [*starts, len(rows)]
+            if number == 0 or order != orders[number - 1]:
+                starts.append(number)
+            self.context.work += heavy
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(self.context)
+        starts.append(len(orders))
+        for position, (start, end) in enumerate(pairwise(starts)):
+            self.group[start] = position
+            self.peer_start += [start] * (end - start)
+            self.peer_end += [end] * (end - start)
+            self.context.work += 1
+            if self.context.work > STEPS_BETWEEN_PAUSES:
+                yield from pause(self.context)
 
     def values(self) -> Steps:
+        yield from self._find_peers()
         if self.call.aggregate is not None:
             return (yield from self._aggregate())
         compute = _OF_ROW.get(self.call.name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 from qserver.errors import (
     DatatypeMismatch,
@@ -92,7 +94,7 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
             _rename_referenced(work, other, table.key, old, new)
         elif isinstance(other, Sequence) and other.owner == (table.key, old):
             work.transaction.define(other.key, replace(other, owner=(table.key, new)))
-    follow_column(work, users, renamed, old, new)
+    yield from follow_column(work, users, renamed, old, new)
     yield from check_definition(work, work.table_now(table.key))
     return 0
     yield
@@ -171,7 +173,7 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     """Every row is written anew, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
-    _require_unused(work, table, action.name)
+    yield from _require_unused(work, table, action.name)
     sql_type = work.type(action.type)
     if sql_type == table.columns[at].type and action.expression is None:
         return 0
@@ -222,11 +224,11 @@ def _no_automatic_cast(
     )
 
 
-def _require_unused(work: Work, table: Table, column: str) -> None:
+def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any, None]:
     for other in work.transaction.catalog.definitions():
         if not isinstance(other, NamedQuery) or table.key not in other.uses:
             continue
-        if needs_column(work, other, table, column):
+        if (yield from needs_column(work, other, table, column)):
             raise FeatureNotSupported(
                 "cannot alter type of a column used by a view or rule",
                 detail=f'view {other.name} depends on column "{column}"',

@@ -159,6 +159,8 @@ def validate_constraint(work: Work, table: Table, action: syntax.AlterAction) ->
         if check.name == action.name:
             condition = work.statements.parse_expression(check.text)
             yield from require_check(work, table, check.name, *condition)
+            checks = [replace(each, valid=each.valid or each is check) for each in table.checks]
+            work.transaction.define(table.key, replace(table, checks=tuple(checks)))
     for key in table.foreign_keys:
         if key.name == action.name:
             work.require_read(table)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from qserver.errors import (
     DuplicateTable,
@@ -74,10 +74,10 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
         now = work.find(definition.key)
         assert isinstance(now, Table | NamedQuery | Sequence)
         if action.kind == "rename":
-            definition = _move(work, now, now.schema, action.new_name, is_rename=True)
+            definition = yield from _move(work, now, now.schema, action.new_name, is_rename=True)
         elif action.kind == "set schema":
             schema, _ = new_place(work, (action.new_name, now.name))
-            definition = _move(work, now, schema, now.name)
+            definition = yield from _move(work, now, schema, now.name)
         elif action.kind == "set options":
             yield from _set_options(work, now, action)
         elif action.kind in WITHOUT_EFFECT:
@@ -90,6 +90,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
             rename_view_column(work, now, action)
         else:
             raise _not_for(now, action)
+        yield  # each looks at all columns, and may plan and run a statement
     return 0
 
 
@@ -98,6 +99,7 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
         raise missing("type", node.name)
     for action in node.actions:
         yield from alter_type(work, definition, action)
+        yield
     return 0
 
 
@@ -170,7 +172,7 @@ Relation = Table | NamedQuery | Sequence
 
 def _move(
     work: Work, old: Relation, schema: str, name: str, *, is_rename: bool = False
-) -> Relation:
+) -> Generator[Any, Any, Relation]:
     """Give a relation another name, or the same in another schema; all who name it follow."""
     new = replace(old, schema=schema, name=name)
     if schema == old.schema and name == old.name and not is_rename:
@@ -188,10 +190,10 @@ def _move(
         elif isinstance(other, Sequence) and other.owner is not None and other.owner[0] == old.key:
             work.transaction.define(other.key, replace(other, owner=(new.key, other.owner[1])))
     if isinstance(old, Table | NamedQuery) and isinstance(new, Table | NamedQuery):
-        follow_relation(work, users, old, new)
+        yield from follow_relation(work, users, old, new)
     if schema != old.schema:
         for sequence in owned_sequences(work, new.key):
-            _move(work, sequence, schema, sequence.name)
+            yield from _move(work, sequence, schema, sequence.name)
     return new
 
 

@@ -132,7 +132,8 @@ def with_check(
         name = choose(parts, "check", taken.__contains__)
     else:
         require_new_constraint(table, name)
-    check = Check(name, constraint.text, tuple(mentioned))
+    valid = "not valid" not in constraint.attributes
+    check = Check(name, constraint.text, tuple(mentioned), valid)
     return replace(table, checks=(*table.checks, check)), check
 
 

@@ -36,12 +36,12 @@ class Dependent:
 
 def dependents(work: Work, definition: Definition, going: Collection[str]) -> list[Dependent]:
     """What needs a definition, and what needs that, apart from what is `going` along with it."""
-    what = described(definition)
+    what, key = described(definition), key_of(definition)
     found = [
         replace(dependent, on=what)
         for other in work.transaction.catalog.definitions()
-        if key_of(other) != key_of(definition) and key_of(other) not in going
         for dependent in _dependents_in(other, definition)
+        if key_of(other) != key and key_of(other) not in going
     ]
     return with_hanging(work, found, going)
 
@@ -86,8 +86,9 @@ def _dependents_in(other: Definition, definition: Definition) -> Iterator[Depend
         for key in other.foreign_keys:
             if isinstance(definition, Table) and key.table == definition.key:
                 yield foreign_key_dependent(other, key.name)
-        for column in other.columns:
-            yield from _dependents_of_column(other, column, definition)
+        if isinstance(definition, Sequence | Enumeration):
+            for column in other.columns:
+                yield from _dependents_of_column(other, column, definition)
 
 
 def view_dependent(view: NamedQuery) -> Dependent:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 from qserver.errors import DuplicateTable, FeatureNotSupported, UndefinedColumn, UndefinedObject
 from qserver.sql import syntax
@@ -61,7 +62,7 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
             return 0
         require_free(work, catalog_key(table.schema, node.name))
         raise DuplicateTable(f'relation "{node.name}" already exists', table=node.name)
-    items = _items(work, table, node)
+    items = yield from _items(work, table, node)
     labels = [item.label for item in items if item.label]
     name = node.name or choose_relation_name(work, table.schema, (table.name, *labels), "idx")
     table = yield from _with_hidden_columns(work, table, items)
@@ -80,21 +81,23 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
     return 0
 
 
-def _items(work: Work, table: Table, node: syntax.CreateIndex) -> list[Item]:
-    items = [_item(work, table, item) for item in node.items]
+def _items(work: Work, table: Table, node: syntax.CreateIndex) -> Generator[Any, Any, list[Item]]:
+    items = []
+    for each in node.items:
+        items.append((yield from _item(work, table, each)))
     for name in node.including:
         if name not in table.positions:
             raise UndefinedColumn(f'column "{name}" does not exist', column=name)
     if node.where is not None:
-        _type_of(work, table, syntax.Constant(True), node.where)
+        yield from _type_of(work, table, syntax.Constant(True), node.where)
         items.append(Item("", generated=predicate_of(node.where_text)))
     return items
 
 
-def _item(work: Work, table: Table, item: syntax.IndexItem) -> Item:
+def _item(work: Work, table: Table, item: syntax.IndexItem) -> Generator[Any, Any, Item]:
     expression = item.expression
     if not isinstance(expression, syntax.Name):
-        sql_type = _type_of(work, table, expression)
+        sql_type = yield from _type_of(work, table, expression)
         require_order(Column("expression", sql_type))
         label = expression.name[-1] if isinstance(expression, syntax.Call) else "expr"
         return Item(label, generated=item.text, type=sql_type)
@@ -115,11 +118,12 @@ def _type_of(
     table: Table,
     expression: syntax.Expression,
     where: syntax.Expression | None = None,
-) -> SqlType:
+) -> Generator[Any, Any, SqlType]:
     """The type of an expression over the table's rows, and whether it is one."""
     source = syntax.TableRef(table.path)
     select = syntax.Select((syntax.Target(expression),), (source,), where)
-    return work.statements.columns_of(syntax.Query(select), work.literals)[0].type
+    found = yield from work.statements.columns_of(syntax.Query(select), work.literals)
+    return found[0].type
 
 
 def _with_hidden_columns(

@@ -71,8 +71,10 @@ class Statements(Protocol):
     ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
         """The columns of a query, and the names of the relations that it reads."""
 
-    def columns_of(self, query: syntax.Query, literals: Sequence[Any]) -> tuple[OutputColumn, ...]:
-        """The columns of a query that is short."""
+    def columns_of(
+        self, query: syntax.Query, literals: Sequence[Any]
+    ) -> Generator[Any, Any, tuple[OutputColumn, ...]]:
+        """The columns of a query."""
 
     def check(self, statement: syntax.Statement) -> Generator[Any, Any, None]:
         """Raise what the statement, which has no literals, would raise before it ran."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from dataclasses import replace
+from typing import Any
 
 from qserver.sql.definitions.dependencies import (
     Dependent,
@@ -33,7 +34,7 @@ def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) ->
     shown = [table.columns[at].name for at in dependent if not table.columns[at].hidden]
     what = f"column {name} of table {table.name}"
     own = [Dependent(f"column {each} of table {table.name}", _nothing) for each in shown]
-    outside = with_hanging(work, _outside(work, table, name))
+    outside = with_hanging(work, (yield from _outside(work, table, name)))
     require_no_dependents(work, what, own + outside, cascade, table.name)
     now = work.table_now(table.key)
     yield from without_columns(work, now, {table.position(name), *dependent})
@@ -47,12 +48,13 @@ def _nothing(work: Work) -> None:
     """It is taken away with the column itself."""
 
 
-def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
+def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[Dependent]]:
     """Views that use the column, foreign keys that refer to it."""
     found = []
     for other in work.transaction.catalog.definitions():
         if isinstance(other, NamedQuery):
-            if table.key in other.uses and needs_column(work, other, table, name):
+            uses = table.key in other.uses
+            if uses and (yield from needs_column(work, other, table, name)):
                 found.append(view_dependent(other))
         elif isinstance(other, Table):
             found += [
@@ -63,7 +65,9 @@ def _outside(work: Work, table: Table, name: str) -> list[Dependent]:
     return found
 
 
-def needs_column(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
+def needs_column(
+    work: Work, view: NamedQuery, table: Table, name: str
+) -> Generator[Any, Any, bool]:
     """Would the view have other columns, or none, without the column? It is tried."""
     gone = table.position(name)
     hidden = replace(
@@ -71,7 +75,7 @@ def needs_column(work: Work, view: NamedQuery, table: Table, name: str) -> bool:
     )
     columns = (*table.columns[:gone], hidden, *table.columns[gone + 1 :])
     work.transaction.define(table.key, replace(table, columns=columns, checks=()))
-    needed = not is_unharmed(work, view)
+    needed = not (yield from is_unharmed(work, view))
     work.transaction.define(table.key, table)
     return needed
 

@@ -15,9 +15,9 @@ be inserted through it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import syntax
@@ -42,19 +42,19 @@ def views_using(work: Work, key: str) -> list[NamedQuery]:
 
 def follow_relation(
     work: Work, views: Sequence[NamedQuery], old: Table | NamedQuery, new: Table | NamedQuery
-) -> None:
+) -> Generator[Any, Any, None]:
     """Let views name a relation that has another name now."""
     changed = []
     for view in views:
         uses = tuple(new.key if each == old.key else each for each in view.uses)
         text = _with_source(work, view, old, _path(new))
         changed.append(replace(view, text=text, uses=uses))
-    _redefine(work, changed, f'relation "{old.name}"')
+    yield from _redefine(work, changed, f'relation "{old.name}"')
 
 
 def follow_column(
     work: Work, views: Sequence[NamedQuery], table: Table, old: str, new: str
-) -> None:
+) -> Generator[Any, Any, None]:
     """Let views see a column under the name that it had; `table` has it under the new one."""
     views = [view for view in views if _may_mention(view.text, (old, new))]
     columns = ", ".join(
@@ -63,7 +63,7 @@ def follow_column(
     )
     source = f"(SELECT {columns} FROM {_path(table)})"
     changed = [replace(view, text=_with_source(work, view, table, source)) for view in views]
-    _redefine(work, changed, f'column "{old}" of table "{table.name}"')
+    yield from _redefine(work, changed, f'column "{old}" of table "{table.name}"')
 
 
 def _may_mention(text: str, names: tuple[str, ...]) -> bool:
@@ -83,11 +83,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> None:
+def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> Generator[Any, Any, None]:
     for view in views:
         work.transaction.define(view.key, view)
     for view in views:
-        if not is_unharmed(work, view):
+        if not (yield from is_unharmed(work, view)):
             raise FeatureNotSupported(
                 f'cannot rename {what} because view "{view.name}" uses it',
                 hint="Drop the view and create it anew.",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from qserver.errors import (
     DuplicateColumn,
@@ -110,12 +111,12 @@ def _columns(
     )
 
 
-def is_unharmed(work: Work, view: NamedQuery) -> bool:
+def is_unharmed(work: Work, view: NamedQuery) -> Generator[Any, Any, bool]:
     """Does a view still have the columns that it had when it was made?"""
     target = syntax.Target(syntax.Star())
     query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
     try:
-        found = work.statements.columns_of(query, ())
+        found = yield from work.statements.columns_of(query, ())
     except StatementError:  # a name, a function, or a column of the view is gone
         return False
     return tuple((column.name, column.type) for column in found) == view.columns

@@ -19,7 +19,7 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.limits import ARRAY_DIMENSIONS_MAX, ARRAY_ELEMENTS_MAX
-from qserver.sql.functions.costs import FREE, fill_cost, parts_cost
+from qserver.sql.functions.costs import FREE, fill_cost, list_cost, parts_cost
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, dimensions, flat, is_rectangular, shaped
@@ -280,7 +280,16 @@ def _to_string(types: tuple[SqlType, ...]) -> Function:
         texts = [null if each is None else show(each) for each in flat(array)]
         return delimiter.join([text for text in texts if text is not None])
 
-    return Function("array_to_string", types, TEXT, to_string, strict=False, gives_null=True)
+    return Function(
+        "array_to_string",
+        types,
+        TEXT,
+        to_string,
+        strict=False,
+        gives_null=True,
+        cost=list_cost,
+        explodes=True,
+    )
 
 
 # --- the tables ----------------------------------------------------------------------------------

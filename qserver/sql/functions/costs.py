@@ -139,6 +139,13 @@ def joined_cost(separator: Any, *values: Any) -> int:
     return (size_of(separator) * len(values) + sum(map(size_of, values))) // 250
 
 
+def list_cost(array: Any, separator: Any, *others: Any) -> int:
+    """array_to_string: each element becomes text, and the separator stands between all of them."""
+    if array is None:
+        return 0
+    return (size_of(array) * 25 + size_of(separator) * len(array) * 4) // 1000
+
+
 def template_cost(template: Any, *values: Any) -> int:
     """format: any value may stand at each place."""
     if template is None:
@@ -152,10 +159,10 @@ def pattern_cost(text: Any, pattern: Any) -> int:
     """LIKE: a pattern is read once; a piece of it with `_` is tried at each place of the text."""
     if text is None or pattern is None:
         return 0
+    if "_" not in pattern:
+        return (len(text) * 4 + len(pattern) * 200) // 1000
     unknown = pattern.count("_") if "%" in pattern else 0
-    return (
-        len(text) * 2 * (2 + unknown) + len(pattern) * (1500 if "_" in pattern else 200)
-    ) // 1000
+    return 50 + (len(text) * 2 * (2 + unknown) + len(pattern) * 1500) // 1000
 
 
 def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
@@ -180,21 +187,30 @@ _OF_KINDS: Final = {
 _DEFAULT: Final = linear(2)
 _OF_TEXT_AS_JSON: Final = linear(12)
 
+
+def regex_cost(text: Any, pattern: Any, *others: Any) -> int:
+    """Functions with a regular expression: it is compiled, and each character looked at."""
+    if text is None or pattern is None:
+        return 0
+    return 50 + size_of(text) * 60 // 1000 + min(10 * len(pattern), STEPS_AT_ONCE_MAX // 2)
+
+
 _PICTURE: Final = linear_from(15, 3000)
-_REGEX: Final = linear_from(2, 60)
+PATTERNED: Final = frozenset(
+    {
+        *("~", "!~", "~*", "!~*"),
+        *("regexp_replace", "regexp_match", "regexp_matches", "regexp_count", "regexp_instr"),
+        *("regexp_like", "regexp_substr", "regexp_split_to_array", "regexp_split_to_table"),
+    }
+)
+"""Functions whose second argument is a regular expression."""
+
 _NAMED: Final[dict[str, Cost]] = {
     "to_char": _PICTURE,
     "to_date": _PICTURE,
     "to_timestamp": _PICTURE,
     "to_number": _PICTURE,
-    **dict.fromkeys(("~", "!~", "~*", "!~*"), _REGEX),
-    **{
-        f"regexp_{name}": _REGEX
-        for name in (
-            *("replace", "match", "matches", "count", "instr", "like", "substr"),
-            *("split_to_array", "split_to_table"),
-        )
-    },
+    **dict.fromkeys(PATTERNED, regex_cost),
 }
 """Functions of the same cost whatever their types."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.sql.functions.signatures import ONE_TYPE, PLACEHOLDERS
-from qserver.sql.functions.type_categories import common_of
+from qserver.sql.functions.type_categories import common_of, converts
 from qserver.values.types import TEXT, UNKNOWN, Kind, SqlType, array_of
 
 
@@ -95,4 +95,6 @@ def _shared(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> SqlT
     has_arrays = any(parameter.kind is Kind.ANYCOMPATIBLEARRAY for parameter in parameters)
     if shared is None or (has_arrays and shared.kind is Kind.ARRAY):
         raise Disagreement
+    if not all(converts(each, shared) for each in types):
+        raise Disagreement  # TIME and TIMESTAMP are of one category, and neither becomes the other
     return shared

@@ -1,7 +1,6 @@
 """A tree of `regex_syntax` printed as a regular expression of Python, and judged.
 
-`risk` says how the time of Python's backtracking grows with the text: the power of its length, or
-None where repetitions nest and it may double with each character.
+`ways` says how long Python's backtracking may take: it may try all of them before it gives up.
 """
 
 from __future__ import annotations
@@ -31,8 +30,10 @@ _PLACES: Final = {
     "boundary": r"\b",
     "no boundary": r"\B",
 }
-_FEW: Final = 8
-"""A repetition of at most so many hardly adds to the risk."""
+WAYS_MOST: Final = 1 << 40
+"""Ways past which nobody counts."""
+
+_WAYS_BITS: Final = 64
 
 
 def python_source(node: Node, lazy: bool = False) -> str:
@@ -72,42 +73,38 @@ def _bounds(least: int, most: int | None) -> str:
     return "?" if (least, most) == (0, 1) else f"{{{least},{most}}}"
 
 
-def risk(node: Node) -> int | None:
-    """The power of the text's length that a failing match may take; None: no power is enough."""
-    match node:
-        case Sequence(parts) | Choice(parts):
-            total = 0
-            for part in parts:
-                power = risk(part)
-                if power is None:
-                    return None
-                total += power
-            return total
-        case Group(_, part) | Look(_, part):
-            return risk(part)
-        case Repeat(part, _, most, _):
-            if most is not None and most <= 1:
-                return risk(part)
-            if not has_one_way(part):
-                return None
-            return 1 if most is None or most > _FEW else 0
-        case _:
-            return 0
+def ways(node: Node, length: int) -> int:
+    """In how many ways Python may try to match from one place of a text of that length, at most.
 
-
-def has_one_way(node: Node) -> bool:
-    """Can it match a text in one way only? If not, each repetition multiplies the ways."""
+    Ways of what follows each other multiply: x?x?x? has eight, and .*.*.* the cube of the length.
+    """
     match node:
         case Sequence(parts):
-            return all(map(has_one_way, parts))
-        case Group(_, part):
-            return has_one_way(part)
+            total = 1
+            for part in parts:
+                total = min(total * ways(part, length), WAYS_MOST)
+            return total
+        case Choice(options):
+            return min(sum(ways(option, length) for option in options), WAYS_MOST)
+        case Group(_, part) | Look(_, part):
+            return ways(part, length)
         case Repeat(part, least, most, _):
-            return least == most and has_one_way(part)
-        case Choice() | Back() | Look():
-            return False
+            most = length if most is None else min(most, length)
+            return _ways_of_repeat(ways(part, length), least, max(most, least))
         case _:
-            return True
+            return 1
+
+
+def _ways_of_repeat(each: int, least: int, most: int) -> int:
+    """Those of a repetition of what matches in so many ways."""
+    if each == 1:
+        return most - least + 1
+    total = 0
+    for times in range(most, least - 1, -1):
+        if total >= WAYS_MOST or each.bit_length() * times > _WAYS_BITS:
+            return WAYS_MOST
+        total += each**times
+    return min(total, WAYS_MOST)
 
 
 def needs_backtracking(node: Node) -> bool:

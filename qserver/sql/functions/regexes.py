@@ -33,9 +33,9 @@ from qserver.sql.functions.regex_source import (
     needs_backtracking,
     prefers_short,
     python_source,
-    risk,
+    ways,
 )
-from qserver.sql.functions.regex_syntax import Options, bad, parse, parse_options, too_long
+from qserver.sql.functions.regex_syntax import Node, Options, bad, parse, parse_options, too_long
 from qserver.sql.functions.regex_time import Stopwatch
 from qserver.sql.functions.registry import Function
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType
@@ -50,9 +50,11 @@ PATTERNS_KEPT: Final = 256
 CALL_SECONDS_MOST: Final = 0.1
 """How long one search with an engine that takes back steps may last."""
 
-# The longest text that Python may search, by the power of its length that a search may take.
-_LENGTH_MOST: Final = {1: 1000, 2: 100, 3: 32}
-_LENGTH_MOST_OF_MANY: Final = 12
+_LENGTHS: Final = (1000, 100, 32, 12, 6, 3)
+"""The longest text that Python may search is one of these, or shorter than all of them."""
+
+_TRIES_MOST: Final = 1_200_000
+"""Places to begin at, times the ways to go on from each: some milliseconds."""
 
 
 class Regex:
@@ -68,14 +70,7 @@ class Regex:
         if len(source) > SOURCE_LENGTH_MOST:
             raise bad("regular expression is too complex")
         self._python = _compiled(re.compile, source, self._flags)
-        power = risk(parsed.tree)
-        self._length_most = (
-            _LENGTH_MOST_OF_MANY if power is None else _LENGTH_MOST.get(power, _LENGTH_MOST_OF_MANY)
-        )
-        if power == 0:
-            # Without repetitions Python is the quickest from match to match. From each place it
-            # takes as many steps as there are atoms, at the most.
-            self._length_most = STEPS_MOST // max(atom_count(parsed.tree), 1)
+        self._length_most = _length_most(parsed.tree)
         self._stoppable: Any = None
         if needs_backtracking(parsed.tree):
             self._stoppable = _compiled(stoppable.compile, source, self._flags)
@@ -174,6 +169,19 @@ def one_after_the_other(
         assert match[0] is not None, "the whole match has a place"
         first, start = match[0]
         start += first == start
+
+
+def _length_most(tree: Node) -> int:
+    """The longest text that Python's engine may search without keeping everybody waiting."""
+    any_length = ways(tree, STEPS_MOST)
+    if any_length == ways(tree, _LENGTHS[0]):
+        # Without long repetitions Python is the quickest from match to match. From each place it
+        # takes as many steps as there are atoms, at the most, in each of its ways.
+        return STEPS_MOST // (max(atom_count(tree), 1) * any_length)
+    for length in _LENGTHS:
+        if length * ways(tree, length) <= _TRIES_MOST:
+            return length
+    return 0
 
 
 def _compiled(compile: Callable[[str, int], Any], source: str, flags: int) -> Any:

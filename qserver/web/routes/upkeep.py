@@ -58,7 +58,8 @@ class UpkeepRoutes:
         opened: OpenDatabase = await self._service.plane.database(admission.grant, name)
         with opened:
             view = await opened.database.wait_durable_view()
-            return shapes.TablesAnswer(True, opened.name, view.version, describe_tables(view))
+            described = await describe_tables(view)
+            return shapes.TablesAnswer(True, opened.name, view.version, described)
 
     async def get_bench(self, admission: Admission) -> shapes.BenchAnswer:
         numbers = {name: admission.number(name) for name in ("duration_ms", "clients", "seed")}

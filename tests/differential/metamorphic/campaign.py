@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Final
 
@@ -23,7 +23,7 @@ from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
 from tests.differential.metamorphic.changes import random_change, random_rows
-from tests.differential.metamorphic.plain import PlainExpressions, PlainQueries
+from tests.differential.metamorphic.plain import AGAIN, PlainExpressions, PlainQueries
 from tests.differential.metamorphic.relations import RELATIONS
 from tests.differential.metamorphic.replicas import (
     Replicas,
@@ -32,7 +32,7 @@ from tests.differential.metamorphic.replicas import (
 )
 from tests.differential.metamorphic.varying import varied
 from tests.differential.metamorphic.ways import DEAR, Ways
-from tests.differential.schema import Schema, random_schema
+from tests.differential.schema import Schema, Table, random_schema
 
 SHAPES_OF_SEED: Final = 25
 LITERALS_OF_SHAPE: Final = 20
@@ -108,6 +108,7 @@ class Campaign:
     ) -> None:
         chance = Random(seed)
         schema = random_schema(chance, rows_max=chance.choice(ROWS_MOST))
+        schema = replace(schema, tables=tuple(with_plain_index(each) for each in schema.tables))
         definitions, rows = split(schema)
         async with opened_replicas(Random(seed)) as replicas:
             await replicas.define(definitions)
@@ -231,7 +232,15 @@ class Shape:
         if self._query.inside:
             way = ORDINARY if chance.random() < 0.5 else chance.choice(ways)
             made[-1] = ("condition within", way, 0)
+        if AGAIN in self._query.text:
+            made[-1] = ("subquery again for each row", ORDINARY, 0)
         return made
+
+
+def with_plain_index(table: Table) -> Table:
+    """The table with an index on its column `a`, which has NULLs and small numbers."""
+    index = f"CREATE INDEX {table.name}_by_a ON {table.name} (a)"
+    return replace(table, indexes=(*table.indexes, index))
 
 
 def split(schema: Schema) -> tuple[list[str], list[str]]:

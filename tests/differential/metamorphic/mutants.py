@@ -12,11 +12,13 @@ from importlib import import_module
 from typing import Any, Final
 
 from qserver.engine import planning
+from qserver.engine.row_stream import RowStream
 from qserver.sql import plan
-from qserver.sql.bound import Expression
+from qserver.sql.bound import Expression, IsNull
 from qserver.sql.codegen import joins, operators, subqueries
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.subqueries import Subqueries
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
 from qserver.storage import transaction
 from simulations.mutants.mutant import Mutant, planted
@@ -184,6 +186,34 @@ def _except_all_as_except(original: Any) -> Any:
     return lambda context, left, right, every: original(context, left, right, False)
 
 
+def _remember_by_fewer_columns(original: Any) -> Any:
+    """The answer of a subquery is remembered by all but the last of the columns that it needs."""
+
+    def function(self: Subqueries, name: str, arguments: list[str], *rest: Any) -> None:
+        with self.source.set_aside() as lines:
+            original(self, name, arguments, *rest)
+        whole, fewer = f"({', '.join(arguments)})", f"({', '.join(arguments[:-1])},)"
+        for line in lines:
+            is_key = len(arguments) > 1 and "memory" in line
+            self.source._lines.append(line.replace(whole, fewer) if is_key else line)
+
+    return function
+
+
+def _greatest_may_be_null(original: Any) -> Any:
+    def extreme(node: plan.Aggregate) -> Any:
+        made = original(node)
+        if made is node:
+            return made
+        scan = made.input.input
+        known = [each for each in conjuncts(scan.condition) if not isinstance(each, IsNull)]
+        return replace(
+            made, input=replace(made.input, input=replace(scan, condition=conjunction(known)))
+        )
+
+    return extreme
+
+
 # --- the engine ----------------------------------------------------------------------------------
 
 
@@ -194,6 +224,28 @@ def _plans_are_for_the_first_literals(original: Any) -> Any:
 
 def _own_writes_are_not_scanned(original: Any) -> Any:
     return lambda stream, own: original(stream, {})
+
+
+def _stream_loses_the_end_of_a_page(original: Any) -> Any:
+    """Of each page but the first, a stream leaves out the last row."""
+
+    async def step(self: RowStream) -> Any:
+        page = await original(self)
+        return page[:-1] if page and self._given > len(page) else page
+
+    return step
+
+
+def _stream_ends_at_a_pause(original: Any) -> Any:
+    """A pause behind the first page is taken for the end."""
+
+    async def step(self: RowStream) -> Any:
+        page = await original(self)
+        if page is None and self._given:
+            self._end()
+        return page
+
+    return step
 
 
 def _mutant(
@@ -221,6 +273,10 @@ SEEDS: Final = {
     "except-all": 100,
     "first-literals": 100,
     "own-writes": 100,
+    "subquery-memory": 100,
+    "greatest-is-null": 100,
+    "end-of-a-page": 100,
+    "end-at-a-pause": 100,
 }
 """Where the hunts of the tests begin: not far from what each of them catches."""
 
@@ -355,6 +411,38 @@ MUTANTS: Final = (
         planning,
         "Literals",
         _plans_are_for_the_first_literals,
+    ),
+    _mutant(
+        "subquery-memory",
+        "what a subquery has answered is remembered by fewer columns than it depends on",
+        "subquery again for each row",
+        Subqueries,
+        "_function",
+        _remember_by_fewer_columns,
+    ),
+    _mutant(
+        "greatest-is-null",
+        "the greatest of an index may be NULL",
+        "without sort_less",
+        sort_less,
+        "_extreme",
+        _greatest_may_be_null,
+    ),
+    _mutant(
+        "end-of-a-page",
+        "a stream leaves out the last row of a page that is not the first",
+        "streamed",
+        RowStream,
+        "step",
+        _stream_loses_the_end_of_a_page,
+    ),
+    _mutant(
+        "end-at-a-pause",
+        "a stream takes a pause for its end",
+        "streamed",
+        RowStream,
+        "step",
+        _stream_ends_at_a_pause,
     ),
     _mutant(
         "own-writes",

@@ -31,6 +31,9 @@ ANY_EXPRESSION: Final = 0.12
 PART: Final = "/*part*/ true"
 """Stands in a text where a condition may be put instead."""
 
+AGAIN: Final = "/*again*/ true"
+"""Stands in a subquery, where a condition may be put that makes it run again for each row."""
+
 
 class PlainExpressions(Expressions):
     """Mostly columns, literals, and comparisons between them."""
@@ -132,6 +135,10 @@ class PlainQueries(Queries):
             return self._first_by_key()
         if lot < 0.58:
             return self._extreme()
+        if lot < 0.64:
+            return self._for_each_row()
+        if lot < 0.68:
+            return self._first_by_index()
         query = self.select(self.random.choice((1, 2, 2, 3)))
         kinds = tuple(column.kind for column in query.columns)
         return PlainQuery(query.sql, kinds, ordered_by=query.ordered_by)
@@ -146,6 +153,44 @@ class PlainQueries(Queries):
         names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
         text = f"SELECT {names} FROM {source.sql} WHERE {where}"
         return PlainQuery(text, tuple(each.kind for each in items))
+
+    def _for_each_row(self) -> PlainQuery:
+        """A value for each row, by a subquery that depends on several columns of it.
+
+        The rows are those of two tables side by side, so that most of them agree in the columns of
+        one and differ in those of the other.
+        """
+        one, other = (self._table()[0] for _ in range(2))
+        scope = Scope((*one.columns, *other.columns))
+        inner = self.sources._named(named_table(self.random.choice(self.schema.tables)))
+        ties = [
+            f"{mine.text} {self.random.choice(COMPARISONS)} {theirs.text}"
+            for columns in (one.columns, other.columns)
+            for mine, theirs in self._ties(Scope(inner.columns), Scope(columns), 1)
+        ]
+        column = self.random.choice(inner.columns)
+        made = self.random.choice(("count(*)", f"count({column.text})", "count(*)"))
+        where = " OR ".join(ties) if self.random.random() < 0.4 else " AND ".join(ties)
+        where = f"({where or 'true'}) AND {AGAIN}"
+        items = self.random.sample(scope.columns, min(2, len(scope.columns)))
+        names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
+        subquery = f"(SELECT {made} FROM {inner.sql} WHERE {where})"
+        if self.random.random() < 0.3:
+            subquery = f"(EXISTS (SELECT 1 FROM {inner.sql} WHERE {where}))"
+        kind = "bool" if subquery.startswith("(EXISTS") else "int8"
+        text = f"SELECT {names}, {subquery} AS found FROM {one.sql}, {other.sql}"
+        return PlainQuery(text, (*(each.kind for each in items), kind))
+
+    def _ties(self, inner: Scope, outer: Scope, count: int) -> list[tuple[Visible, Visible]]:
+        """Pairs of columns of one kind; rather of small numbers."""
+        ties = [
+            (mine, theirs)
+            for mine in inner.columns
+            for theirs in outer.columns
+            if mine.kind == theirs.kind != "json"
+        ]
+        small = [tie for tie in ties if all(each.text.endswith(SMALL) for each in tie)]
+        return self.random.sample(small or ties, min(count, len(small or ties)))
 
     def _divided(self) -> PlainQuery:
         """A query that is divided by a condition on its sources, inside."""
@@ -224,6 +269,22 @@ class PlainQueries(Queries):
         names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
         text = f"SELECT {names} FROM {source.sql}{where} ORDER BY {order}{cut}"
         return PlainQuery(text, tuple(each.kind for each in items), ordered_by=ordered_by)
+
+    def _first_by_index(self) -> PlainQuery:
+        """A column in the order of its index, from either end, perhaps only the first."""
+        indexed = self._indexed()
+        if not indexed:
+            return self._first_by_key()
+        table, column = self.random.choice(indexed)
+        way = self.random.choice(("", " DESC", " DESC NULLS LAST", " NULLS FIRST"))
+        cut = self.random.choice(("", " LIMIT 1", " LIMIT 2", " LIMIT 3 OFFSET 1"))
+        where = ""
+        if self.random.random() < 0.3:
+            kind = self._kind_of(table, column)
+            sign = self.random.choice(COMPARISONS)
+            where = f" WHERE {column} {sign} {literal(self.random, kind)}"
+        text = f"SELECT {column} AS v0 FROM {table}{where} ORDER BY {column}{way}{cut}"
+        return PlainQuery(text, (self._kind_of(table, column),), ordered_by=(0,))
 
     def _extreme(self) -> PlainQuery:
         """The least or the greatest of a column: an index may have it at its end."""

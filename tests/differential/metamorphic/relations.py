@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from qserver.values.types import Kind, SqlType
 from tests.differential.metamorphic.answers import Row, counted, in_order, same_rows
-from tests.differential.metamorphic.plain import PART
+from tests.differential.metamorphic.plain import AGAIN, PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,13 @@ class Relation:
     """Does it want the least and the greatest of a column?"""
     inside: bool = False
     """Does it divide the query by the condition `inside`?"""
+    again: bool = False
+    """Does it make a subquery volatile, so that no answer of it is remembered?"""
 
     def fits(self, subject: Subject) -> bool:
         if self.inside and not subject.inside:
+            return False
+        if self.again and AGAIN not in subject.text:
             return False
         if self.extremes and subject.types[subject.column].kind in _NO_EXTREMES:
             return False
@@ -457,6 +461,9 @@ _TAKEN_APART: Final[Mapping[str, Relation]] = {
         _aggregate_scripts, _aggregates_of_parts, compares=True, extremes=True
     ),
     "condition counted in three ways": Relation(_no_rec, _all_equal),
+    "subquery again for each row": Relation(
+        lambda q: _one(q.text.replace(AGAIN, "random() >= 0")), _times(1), again=True
+    ),
     "first rows": Relation(_prefix, _is_prefix, compares=True),
 }
 

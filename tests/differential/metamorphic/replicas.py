@@ -24,6 +24,7 @@ from qserver.errors import QserverError
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, Table
 from qserver.values.types import Kind
+from tests.differential.metamorphic.small_bounds import small_bounds
 from tests.sql.databases import opened_sql
 
 SHARDS = {"keyed": 4, "bare": 1, "other": 3, "partial": 4}
@@ -171,6 +172,7 @@ def _never_null(table: Table, at: int) -> bool:
 @asynccontextmanager
 async def opened_replicas(chance: Random) -> AsyncIterator[Replicas]:
     async with AsyncExitStack() as stack:
+        stack.enter_context(small_bounds(chance))
         databases = {
             name: await stack.enter_async_context(opened_sql(shards=shards))
             for name, shards in SHARDS.items()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from simulations.mutants.mutant import Mutant, planted
+from simulations.mutants.mutant import Mutant, current, planted
 from tests.differential.metamorphic.mutants import MUTANTS, SEEDS, hunt
 
 QUERIES_MAX = 600
@@ -28,7 +28,7 @@ def test_there_are_enough_of_them_and_each_has_a_seed() -> None:
 
 def test_a_bug_is_gone_after_its_hunt() -> None:
     for mutant in MUTANTS:
-        before = [owner.__dict__[name] for owner, name, _ in mutant.changes]
+        before = [current(owner, name) for owner, name, _ in mutant.changes]
         with planted(mutant):
             pass
-        assert [owner.__dict__[name] for owner, name, _ in mutant.changes] == before
+        assert [current(owner, name) for owner, name, _ in mutant.changes] == before

@@ -35,6 +35,7 @@ from qserver.values.types import (
     REAL,
     SMALLINT,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UNKNOWN,
@@ -98,6 +99,19 @@ def function(name: str, *arguments: SqlType) -> str:
         (array_of(INTEGER), "=", UNKNOWN, "(integer[], integer[]) → boolean"),
         (None, "-", INTEGER, "(integer) → integer"),
         (None, "-", numeric(3, 1), "(numeric) → numeric"),
+        (
+            array_of(DATE),
+            "||",
+            TIMESTAMP,
+            "(timestamp without time zone[], timestamp without time zone)"
+            " → timestamp without time zone[]",
+        ),
+        (
+            TIME,
+            "||",
+            array_of(DATE),
+            "42883 operator does not exist: time without time zone || date[]",
+        ),
         (INTEGER, "+", TEXT, "42883 operator does not exist: integer + text"),
         (INTEGER, "=", TEXT, "42883 operator does not exist: integer = text"),
         (varchar(5), "+", INTEGER, "42883 operator does not exist: character varying + integer"),

@@ -1,0 +1,125 @@
+"""The conflict test of a large part, cut into small ones: others run between them.
+
+A part conflicts exactly when one of its reads or writes does. So it is cut by
+
+    keys        CHANGES_AT_ONCE of them are looked up at once
+    ranges      at the separators high up in the trees: what lies between two of them is a few
+                thousand entries, whichever of the two trees has them
+    writes      of others, which each range is held against; and its own, against undecided ones
+
+The questions are those of `conflict`; what is told first may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, TypeAlias, TypeVar
+
+import msgspec
+
+from qserver.storage.btree import EMPTY, Key, Tree, cuts
+from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.ranges import Range
+from qserver.storage.routing import Part
+from qserver.storage.transaction import ScannedRange
+from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
+
+RANGES_AT_ONCE: Final = 4
+"""Ranges, each of a few thousand entries at most, that are compared before others run."""
+
+Each = TypeVar("Each")
+Roots: TypeAlias = Mapping[Range, Tree]
+RangeWrites: TypeAlias = Mapping[Range, TreeWrites]
+
+
+def is_long(parts: Iterable[Part], now: Roots) -> bool:
+    """Would it take long to vote on these parts, or to install them?"""
+    count = 0
+    for part in parts:
+        count += count_changes(part.writes) + count_changes(part.keys) + len(part.scans)
+        if count > CHANGES_AT_ONCE:
+            return True
+        if part.scans and any(_is_wide(part, now)):
+            return True
+    return False
+
+
+def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
+    for each, scanned in part.scans:
+        before, after = part.base.trees.tree(scanned.tree).roots, now.get(each, EMPTY)
+        yield after not in before and max(root.height for root in (*before, after)) > 1
+
+
+def conflict_in_pieces(
+    part: Part, now: Roots, others: Mapping[str, RangeWrites], undecided: RangeWrites
+) -> Generator[None, None, Conflict | None]:
+    """What stands against the part; yields now and then.
+
+    `others`: writes that its reads must not overlap, by whose they are.
+    """
+    rest = msgspec.structs.replace(part, keys={}, scans=[], writes={})
+    for keys in _small(part.keys):
+        yield
+        piece = msgspec.structs.replace(rest, keys=keys)
+        conflict = stale_read(piece, now)
+        for whose, writes in others.items():
+            conflict = conflict or overlap(piece, writes, whose)
+        if conflict is not None:
+            return conflict
+    for scans in _pieces(_narrow_scans(part, now), RANGES_AT_ONCE):
+        yield
+        conflict = stale_read(msgspec.structs.replace(rest, scans=scans), now)
+        if conflict is not None:
+            return conflict
+    for whose, writes in others.items():
+        conflict = yield from _scans_overlap(part, rest, writes, whose)
+        if conflict is not None:
+            return conflict
+    for some in _small(part.writes) if undecided else ():
+        yield
+        conflict = writes_overlap(msgspec.structs.replace(rest, writes=some), undecided)
+        if conflict is not None:
+            return conflict
+    return None
+
+
+def _scans_overlap(
+    part: Part, rest: Part, writes: RangeWrites, whose: str
+) -> Generator[None, None, Conflict | None]:
+    for some in _small(writes):
+        most = max(1, CHANGES_AT_ONCE // count_changes(some))
+        for scans in _pieces(part.scans, most):
+            yield
+            conflict = overlap(msgspec.structs.replace(rest, scans=scans), some, whose)
+            if conflict is not None:
+                return conflict
+    return None
+
+
+def _narrow_scans(part: Part, now: Roots) -> Iterator[tuple[Range, ScannedRange]]:
+    """The ranges that may have changed, cut where they are long."""
+    for each, scanned in part.scans:
+        before, after = part.base.trees.tree(scanned.tree), now.get(each, EMPTY)
+        if after in before.roots:
+            continue
+        low, high = each.clipped(scanned.low, scanned.high)
+        found = set(cuts(after, low, high))
+        for root, first, last in before.pieces(low, high):
+            found.update(cuts(root, first, last))
+        ends: list[Key | None] = [*sorted(found), high]
+        for end in ends:
+            yield each, msgspec.structs.replace(scanned, low=low, high=end)
+            low = end
+
+
+def _small(entries: Mapping[Range, dict[Key, Any]]) -> Iterator[dict[Range, dict[Key, Any]]]:
+    for each, of_range in entries.items():
+        for some in _pieces(of_range.items(), CHANGES_AT_ONCE):
+            yield {each: dict(some)}
+
+
+def _pieces(each: Iterable[Each], most: int) -> Iterator[list[Each]]:
+    rest = iter(each)
+    while piece := list(islice(rest, most)):
+        yield piece

@@ -1,0 +1,26 @@
+"""Programs from one seed on, compared within a test."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.differential.campaign import Campaign, Report
+from tests.differential.engines import Postgres
+
+STATEMENTS: Final = 500
+"""Of one test. Counted, not timed: on a busy machine it takes longer, and does the same."""
+
+
+async def programs_agree(postgres: Postgres, seed: int) -> None:
+    report = await Campaign(postgres).run(seed, lambda report: report.total >= STATEMENTS)
+    print(report)
+    assert not report.failures, f"base seed {seed}\n{_told(report)}"
+    assert report.share() > 0.6, "most statements must succeed and show something"
+
+
+def _told(report: Report) -> str:
+    return "\n\n".join(
+        "\n".join([f"seed {failure.seed}", *(step.sql for step in failure.steps[:-1])])
+        + f"\n{failure.difference}"
+        for failure in report.failures
+    )

@@ -1,0 +1,61 @@
+"""Bounds of the product that a seed makes smaller, so that ten rows do what thousands would.
+
+Pages of trees, pages of answers, the steps between two pauses, rows that are inserted or windowed
+at once: what goes wrong where one ends and the next begins needs as many rows as it holds. The
+mechanism stays as it is; only its numbers change, and the product's own are always among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from types import ModuleType
+from typing import Final
+
+from qserver.sql import execution
+from qserver.sql.codegen import (
+    changes,
+    compile,
+    operators,
+    runtime,
+    sorted_rows,
+    window_functions,
+)
+from simulations.sizes import draw_sizes, sized
+
+BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] = (
+    ("PAGE_ROWS", (compile,), (1, 2, 3)),
+    ("ROWS_OF_PAGE", (runtime,), (2, 3)),
+    ("ROWS_AT_ONCE", (window_functions,), (2, 3)),
+    ("ROWS_INSERTED_AT_ONCE", (changes,), (2, 3)),
+    (
+        "STEPS_BETWEEN_PAUSES",
+        (execution, operators, runtime, sorted_rows, window_functions),
+        (3, 20),
+    ),
+)
+"""Names, the modules that have them, and smaller values."""
+
+OWN_SHARE: Final = 0.4
+"""How often a bound stays what it is."""
+
+
+@contextmanager
+def small_bounds(chance: Random) -> Iterator[None]:
+    """Set the bounds that `chance` would draw next; it is left as it was."""
+    drawn = Random()
+    drawn.setstate(chance.getstate())
+    kept = []
+    for name, modules, values in BOUNDS:
+        value = drawn.choice(values)
+        if drawn.random() >= OWN_SHARE:
+            kept += [(module, name, vars(module)[name]) for module in modules]
+            for module in modules:
+                setattr(module, name, value)
+    try:
+        with sized(draw_sizes(drawn)):
+            yield
+    finally:
+        for module, name, own in kept:
+            setattr(module, name, own)

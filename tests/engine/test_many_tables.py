@@ -1,0 +1,73 @@
+"""A catalog of many tables is looked at in short steps."""
+
+from __future__ import annotations
+
+from random import Random
+from time import time
+
+import pytest
+import trio
+
+from qserver.engine.scratch import scratch_database
+from qserver.engine.system_tables import PAGE_ROWS, SCHEMAS, SystemReader
+from qserver.engine.world import OrdinaryWorld
+from qserver.storage.catalog import Catalog
+from qserver.storage.partition import Partition
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from qserver.values.schema import Column, define_table
+from qserver.values.types import INTEGER
+
+TABLES = 1000
+SYSTEM_TABLES = {
+    f"{schema}.{name}": each for schema, tables in SCHEMAS.items() for name, each in tables.items()
+}
+
+
+@pytest.fixture(scope="module")
+def view() -> View:
+    tables = [
+        define_table(number, f"t{number:04}", [Column("id", INTEGER, nullable=False)], ["id"])
+        for number in range(1, TABLES + 1)
+    ]
+    changes = {table.name: table for table in tables}
+    return View(1, 0.0, Catalog().changed(changes, TABLES), (Partition(),))
+
+
+@pytest.mark.parametrize("name", SYSTEM_TABLES)
+def test_a_system_table_hands_out_short_pages_in_every_order(name: str, view: View) -> None:
+    tree = SYSTEM_TABLES[name].table.id
+    reader = SystemReader(Transaction(view))
+    pages = list(reader.scan_in_any_order(tree))
+    rows = [row for page in pages for row in page]
+    assert all(len(page) <= PAGE_ROWS for page in pages)
+    assert [row[-1] for row in rows] == list(range(len(rows)))
+    forward = [row for _, page in reader.scan(tree) for row in page]
+    backward = [row for _, page in reader.scan(tree, backward=True) for row in page]
+    assert forward == rows and backward == rows[::-1]
+    assert reader.first_rows(tree, None, None, False, 3) == rows[:3]
+    assert reader.first_rows(tree, None, None, True, 3) == rows[::-1][:3]
+
+
+async def test_a_statement_on_many_columns_lets_others_run() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with scratch_database(world) as database:
+        columns = ", ".join(f"c{number} INTEGER" for number in range(1500))
+        for number in range(6):
+            await database.execute(f"CREATE TABLE t{number} ({columns})")
+        sql = "SELECT count(*) FROM information_schema.columns WHERE column_name < 'c'"
+        await database.execute(sql)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(take_turns)
+            turns = 0
+            await database.execute(sql)
+            nursery.cancel_scope.cancel()
+    assert turns >= 4

@@ -1,0 +1,154 @@
+"""Several long statements at once share the loop: a neighbour waits for one step, not for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from random import Random
+from time import time
+
+import pytest
+import trio
+
+from qserver.engine.giving_way import STEP_SECONDS_LONG, give_way
+from qserver.engine.scratch import scratch_database
+from qserver.engine.work import begin, finish
+from qserver.engine.world import OrdinaryWorld
+from qserver.errors import QueryCanceled
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import empty_view
+
+MANY = 7
+
+
+class Passes:
+    """Counts the passes of the loop, each of which lets every task run that can."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def run(self) -> None:
+        while True:
+            await trio.lowlevel.checkpoint()
+            self.count += 1
+
+
+async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_did() -> None:
+    passes = Passes()
+    steps: list[tuple[int, int]] = []
+
+    def work(number: int) -> Generator[None, None, None]:
+        for _ in range(10):
+            yield
+            steps.append((number, passes.count))
+
+    async def run(number: int) -> None:
+        _, rest = begin(lambda transaction: work(number), Transaction(empty_view(1)))
+        assert rest is not None
+        await finish(rest)
+
+    async with trio.open_nursery() as others:
+        others.start_soon(passes.run)
+        async with trio.open_nursery() as nursery:
+            for number in range(MANY):
+                nursery.start_soon(run, number)
+        others.cancel_scope.cancel()
+    assert max(Counter(count for _, count in steps).values()) <= 2, "a pass is counted within it"
+    rounds = [steps[at : at + MANY] for at in range(0, len(steps), MANY)]
+    assert all({number for number, _ in each} == set(range(MANY)) for each in rounds)
+
+
+async def test_statements_that_read_share_the_loop_too() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    passes = Passes()
+    alone, together = 0, 0
+    async with scratch_database(world) as database, trio.open_nursery() as others:
+        others.start_soon(passes.run)
+        sql = "SELECT count(*) FROM generate_series(1, 20000)"
+        await database.execute(sql)
+        before = passes.count
+        await database.execute(sql)
+        alone = passes.count - before
+        before = passes.count
+        async with trio.open_nursery() as nursery:
+            for _ in range(MANY):
+                nursery.start_soon(database.execute, sql)
+        together = passes.count - before
+        others.cancel_scope.cancel()
+    assert alone > 5
+    assert together > alone * (MANY - 1)
+
+
+async def test_a_long_call_is_a_step_of_its_own_from_the_first_on() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    passes = Passes()
+    async with scratch_database(world) as database, trio.open_nursery() as others:
+        others.start_soon(passes.run)
+        for sql in ("SELECT length(repeat('x', 4000000))", "SELECT factorial(2000) > 0"):
+            await database.execute(sql)
+            before = passes.count
+            async with trio.open_nursery() as nursery:
+                for _ in range(MANY):
+                    nursery.start_soon(database.execute, sql)
+            assert passes.count - before >= MANY
+        others.cancel_scope.cancel()
+
+
+async def test_a_step_that_took_long_is_followed_by_a_pass_without_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    passes = Passes()
+    counts = []
+    async with trio.open_nursery() as others:
+        others.start_soon(passes.run)
+        for seconds in (0.0, 2 * STEP_SECONDS_LONG):
+            before = passes.count
+            for _ in range(100):
+                await give_way()
+                autojump_clock.jump(seconds)
+            counts.append(passes.count - before)
+        others.cancel_scope.cancel()
+    assert 98 <= counts[0] <= 102
+    assert 198 <= counts[1] <= 202
+
+
+@pytest.mark.parametrize("given_up", range(MANY))
+async def test_who_gives_up_leaves_the_line_and_the_others_go_on(given_up: int) -> None:
+    steps: Counter[int] = Counter()
+    scopes = [trio.CancelScope() for _ in range(MANY)]
+
+    async def run(number: int) -> None:
+        with scopes[number]:
+            for _ in range(5):
+                await give_way()
+                steps[number] += 1
+
+    async with trio.open_nursery() as nursery:
+        for number in range(MANY):
+            nursery.start_soon(run, number)
+        await give_way()
+        scopes[given_up].cancel()
+    assert all(steps[number] == 5 for number in range(MANY) if number != given_up)
+    assert steps[given_up] < 5
+    with trio.fail_after(5):
+        await give_way()
+
+
+async def test_a_statement_that_waits_for_its_step_ends_with_its_deadline() -> None:
+    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
+    clock = trio.current_time
+    ended: list[float] = []
+    async with scratch_database(world) as database:
+        endless = "SELECT count(*) FROM generate_series(1, 1000000000000)"
+
+        async def run() -> None:
+            with pytest.raises(QueryCanceled):
+                await database.execute(endless, timeout_ms=200)
+            ended.append(clock())
+
+        began = clock()
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(run)
+    assert len(ended) == 50
+    assert max(ended) - began < 1.2
