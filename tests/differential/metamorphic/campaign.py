@@ -23,7 +23,14 @@ from tests.differential.kinds import cast_name
 from tests.differential.metamorphic.answers import Answer
 from tests.differential.metamorphic.cases import CHANGE, ORDINARY, SAME, Case, Question, ask
 from tests.differential.metamorphic.changes import random_change, random_rows
-from tests.differential.metamorphic.plain import AGAIN, PlainExpressions, PlainQueries
+from tests.differential.metamorphic.plain import (
+    AGAIN,
+    EXTREMES,
+    LEFT_JOIN,
+    MEMBER,
+    PlainExpressions,
+    PlainQueries,
+)
 from tests.differential.metamorphic.relations import RELATIONS
 from tests.differential.metamorphic.replicas import (
     Replicas,
@@ -108,13 +115,16 @@ class Campaign:
     ) -> None:
         chance = Random(seed)
         schema = random_schema(chance, rows_max=chance.choice(ROWS_MOST))
-        schema = replace(schema, tables=tuple(with_plain_index(each) for each in schema.tables))
+        schema = replace(schema, tables=tuple(with_indexes(each) for each in schema.tables))
         definitions, rows = split(schema)
         async with opened_replicas(Random(seed)) as replicas:
             await replicas.define(definitions)
             if chance.random() < LARGE_SHARE:
                 table = chance.choice(schema.tables)
                 rows.append(random_rows(chance, table, chance.randint(70, 150)))
+            for table in schema.tables:  # so that rows agree in a column
+                if "a" not in table.key and chance.random() < 0.5:
+                    rows.append(f"UPDATE {table.name} SET a = a % 3")
             changes = [sql for sql in rows if await replicas.change(sql) is not None]
             ways = Ways(replicas)
             for shape in range(SHAPES_OF_SEED):
@@ -234,13 +244,21 @@ class Shape:
             made[-1] = ("condition within", way, 0)
         if AGAIN in self._query.text:
             made[-1] = ("subquery again for each row", ORDINARY, 0)
+        if MEMBER.search(self._query.text):
+            made[-1] = ("membership spelled out", ORDINARY, 0)
+        if LEFT_JOIN.fullmatch(self._query.text):
+            made[-1] = ("left join taken apart", ORDINARY, 0)
         return made
 
 
-def with_plain_index(table: Table) -> Table:
-    """The table with an index on its column `a`, which has NULLs and small numbers."""
-    index = f"CREATE INDEX {table.name}_by_a ON {table.name} (a)"
-    return replace(table, indexes=(*table.indexes, index))
+def with_indexes(table: Table) -> Table:
+    """The table with an index on its column `a`, which has NULLs and small numbers, and one on
+    `a` and another column that may be NULL."""
+    name, indexes = table.name, [*table.indexes]
+    indexes.append(f"CREATE INDEX {name}_by_a ON {name} (a)")
+    others = [c for c in table.writable[2:] if c.nullable and c.kind in EXTREMES]
+    indexes += [f"CREATE INDEX {name}_by_two ON {name} (a, {c.name})" for c in others[:1]]
+    return replace(table, indexes=tuple(indexes))
 
 
 def split(schema: Schema) -> tuple[list[str], list[str]]:

@@ -23,6 +23,7 @@ COMPARISONS: Final = ("=", "=", "=", "<", "<=", ">", ">=", "<>")
 SMALL: Final = (".id", ".a", ".n")
 """Columns that hold small numbers, so that many rows agree in them."""
 TIES: Final = ("=", "=", "=", "=", "<", ">=")
+MEMBERSHIPS: Final = ("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL", "<> ANY", "<= ALL")
 EXTREMES: Final = (*NUMBERS, "text", "date", "timestamp", "timestamptz", "time")
 PATTERNS: Final = ("'a%'", "'ab%'", "'%b'", "''", "'x_%'")
 ANY_EXPRESSION: Final = 0.12
@@ -30,6 +31,18 @@ ANY_EXPRESSION: Final = 0.12
 
 PART: Final = "/*part*/ true"
 """Stands in a text where a condition may be put instead."""
+
+MEMBER: Final = re.compile(
+    r"/\*member\*/ \((?P<left>[^()]*)\) (?P<word>\S+|NOT IN|\S+ A\w\w)"
+    r" \(SELECT (?P<right>[^()]*) FROM (?P<rest>[^()]*)\)"
+)
+"""A condition that compares values with the rows of a subquery, both plain columns."""
+
+LEFT_JOIN: Final = re.compile(
+    r"SELECT (?P<left>\S+) AS v0, \S+ AS v1 FROM (?P<one>[^()]*) LEFT JOIN (?P<other>[^()]*)"
+    r" ON (?P<on>[^()]*)"
+)
+"""A join of two tables that shows a column of each."""
 
 AGAIN: Final = "/*again*/ true"
 """Stands in a subquery, where a condition may be put that makes it run again for each row."""
@@ -139,6 +152,12 @@ class PlainQueries(Queries):
             return self._for_each_row()
         if lot < 0.68:
             return self._first_by_index()
+        if lot < 0.73:
+            return self._member()
+        if lot < 0.77:
+            return self._by_prefix()
+        if lot < 0.8:
+            return self._crowded_join()
         query = self.select(self.random.choice((1, 2, 2, 3)))
         kinds = tuple(column.kind for column in query.columns)
         return PlainQuery(query.sql, kinds, ordered_by=query.ordered_by)
@@ -180,6 +199,27 @@ class PlainQueries(Queries):
         kind = "bool" if subquery.startswith("(EXISTS") else "int8"
         text = f"SELECT {names}, {subquery} AS found FROM {one.sql}, {other.sql}"
         return PlainQuery(text, (*(each.kind for each in items), kind))
+
+    def _member(self) -> PlainQuery:
+        """Whether values of a row are among the rows of a subquery, as IN, ANY or ALL tell."""
+        outer, inner = (self._table()[0] for _ in range(2))
+        ties = self._ties(Scope(inner.columns), Scope(outer.columns), 1)
+        if self.random.random() < 0.4:  # among its own rows, where some columns are NULL in both
+            table = named_table(self.random.choice(self.schema.tables))
+            outer, inner = self.sources._named(table), self.sources._named(table)
+            same = list(zip(inner.columns, outer.columns, strict=True))
+            ties = self.random.sample([tie for tie in same if tie[0].kind != "json"], 2)
+        words = MEMBERSHIPS[:2] if len(ties) > 1 else MEMBERSHIPS
+        left = ", ".join(theirs.text for _, theirs in ties)
+        right = ", ".join(mine.text for mine, _ in ties)
+        item = self.random.choice(outer.columns)
+        rest = f"{inner.sql} WHERE true"
+        if self.random.random() < 0.4:
+            ((mine, theirs),) = self._ties(Scope(inner.columns), Scope(outer.columns), 1)
+            rest += f" AND {mine.text} {self.random.choice(COMPARISONS)} {theirs.text}"
+        condition = f"/*member*/ ({left}) {self.random.choice(words)} (SELECT {right} FROM {rest})"
+        text = f"SELECT {item.text} AS v0, ({condition}) AS member FROM {outer.sql}"
+        return PlainQuery(text, (item.kind, "bool"))
 
     def _ties(self, inner: Scope, outer: Scope, count: int) -> list[tuple[Visible, Visible]]:
         """Pairs of columns of one kind; rather of small numbers."""
@@ -269,6 +309,43 @@ class PlainQueries(Queries):
         names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(items))
         text = f"SELECT {names} FROM {source.sql}{where} ORDER BY {order}{cut}"
         return PlainQuery(text, tuple(each.kind for each in items), ordered_by=ordered_by)
+
+    def _by_prefix(self) -> PlainQuery:
+        """Rows by one column of an index of two, in a range of the other that may be NULL."""
+        table = self.random.choice(self.schema.tables)
+        pairs = [re.search(r"_by_two ON \w+ \((\w+), (\w+)\)", each) for each in table.indexes]
+        found = next((pair for pair in pairs if pair), None)
+        if found is None or not table.rows:
+            return self._first_by_key()
+        one, other = found[1], found[2]
+        row = self.random.choice(table.rows)
+        names = [column.name for column in table.writable]
+        values = [row[names.index(each)] for each in (one, other)]
+        where = f"{one} = {values[0]}"
+        if values[1] == "NULL" or self.random.random() < 0.3:
+            values[1] = literal(self.random, self._kind_of(table.name, other))
+        sign = self.random.choice(("<", "<=", ">", ">="))
+        if self.random.random() < 0.8:
+            where += f" AND {other} {sign} {values[1]}"
+        order = f" ORDER BY {other}{self.random.choice(('', ' DESC', ' DESC NULLS LAST'))}"
+        order += self.random.choice(("", " LIMIT 1", " LIMIT 2 OFFSET 1"))
+        text = f"SELECT {other} AS v0 FROM {table.name} WHERE {where}{order}"
+        return PlainQuery(text, (self._kind_of(table.name, other),), ordered_by=(0,))
+
+    def _crowded_join(self) -> PlainQuery:
+        """A join in which one key has many rows, and another condition chooses among them."""
+        one, other = (self._table()[0] for _ in range(2))
+        ((mine, theirs),) = self._ties(Scope(other.columns), Scope(one.columns), 1)
+        keys = [
+            next(c.text for c in each.columns if c.text.endswith(".a")) for each in (one, other)
+        ]
+        word = self.random.choice(("LEFT JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN"))
+        on = f"{keys[0]} % 2 = {keys[1]} % 2"
+        on += f" AND {theirs.text} {self.random.choice(COMPARISONS)} {mine.text}"
+        columns = [self.random.choice(each.columns) for each in (one, other)]
+        names = ", ".join(f"{each.text} AS v{at}" for at, each in enumerate(columns))
+        text = f"SELECT {names} FROM {one.sql} {word} {other.sql} ON {on}"
+        return PlainQuery(text, tuple(each.kind for each in columns))
 
     def _first_by_index(self) -> PlainQuery:
         """A column in the order of its index, from either end, perhaps only the first."""

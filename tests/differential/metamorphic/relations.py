@@ -10,13 +10,14 @@ Columns of a wrapped query are called c1, c2, … so that no two have the same n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from qserver.values.types import Kind, SqlType
 from tests.differential.metamorphic.answers import Row, counted, in_order, same_rows
-from tests.differential.metamorphic.plain import AGAIN, PART
+from tests.differential.metamorphic.plain import AGAIN, LEFT_JOIN, MEMBER, PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,19 @@ class Relation:
     """Does it divide the query by the condition `inside`?"""
     again: bool = False
     """Does it make a subquery volatile, so that no answer of it is remembered?"""
+    member: bool = False
+    """Does it say in other words what IN, ANY or ALL mean?"""
+    left_join: bool = False
+    """Is it about a left join of two tables?"""
 
     def fits(self, subject: Subject) -> bool:
         if self.inside and not subject.inside:
             return False
         if self.again and AGAIN not in subject.text:
+            return False
+        if self.left_join and LEFT_JOIN.fullmatch(subject.text) is None:
+            return False
+        if self.member and MEMBER.search(subject.text) is None:
             return False
         if self.extremes and subject.types[subject.column].kind in _NO_EXTREMES:
             return False
@@ -426,6 +435,28 @@ def _is_prefix(subject: Subject, answers: Sequence[Sequence[Row]]) -> bool:
     )
 
 
+def _spelled_out(found: re.Match[str]) -> str:
+    """IN, ANY and ALL by EXISTS alone: is it true of a row, or unknown of one, or of none?"""
+    word, rest = found["word"].split(), f"(SELECT 1 FROM {found['rest']} AND ({{}})"
+    sign = {"IN": "=", "NOT": "<>"}.get(word[0], word[0])
+    every = word[-1] == "ALL" or word == ["NOT", "IN"]
+    pairs = zip(found["left"].split(", "), found["right"].split(", "), strict=True)
+    same = (" OR " if sign == "<>" else " AND ").join(f"{x} {sign} {y}" for x, y in pairs)
+    decisive = f"NOT ({same})" if every else same
+    return (
+        f"CASE WHEN EXISTS {rest.format(decisive)}) THEN {str(not every).lower()}"
+        f" WHEN EXISTS {rest.format(f'({same}) IS NULL')}) THEN NULL"
+        f" ELSE {str(every).lower()} END"
+    )
+
+
+def _left_join_parts(q: Subject) -> Sequence[Script]:
+    """Rows that have partners, and those that have none."""
+    partners = r"(SELECT 1 FROM \g<other> WHERE \g<on>)"
+    alone = rf"SELECT \g<left> AS v0, NULL FROM \g<one> WHERE NOT EXISTS {partners}"
+    return (q.text.replace("LEFT JOIN", "JOIN"),), (LEFT_JOIN.sub(alone, q.text),)
+
+
 _TAKEN_APART: Final[Mapping[str, Relation]] = {
     "partitioned": Relation(_partition("SELECT * FROM {derived} WHERE {part}"), _together),
     "partitioned common table": Relation(
@@ -464,6 +495,10 @@ _TAKEN_APART: Final[Mapping[str, Relation]] = {
     "subquery again for each row": Relation(
         lambda q: _one(q.text.replace(AGAIN, "random() >= 0")), _times(1), again=True
     ),
+    "membership spelled out": Relation(
+        lambda q: _one(MEMBER.sub(_spelled_out, q.text)), _times(1), member=True
+    ),
+    "left join taken apart": Relation(_left_join_parts, _together, left_join=True),
     "first rows": Relation(_prefix, _is_prefix, compares=True),
 }
 

@@ -17,6 +17,7 @@ from qserver.sql import execution
 from qserver.sql.codegen import (
     changes,
     compile,
+    joins,
     operators,
     runtime,
     sorted_rows,
@@ -29,6 +30,10 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
     ("ROWS_OF_PAGE", (runtime,), (2, 3)),
     ("ROWS_AT_ONCE", (window_functions,), (2, 3)),
     ("ROWS_INSERTED_AT_ONCE", (changes,), (2, 3)),
+    ("RUN_ROWS", (sorted_rows,), (2, 3)),
+    ("RUN_ROWS_MIN", (sorted_rows,), (2,)),
+    ("MATCHES_FEW", (joins,), (1, 2)),
+    ("ROWS_BETWEEN_CHECKS", (operators,), (2, 3)),
     (
         "STEPS_BETWEEN_PAUSES",
         (execution, operators, runtime, sorted_rows, window_functions),
