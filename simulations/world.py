@@ -22,7 +22,7 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
-from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
 from simulations.observations import REQUEST
@@ -50,7 +50,7 @@ class SimulatedWorld:
         self.crash_wanted = trio.Event()
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
-        self.newest_catalog: Catalog | None = None
+        self.newest: View | None = None
         self.log_rested = True
         """The log writer has waited for a message since its last group was synced."""
         self.turns: dict[str, Turn] = {}

@@ -15,6 +15,7 @@ from simulations.mutants import (
     footprints,
     logged,
     numbers,
+    ranges,
     recovered,
     shards,
     sql,
@@ -28,6 +29,7 @@ __all__ = ["MUTANTS", "Mutant", "hunt", "planted"]
 
 MUTANTS: Final = (
     *shards.MUTANTS,
+    *ranges.MUTANTS,
     *footprints.MUTANTS,
     *logged.MUTANTS,
     *numbers.MUTANTS,

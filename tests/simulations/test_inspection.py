@@ -11,13 +11,13 @@ import trio
 from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
 from qserver.storage.btree import leaf_of
-from qserver.storage.partition import Partition
+from qserver.storage.ranges import Range, Trees, laid_over
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
-from simulations.inspection import disk_problems, view_problems, waiting_problems
+from simulations.inspection import disk_problems, range_problems, view_problems, waiting_problems
 from simulations.service import Service
 from simulations.trace import Trace
 from simulations.workloads.workload import create_table
@@ -84,10 +84,25 @@ def test_a_record_that_the_checkpoint_has_is_seen() -> None:
 def test_a_tree_of_no_table_is_seen() -> None:
     view = empty_view(1)
     assert view_problems(view) == []
-    stray = Partition.of({7: leaf_of([(1,)], [(1,)])})
-    assert view_problems(View(1, 0.0, view.catalog, (stray,))) == [
-        "tree 7 in shard 0 belongs to no table"
-    ]
+    stray = Trees().changed({7: laid_over(7, (), [leaf_of([(1,)], [(1,)])], 0, 1)})
+    assert view_problems(View(1, 0.0, view.catalog, stray, 1)) == ["tree 7 belongs to no table"]
+
+
+def test_a_range_that_a_shard_has_lost_kept_or_mistaken_is_seen() -> None:
+    async def look(service: Service, disk: Disk) -> tuple[list[str], list[str]]:
+        database = service._database
+        assert isinstance(database, Database)
+        before = range_problems(database)
+        incarnation: Any = database._incarnation
+        shard = next(each for each in incarnation._shards if len(each.roots) > 1)
+        lost, mistaken, *_ = list(shard.roots)
+        shard.roots[mistaken] = leaf_of([(9,)], [(9,)])
+        shard.roots[Range(99, None, None, 0)] = shard.roots.pop(lost)
+        return before, range_problems(database)
+
+    before, after = simulated(look)
+    assert before == []
+    assert sorted(problem.split()[2] for problem in after) == ["has", "lacks", "still"]
 
 
 @pytest.mark.parametrize("asked", ["_turns", "checkpoint"])
