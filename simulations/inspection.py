@@ -1,6 +1,6 @@
 """What must be true of the data themselves, whatever a workload has done with them.
 
-    each recovered view    pages in order and equally deep, every key in its shard, every row under
+    each recovered view    pages in order and equally deep, every key in its range, every row under
                            its key, an entry of each index for each row and no other, no tree that
                            belongs to no table, no reference that leads nowhere; and the same
                            time, definitions, rows and entries as the view that was published
@@ -8,7 +8,8 @@
     a view in memory       the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
                            superfluous
-    the process at rest    nobody waits for anything
+    the process at rest    nobody waits for anything, and each shard has exactly the ranges that
+                           the newest view gives it, with the same roots
 
 The first is looked at after each recovery, so also after each crash and each power cycle. Recovery
 builds trees of its own from pages and records, so the trees of the process that crashed are looked
@@ -20,10 +21,11 @@ from __future__ import annotations
 from typing import Any
 
 from qserver.durability.check import problems_of
-from qserver.durability.checkpoint import decode_checkpoint
+from qserver.durability.checkpoint import decode_checkpoint, roots_of
 from qserver.durability.pages import decode_page
 from qserver.engine.database import Database, DatabaseStatistics
-from qserver.storage.btree import EMPTY, Key, Leaf, Tree, Value, pages
+from qserver.storage.btree import Key, Leaf, Value
+from qserver.storage.ranges import roots_of_shard
 from qserver.storage.view import View
 from qserver.values.constraints import ForeignKey
 from qserver.values.schema import Table
@@ -49,22 +51,20 @@ def recovery_problems(recovered: View, published: View) -> list[str]:
         before, after = getattr(published.catalog, kind), getattr(recovered.catalog, kind)
         if before != after:
             problems.append(f"{kind} of the catalog are {after}, not {before}")
-    if len(recovered.partitions) != len(published.partitions):
-        shards = f"{len(recovered.partitions)} shards, not {len(published.partitions)}"
-        return [*problems, f"there are {shards}"]
-    for shard, parts in enumerate(zip(recovered.partitions, published.partitions, strict=True)):
-        after, before = (part.trees for part in parts)
-        for number in sorted({*before, *after}):
-            is_now = _entries(after.get(number, EMPTY))
-            was = _entries(before.get(number, EMPTY))
-            if is_now != was:
-                problems.append(f"tree {number} of shard {shard} holds {is_now}, not {was}")
+    if recovered.shards != published.shards:
+        problems.append(f"there are {recovered.shards} shards, not {published.shards}")
+    for number in sorted(
+        {number for view in (recovered, published) for number, _ in view.trees.items()}
+    ):
+        is_now, was = _entries(recovered, number), _entries(published, number)
+        if is_now != was:
+            problems.append(f"tree {number} holds {is_now}, not {was}")
     return problems
 
 
-def _entries(tree: Tree) -> dict[Key, Value]:
+def _entries(view: View, tree: int) -> dict[Key, Value]:
     entries: dict[Key, Value] = {}
-    for keys, values in pages(tree):
+    for keys, values in view.pages(tree):
         entries.update(zip(keys, values, strict=True))
     return entries
 
@@ -91,14 +91,16 @@ def _values(table: Table, columns: tuple[str, ...], row: tuple[Any, ...]) -> tup
 
 def reach_shapes(world: SimulatedWorld, view: View) -> None:
     """Note what kinds of trees a view has."""
-    for partition in view.partitions:
-        for tree in partition.trees.values():
-            if tree.height > 0:
-                world.reach("a tree had several pages")
-            if tree.height > 1:
-                world.reach("a tree had several levels of branches")
-            if tree.height > 2:
-                world.reach("a tree had three levels of branches")
+    for _, tree in view.trees.items():
+        height = max(root.height for root in tree.roots)
+        if height > 0:
+            world.reach("a tree had several pages")
+        if height > 1:
+            world.reach("a tree had several levels of branches")
+        if height > 2:
+            world.reach("a tree had three levels of branches")
+        if len(tree.ranges) > 1:
+            world.reach("a tree was recovered in several ranges")
 
 
 def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
@@ -108,7 +110,7 @@ def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
     reached: set[int] = set()
     if shelf.checkpoint is not None:
         checkpoint = decode_checkpoint(*shelf.checkpoint)
-        waiting = [root for roots in checkpoint.roots for root in roots.values() if root]
+        waiting = list(roots_of(checkpoint))
         while waiting:
             number = waiting.pop()
             if number in reached or number not in held:
@@ -168,4 +170,23 @@ def waiting_problems(database: Database) -> list[str]:
         problems.append(f"{len(incarnation._turns)} still wait for a turn of their own")
     if incarnation.checkpointer._asked:
         problems.append(f"{len(incarnation.checkpointer._asked)} still wait for a checkpoint")
+    return problems
+
+
+def range_problems(database: Database) -> list[str]:
+    """Ranges that a shard of a database at rest has lost, kept, or has another root of."""
+    incarnation: Any = database._incarnation
+    if incarnation is None:
+        return []
+    newest = incarnation.published.newest
+    problems = []
+    for shard in incarnation._shards:
+        there, expected = shard.roots, roots_of_shard(newest.trees, shard.number)
+        for each in sorted({*there, *expected}, key=repr):
+            if each not in there:
+                problems.append(f"shard {shard.number} lacks {each}")
+            elif each not in expected:
+                problems.append(f"shard {shard.number} still has {each}")
+            elif there[each] is not expected[each]:
+                problems.append(f"shard {shard.number} has another root of {each}")
     return problems

@@ -6,12 +6,16 @@ at least once in a campaign of runs; a campaign that misses one has failed, howe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from qserver.engine.mailbox import Told
 from qserver.engine.messages import Committed, Failed
+from qserver.storage.ranges import Trees
+from qserver.storage.routing import Part
+from qserver.storage.transaction import Transaction
 
 if TYPE_CHECKING:
     from qserver.storage.view import View
@@ -61,6 +65,14 @@ SOMETIMES: Final = (
     "a tree had several levels of branches",
     "a tree had three levels of branches",
     "a view was recovered that had been published",
+    "a tree was recovered in several ranges",
+    "a message was handled where it was sent",
+    "a round that was begun where it was submitted was ended by the coordinator",
+    "a range was cut",
+    "ranges were joined",
+    "a transaction's ranges were cut before it committed",
+    "a transaction straddled ranges of one tree",
+    "a scan straddled ranges",
     "reading the log failed",
     "the wall clock jumped",
     "an outcome was unknown",
@@ -121,8 +133,12 @@ def observe(world: SimulatedWorld, message: Any) -> None:
         world.undecided = any(not part.alone for part in message.parts)
         if world.undecided:
             world.reach("a transaction touched several shards")
+        if any(map(_was_cut_since, message.parts)):
+            world.reach("a transaction's ranges were cut before it committed")
         if len(message.parts) > 1:
             world.reach("a round held several transactions")
+    elif kind == "Rest":
+        world.reach("a round that was begun where it was submitted was ended by the coordinator")
     elif kind == "Voted":
         _observe_votes(world, message)
     elif kind == "Decide":
@@ -133,11 +149,15 @@ def observe(world: SimulatedWorld, message: Any) -> None:
         world.turns[REQUEST.get()] = message
         world.reach("a transaction had a turn of its own")
     elif kind == "Commit" and message.transaction is not None:
-        read, newest = message.transaction.view.catalog, world.newest_catalog
-        if newest is not None and read.tables != newest.tables:
+        read, newest = message.transaction.view.catalog, world.newest
+        if newest is not None and read.tables != newest.catalog.tables:
             world.reach("a definition changed under a transaction")
+        if newest is not None:
+            _observe_straddling(world, message.transaction, newest.trees)
     elif kind == "Append":
-        world.newest_catalog = message.view.catalog
+        if world.newest is not None:
+            _observe_layout(world, world.newest.trees, message)
+        world.newest = message.view
         _note_published(world, message.view)
         world.record("publish", f"version {message.view.version} is published")
         _observe_answers(world, message)
@@ -165,6 +185,34 @@ def _observe_answers(world: SimulatedWorld, message: Any) -> None:
         world.reach("a transaction begun without waiting failed beside others")
 
 
+def _was_cut_since(part: Part) -> bool:
+    """Does a part concern ranges that were not there when the transaction read?"""
+    return any(
+        each not in ranges
+        for each in (*part.keys, *part.writes, *(each for each, _ in part.scans))
+        if (ranges := part.base.trees.tree(each.tree).ranges)
+    )
+
+
+def _observe_straddling(world: SimulatedWorld, transaction: Transaction, trees: Trees) -> None:
+    for number, changes in transaction.writes.items():
+        lows = trees.tree(number).lows
+        if lows and len({bisect_right(lows, key) for key in changes}) > 1:
+            world.reach("a transaction straddled ranges of one tree")
+    for scanned in transaction.ranges:
+        if len(trees.tree(scanned.tree).roots_between(scanned.low, scanned.high)) > 1:
+            world.reach("a scan straddled ranges")
+
+
+def _observe_layout(world: SimulatedWorld, before: Trees, message: Any) -> None:
+    for number in message.writes:
+        lows, now = before.tree(number).lows, message.view.trees.tree(number).lows
+        if lows is not now and not set(now) <= set(lows):
+            world.reach("a range was cut")
+        if lows is not now and not set(lows) <= set(now) and number not in message.dropped:
+            world.reach("ranges were joined")
+
+
 def _observe_votes(world: SimulatedWorld, message: Any) -> None:
     reasons = [conflict.reason for conflict in message.conflicts if conflict is not None]
     for reason in reasons:
@@ -179,7 +227,7 @@ def _observe_votes(world: SimulatedWorld, message: Any) -> None:
 
 def _describe_voted(message: Any) -> str:
     refused = sum(conflict is not None for conflict in message.conflicts)
-    installed = "" if message.partition is None else ", installed"
+    installed = "" if message.roots is None else ", installed"
     return f"voted on {len(message.conflicts)}, refused {refused}{installed}"
 
 
@@ -191,4 +239,6 @@ _DESCRIPTIONS: Final[dict[str, Callable[[Any], str]]] = {
     "Voted": _describe_voted,
     "Decide": lambda message: f"decide: {len(message.commits)} commit",
     "Installed": lambda message: "installed",
+    "Rest": lambda message: "a round that was begun elsewhere goes on",
+    "Own": lambda message: f"own {len(message.given)} ranges, give up {len(message.taken)}",
 }

@@ -31,6 +31,7 @@ from simulations.history import History, Operation, Status
 from simulations.inspection import (
     disk_problems,
     leftovers,
+    range_problems,
     reach_shapes,
     recovery_problems,
     view_problems,
@@ -140,6 +141,7 @@ class Service:
         self._look_at_memory("at rest")
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
         self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
+        self.problems += [f"at rest: {each}" for each in range_problems(self._database)]
         if self._requests:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 

@@ -1,8 +1,9 @@
 """Bounds of the product that a run makes smaller, so that few rows do what otherwise many would.
 
-    pages of 3 entries      the rows that one shard has of a table, a few dozen, are a tree of
-                            four levels or five, which splits and joins all the time, and whose
-                            differences are told at every height
+    pages of 3 entries      a few dozen rows are a tree of four levels or five, which splits and
+                            joins all the time, and whose differences are told at every height
+    ranges of 3 entries     a table of ten rows is on all shards, and is cut and joined while
+                            transactions are under way
     a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
 
 The mechanism is the product's own and stays as it is; only its numbers change, for the time of one
@@ -20,7 +21,7 @@ from typing import Any, Final
 from qserver import limits
 from qserver.durability import check, loading, recovery
 from qserver.engine import checkpointer, coordinator
-from qserver.storage import btree, view
+from qserver.storage import btree, ranges, view
 
 PAGE_ENTRIES: Final = {
     3: (3, 2, 2),
@@ -33,6 +34,14 @@ PAGE_ENTRIES: Final = {
     ),
 }
 """How many entries a page has at most, when it is built, and before it is joined with another."""
+
+RANGE_ENTRIES: Final = {
+    3: (3, 1),
+    6: (6, 3),
+    20: (20, 8),
+    limits.RANGE_ENTRIES_MAX: (limits.RANGE_ENTRIES_MAX, limits.RANGE_ENTRIES_MIN),
+}
+"""How many entries a range has at most, and neighbours together before they are joined."""
 
 READ_AT_ONCE: Final = (2, 7, recovery.RECORDS_READ_AT_ONCE)
 """Records and pages that recovery reads at once, and a checkpoint forgets."""
@@ -52,10 +61,17 @@ class Sizes:
     read_at_once: int = recovery.RECORDS_READ_AT_ONCE
     picked_most: int = view.PICKED_MAX
     work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
+    range_entries: int = limits.RANGE_ENTRIES_MAX
 
 
 SMALL: Final = Sizes(page_entries=min(PAGE_ENTRIES), read_at_once=min(READ_AT_ONCE))
-"""As small as can be."""
+"""Pages as small as can be, in trees of one range."""
+
+NARROW: Final = Sizes(range_entries=min(RANGE_ENTRIES))
+"""Ranges as narrow as can be."""
+
+CUT: Final = Sizes(page_entries=min(PAGE_ENTRIES), range_entries=20)
+"""Ranges of several pages."""
 
 
 def draw_sizes(chance: Random) -> Sizes:
@@ -64,6 +80,7 @@ def draw_sizes(chance: Random) -> Sizes:
         chance.choice(READ_AT_ONCE),
         chance.choice(PICKED_MOST),
         chance.choice(WORK_AT_ONCE),
+        chance.choice(tuple(RANGE_ENTRIES)),
     )
 
 
@@ -71,6 +88,7 @@ def draw_sizes(chance: Random) -> Sizes:
 def sized(sizes: Sizes) -> Iterator[None]:
     """Set the bounds for one run."""
     most, built, least = PAGE_ENTRIES[sizes.page_entries]
+    range_most, range_least = RANGE_ENTRIES[sizes.range_entries]
     whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX
     read_at_once = sizes.read_at_once
     values: tuple[tuple[Any, str, int], ...] = (
@@ -79,6 +97,8 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (btree, "PAGE_ENTRIES_MIN", least),
         (btree, "LEAVES_OF_RUN", btree.LEAVES_OF_RUN if whole else 2),
         (check, "PAGE_ENTRIES_MAX", most),
+        (ranges, "RANGE_ENTRIES_MAX", range_most),
+        (ranges, "RANGE_ENTRIES_MIN", range_least),
         (view, "PICKED_MAX", sizes.picked_most),
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),

@@ -22,7 +22,6 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed
-from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
@@ -53,7 +52,7 @@ class SimulatedWorld:
         self.crash_wanted = trio.Event()
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
-        self.newest_catalog: Catalog | None = None
+        self.newest: View | None = None
         self.published: dict[int, View] = {}
         """The last view that was published of each version, by whichever process."""
         self.log_rested = True

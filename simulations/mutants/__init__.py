@@ -16,6 +16,7 @@ from simulations.mutants import (
     logged,
     numbers,
     places,
+    ranges,
     recovered,
     shards,
     sql,
@@ -29,6 +30,7 @@ __all__ = ["MUTANTS", "Mutant", "hunt", "planted"]
 
 MUTANTS: Final = (
     *shards.MUTANTS,
+    *ranges.MUTANTS,
     *footprints.MUTANTS,
     *logged.MUTANTS,
     *numbers.MUTANTS,

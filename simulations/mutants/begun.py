@@ -21,20 +21,21 @@ from qserver.engine.sql_gateway import (
     TransactionResult,
 )
 from qserver.limits import ROUNDS_UNSYNCED_MAX
-from qserver.storage.transaction import Transaction, merge_shard_writes
+from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
+from qserver.storage.writes import merge_writes
 from simulations.mutants.mutant import Mutant
 
 
 def _tell_when_published(original: Any) -> Any:
-    def next_round(self: Coordinator, *arguments: Any) -> tuple[View, Append]:
-        view, append = original(self, *arguments)
+    def next_round(self: Coordinator, *arguments: Any) -> tuple[View, Append, Any]:
+        view, append, moves = original(self, *arguments)
         durable, self.published.durable = self.published.durable, view
         for reply, answer in append.answers:
             if isinstance(reply, Told):
                 reply.put(answer)
         self.published.durable = durable
-        return view, append
+        return view, append, moves
 
     return next_round
 
@@ -87,7 +88,7 @@ def _keep_what_was_written_before_an_error(original: Any) -> Any:
         answer: Answer = original(self, commit, transaction)
         if commit.transaction is None and isinstance(answer, Failed):
             assert transaction.earlier is not None
-            merge_shard_writes(transaction.earlier, transaction.writes)
+            merge_writes(transaction.earlier, transaction.writes)
         return answer
 
     return run_work

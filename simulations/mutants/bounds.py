@@ -82,7 +82,7 @@ def _entry_of_null_left(original: Any) -> Any:
             if old is not None and new is not None and old[index.columns[-1]] is None:
                 entry = table.entries(index, old)
                 if entry != table.entries(index, new):
-                    self.put_entry(index.id, *entry, index.hashed)
+                    self.put_entry(index.id, *entry)
 
     return change_indexes
 

@@ -38,11 +38,10 @@ def _narrow_every_scan(original: Any) -> Any:
 
 
 def _forget_absent_keys(original: Any) -> Any:
-    def get_entry(self: Transaction, tree: int, key: Any, hashed: Any = None) -> Any:
-        value = original(self, tree, key, hashed)
-        if value is None:
-            for seen in self.keys.values():
-                seen.pop((tree, key), None)
+    def get_entry(self: Transaction, tree: int, key: Any) -> Any:
+        value = original(self, tree, key)
+        if value is None and tree in self.keys:
+            self.keys[tree].pop(key, None)
         return value
 
     return get_entry

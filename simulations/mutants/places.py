@@ -16,7 +16,7 @@ from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.published import Published
 from qserver.engine.sequences import Sequences
-from qserver.storage import btree, conflict
+from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant, edited
 from simulations.sizes import SMALL
@@ -41,7 +41,7 @@ MUTANTS: Final = (
         "see_the_others_before_itself",
         "work that is run again sees a row as others of its round wrote it, not as it did itself",
         ("sql_upserts", "bank"),
-        Transaction._entry_of,
+        Transaction.get_entry,
         "(self.writes, self.earlier)",
         "(self.earlier, self.writes)",
     ),
@@ -57,7 +57,7 @@ MUTANTS: Final = (
         "take_two_unique_keys_for_free",
         "an INSERT of two rows does not look whether another row has their unique key",
         ("sql_upserts",),
-        Transaction._spread_if_free,
+        Transaction._entries_if_free,
         "index.unique and not",
         "index.unique and len(rows) > 2 and not",
     ),
@@ -213,8 +213,8 @@ MUTANTS: Final = (
         "ask_the_shards_of_the_keys_alone",
         "a range is compared only on the shards where a key was read or written, if one was",
         ("range_sums",),
-        Transaction.parts,
-        "if self.ranges or self.dropped:",
-        "if (self.ranges and not keys) or self.dropped:",
+        routing.parts_of,
+        "shares[each.shard].scans.append((each, scanned))",
+        "(not shares or each.shard in shares) and shares[each.shard].scans.append((each, scanned))",
     ),
 )

@@ -44,16 +44,6 @@ def _read_three_pieces(original: Any) -> Any:
     return recover_from
 
 
-def _hash_by_the_old_catalog(original: Any) -> Any:
-    def hashed_elements(self: Replay) -> dict[int, int | None]:
-        newest, self._catalog = self._catalog, self._base.catalog
-        hashed: dict[int, int | None] = original(self)
-        self._catalog = newest
-        return hashed
-
-    return hashed_elements
-
-
 def _drop_only_what_was_logged(original: Any) -> Any:
     def forget_dropped(self: Replay, record: Any) -> None:
         for tree in record.dropped:
@@ -89,8 +79,10 @@ def _keep_what_is_below(original: Any) -> Any:
 
 
 def _keep_incomplete(original: Any) -> Any:
-    def restore(self: SavedPages, view: View, number_of: Any, _: Any, last_number: int) -> None:
-        original(self, view, number_of, [], last_number)
+    def restore(
+        self: SavedPages, version: int, roots: Any, number_of: Any, _: Any, last_number: int
+    ) -> None:
+        original(self, version, roots, number_of, [], last_number)
 
     return restore
 
@@ -143,13 +135,6 @@ MUTANTS: Final = (
         "recovery reads three pieces of the log at most",
         ("bank", "hot_key", "list_append"),
         ((recovery, "recover_from", _read_three_pieces),),
-    ),
-    Mutant(
-        "hash_by_the_old_catalog",
-        "recovery files the entries of an index that is younger than the checkpoint by their whole"
-        " key",
-        ("sql_definitions", "sql_migrations"),
-        ((recovery.Replay, "_hashed_elements", _hash_by_the_old_catalog),),
     ),
     Mutant(
         "drop_only_what_was_logged",

@@ -6,8 +6,11 @@ from typing import Any, Final
 
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Decide, Prepare
-from qserver.storage.partition import Partition
-from qserver.storage.transaction import Part, Transaction
+from qserver.storage.btree import Tree
+from qserver.storage.ranges import Roots
+from qserver.storage.routing import Part
+from qserver.storage.transaction import Transaction
+from qserver.storage.writes import TreeWrites
 from simulations.mutants.mutant import Mutant
 
 
@@ -53,11 +56,14 @@ def _install_all_undecided(original: Any) -> Any:
 
 
 def _publish_without_the_last_shard(original: Any) -> Any:
-    async def second_phase(self: Any, *arguments: Any) -> dict[int, Partition]:
-        installed: dict[int, Partition] = await original(self, *arguments)
-        if len(installed) > 1:
-            installed.popitem()
-        return installed
+    async def second_phase(self: Any, *arguments: Any) -> Roots:
+        installed: Roots = await original(self, *arguments)
+        shards = sorted({each.shard for each in installed})
+        return {
+            each: root
+            for each, root in installed.items()
+            if len(shards) == 1 or each.shard != shards[-1]
+        }
 
     return second_phase
 
@@ -72,12 +78,10 @@ def _run_again_without_the_others(original: Any) -> Any:
 
 
 def _drop_the_first_write(original: Any) -> Any:
-    def changed(self: Partition, writes: Any, dropped: Any = ()) -> Any:
-        fewer = {
-            tree: dict(list(changes.items())[1:]) if len(changes) > 3 else changes
-            for tree, changes in writes.items()
-        }
-        return original(self, fewer, dropped)
+    def changed(tree: Tree, changes: TreeWrites) -> Tree:
+        fewer = dict(list(changes.items())[1:]) if len(changes) > 3 else changes
+        result: Tree = original(tree, fewer)
+        return result
 
     return changed
 
@@ -85,9 +89,7 @@ def _drop_the_first_write(original: Any) -> Any:
 def _vote_without_looking(original: Any) -> Any:
     def prepare(self: shard.Shard, message: Prepare) -> Any:
         blind = tuple(
-            Part(p.position, p.alone, self.partition, {}, [], p.writes, p.dropped)
-            if not p.alone
-            else p
+            Part(p.position, p.alone, p.base, {}, [], p.writes, p.dropped) if not p.alone else p
             for p in message.parts
         )
         return original(self, Prepare(message.round, blind))
@@ -136,7 +138,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "publish_before_all_installed",
-        "the view is published without the last shard's new partition",
+        "the view is published without the last shard's new roots",
         ("bank", "ring", "registers"),
         ((coordinator.Coordinator, "_second_phase", _publish_without_the_last_shard),),
     ),
@@ -156,6 +158,6 @@ MUTANTS: Final = (
         "drop_the_first_write",
         "a shard loses the first of many writes to a tree",
         ("registers", "bank", "hot_key"),
-        ((Partition, "changed", _drop_the_first_write),),
+        ((shard, "changed", _drop_the_first_write),),
     ),
 )

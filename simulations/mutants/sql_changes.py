@@ -99,7 +99,7 @@ def _keep_entries_of_null(original: Any) -> Any:
             if old is None or new is None or index.unique:
                 continue
             if new[index.columns[0]] is None and old[index.columns[0]] is not None:
-                self.put_entry(index.id, *table.entries(index, old), index.hashed)
+                self.put_entry(index.id, *table.entries(index, old))
 
     return change_indexes
 

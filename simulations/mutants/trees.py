@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -70,19 +70,15 @@ def _count_only_the_last_change(original: Any) -> Any:
     return changed_branch
 
 
-def _first_of_the_leaf_before(original: Any) -> Any:
-    def leaf_before(tree: Tree, key: Key) -> Leaf | None:
-        page, preceding = tree, None
-        while type(page) is Branch:
-            at = bisect_right(page.separators, key)
-            if at > 0:
-                preceding = page.children[at - 1]
-            page = page.children[at]
-        while type(preceding) is Branch:
-            preceding = preceding.children[0]
-        return preceding
+def _last_entries_of_one_leaf(original: Any) -> Any:
+    def last_entries(
+        tree: Tree, low: Key | None, high: Key | None, most: int
+    ) -> tuple[list[Key], list[Value]]:
+        for keys, values in btree.pages_backward(tree, low, high):
+            return keys[:most], values[:most]
+        return [], []
 
-    return leaf_before
+    return last_entries
 
 
 def _look_left_of_a_separator(original: Any) -> Any:
@@ -156,10 +152,10 @@ MUTANTS: Final = (
         shape=(("sizes", SMALL),),
     ),
     Mutant(
-        "first_of_the_leaf_before",
-        "who goes back beyond a branch comes to its first leaf, not its last",
-        ("sql_bounds",),
-        ((view, "leaf_before", _first_of_the_leaf_before),),
+        "last_entries_of_one_leaf",
+        "the last entries of a range are looked for on one page only",
+        ("sql_bounds", "sql_queue"),
+        ((view, "last_entries", _last_entries_of_one_leaf),),
         shape=(("sizes", SMALL),),
     ),
     Mutant(

@@ -14,7 +14,8 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Failed, Turn
 from qserver.engine.published import Published
 from qserver.errors import CheckViolation, QueryCanceled
-from qserver.storage.transaction import Transaction, merge_shard_writes
+from qserver.storage.transaction import Transaction
+from qserver.storage.writes import merge_writes
 from simulations.mutants.mutant import Mutant
 
 
@@ -101,7 +102,7 @@ def _keep_what_was_written_again(original: Any) -> Any:
         answer: Answer = original(self, commit, work)
         if commit.transaction is not None and isinstance(answer, Failed):
             assert work.earlier is not None
-            merge_shard_writes(work.earlier, work.writes)
+            merge_writes(work.earlier, work.writes)
         return answer
 
     return run_work

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied, DivisionByZero, QserverError
-from qserver.storage.writes import SEQUENCES_TREE
 from qserver.storage.transaction import Transaction
+from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 from simulations.checkers.numbers import HEIGHT, NumbersChecker
 from simulations.service import Service

@@ -41,6 +41,10 @@ class RecordingMailbox(Mailbox[Any]):
         await super().put(message)
         self._tell(self.name, message)
 
+    def pass_by(self, message: Any) -> None:
+        super().pass_by(message)
+        self._tell(self.name, message)
+
 
 class Pauses(Random):
     """Chance that is none: pauses of these lengths, then of none at all."""

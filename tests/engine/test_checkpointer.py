@@ -96,7 +96,7 @@ async def test_time_makes_a_checkpoint_due_if_anything_was_committed(
         await database.transact(counters.create(5))
         await trio.sleep(301)
         assert statistics(database).version == 1
-        calls = ["2 pages", "checkpoint 1", "forget 1"]
+        calls = ["1 pages", "checkpoint 1", "forget 1"]
         assert log.calls == calls
         await trio.sleep(3000)
         assert log.calls == calls, "nothing was committed, so nothing is saved"

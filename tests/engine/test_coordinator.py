@@ -25,7 +25,7 @@ from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from tests.engine import counters
 from tests.engine.fakes import HeldLog
-from tests.engine.rounds import bench, of_kind
+from tests.engine.rounds import Bench, bench, of_kind
 
 pytestmark = pytest.mark.usefixtures("tiny_ranges")
 

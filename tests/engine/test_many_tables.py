@@ -12,7 +12,7 @@ from qserver.engine.scratch import scratch_database
 from qserver.engine.system_tables import PAGE_ROWS, SCHEMAS, SystemReader
 from qserver.engine.world import OrdinaryWorld
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import Partition
+from qserver.storage.ranges import Trees
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.schema import Column, define_table
@@ -31,14 +31,14 @@ def view() -> View:
         for number in range(1, TABLES + 1)
     ]
     changes = {table.name: table for table in tables}
-    return View(1, 0.0, Catalog().changed(changes, TABLES), (Partition(),))
+    return View(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
 
 
 @pytest.mark.parametrize("name", SYSTEM_TABLES)
 def test_a_system_table_hands_out_short_pages_in_every_order(name: str, view: View) -> None:
     tree = SYSTEM_TABLES[name].table.id
     reader = SystemReader(Transaction(view))
-    pages = list(reader.scan_in_any_order(tree))
+    pages = list(reader.scan_values(tree))
     rows = [row for page in pages for row in page]
     assert all(len(page) <= PAGE_ROWS for page in pages)
     assert [row[-1] for row in rows] == list(range(len(rows)))

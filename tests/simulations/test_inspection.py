@@ -11,14 +11,16 @@ import trio
 from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
 from qserver.storage.btree import Branch, Leaf, Tree, branch_of, leaf_of
-from qserver.storage.partition import SEQUENCES_TREE, Partition
+from qserver.storage.ranges import Range, Trees, laid_over
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
+from qserver.storage.writes import SEQUENCES_TREE
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile
 from simulations.inspection import (
     disk_problems,
+    range_problems,
     recovery_problems,
     view_problems,
     waiting_problems,
@@ -89,10 +91,30 @@ def test_a_record_that_the_checkpoint_has_is_seen() -> None:
 def test_a_tree_of_no_table_is_seen() -> None:
     view = empty_view(1)
     assert view_problems(view) == []
-    stray = Partition.of({7: leaf_of([(1,)], [(1,)])})
-    assert view_problems(View(1, 0.0, view.catalog, (stray,))) == [
-        "tree 7 in shard 0 belongs to no table"
-    ]
+    stray = Trees().changed({7: laid_over(7, (), [leaf_of([(1,)], [(1,)])], 0, 1)})
+    assert view_problems(View(1, 0.0, view.catalog, stray, 1)) == ["tree 7 belongs to no table"]
+
+
+def test_a_range_that_a_shard_has_lost_kept_or_mistaken_is_seen() -> None:
+    async def look(service: Service, disk: Disk) -> tuple[list[str], list[str]]:
+        database = service._database
+        assert isinstance(database, Database)
+        before = range_problems(database)
+        incarnation: Any = database._incarnation
+        shard = next(each for each in incarnation._shards if len(each.roots) > 1)
+        lost, mistaken, *_ = list(shard.roots)
+        shard.roots[mistaken] = leaf_of([(9,)], [(9,)])
+        shard.roots[Range(99, None, None, 0)] = shard.roots.pop(lost)
+        return before, range_problems(database)
+
+    before, after = simulated(look)
+    assert before == []
+    assert sorted(problem.split()[2] for problem in after) == ["has", "lacks", "still"]
+
+
+def view_of(trees: dict[int, Tree]) -> View:
+    laid = {number: laid_over(number, (), [tree], 0, 1) for number, tree in trees.items()}
+    return View(1, 0.0, empty_view(1).catalog, Trees().changed(laid), 1)
 
 
 SEPARATED_WRONGLY = Branch([(2,)], [leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(1,)])], 2, 1)
@@ -117,24 +139,22 @@ VALUELESS = Leaf([(1,), (2,)], [(1,)], 2)
     ],
 )
 def test_a_tree_that_is_built_wrongly_is_seen(tree: Tree, problem: str) -> None:
-    view = View(1, 0.0, empty_view(1).catalog, (Partition.of({SEQUENCES_TREE: tree}),))
+    view = view_of({SEQUENCES_TREE: tree})
     assert [each for each in view_problems(view) if each.endswith(problem)]
 
 
 def test_what_was_recovered_otherwise_than_published_is_seen() -> None:
-    catalog = empty_view(2).catalog
+    catalog = empty_view(1).catalog
     one, other = leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(2,)])
-    published = View(1, 0.0, catalog, (Partition.of({7: one}), Partition.of({})))
-    recovered = View(1, 0.0, catalog, (Partition.of({7: leaf_of([(1,)], [(1,)])}), Partition()))
-    assert recovery_problems(recovered, published) == []
-    changed = View(1, 0.0, catalog, (Partition.of({7: other}), Partition()))
-    assert recovery_problems(changed, published) == [
-        "tree 7 of shard 0 holds {(1,): (2,)}, not {(1,): (1,)}"
+    published = view_of({7: one})
+    assert recovery_problems(view_of({7: leaf_of([(1,)], [(1,)])}), published) == []
+    assert recovery_problems(view_of({7: other}), published) == [
+        "tree 7 holds {(1,): (2,)}, not {(1,): (1,)}"
     ]
-    lost = View(1, 0.0, catalog.changed({}, 9), (Partition(), Partition()))
+    lost = View(1, 0.0, catalog.changed({}, 9), Trees(), 1)
     assert len(recovery_problems(lost, published)) == 2
-    fewer = View(1, 0.0, catalog, (Partition.of({7: one}),))
-    assert recovery_problems(fewer, published) == ["there are 1 shards, not 2"]
+    more = View(1, 0.0, catalog, published.trees, 2)
+    assert recovery_problems(more, published) == ["there are 2 shards, not 1"]
 
 
 @pytest.mark.parametrize("asked", ["_turns", "checkpoint"])

@@ -11,22 +11,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.storage import conflict_in_pieces as module
-from qserver.storage import partition as partition_module
+from qserver.storage import writes as writes_module
 from qserver.storage.btree import EMPTY, Key, Value, apply, cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
-from qserver.storage.partition import (
+from qserver.storage.ranges import Range, Roots, roots_of_shard
+from qserver.storage.routing import Part
+from qserver.storage.transaction import ScannedRange
+from qserver.storage.view import Predicate, View
+from qserver.storage.writes import (
     CHANGES_AT_ONCE,
-    Partition,
-    Writes,
+    TreeWrites,
     merge_writes,
     merge_writes_in_pieces,
 )
-from qserver.storage.transaction import Part, ScannedRange
-from qserver.storage.view import Predicate
+from qserver.storage.writes import changed as tree_changed
+from tests.storage.databases import laid_out, ranges_of, view_with
 from tests.storage.trees import unhurried
 
 TREE = 3
+WHOLE = Range(TREE, None, None, 0)
+Writes = dict[Range, TreeWrites]
 MANY = 20 * CHANGES_AT_ONCE
 Made = TypeVar("Made")
 
@@ -43,17 +48,34 @@ def taken(steps: Generator[None, None, Made]) -> tuple[int, Made]:
 
 
 def rows(numbers: range, value: int = 0) -> Writes:
-    return {TREE: {(number,): (number, value) for number in numbers}}
+    return {WHOLE: {(number,): (number, value) for number in numbers}}
+
+
+def view_of(entries: dict[Key, Value]) -> View:
+    """All entries in one range, however many they are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qserver.storage.ranges.RANGE_ENTRIES_MAX", 10**9)
+        return view_with(entries, 1, TREE)
+
+
+def roots(view: View) -> Roots:
+    return roots_of_shard(view.trees, 0)
+
+
+def after(view: View, changes: TreeWrites) -> Roots:
+    """What the shard has, once the view has been changed."""
+    return {WHOLE: tree_changed(view.trees.tree(TREE).roots[0], changes)}
 
 
 def part_of(
-    base: Partition,
+    base: View,
     keys: range = range(0),
     ranges: tuple[ScannedRange, ...] = (),
     writes: Writes | None = None,
 ) -> Part:
-    seen: dict[tuple[int, Key], Value | None] = {(TREE, (number,)): (number, 0) for number in keys}
-    return Part(0, True, base, seen, list(ranges), writes or {}, ())
+    seen: dict[Key, Value | None] = {(number,): (number, 0) for number in keys}
+    scans = [(WHOLE, each) for each in ranges]
+    return Part(0, True, base, {WHOLE: seen}, scans, writes or {}, ())
 
 
 def scanned(low: int | None = None, high: int | None = None) -> ScannedRange:
@@ -66,53 +88,56 @@ def scanned(low: int | None = None, high: int | None = None) -> ScannedRange:
 
 
 @pytest.fixture(scope="module")
-def base() -> Partition:
-    return Partition().changed(rows(range(MANY)))
+def base() -> View:
+    return view_of({(number,): (number, 0) for number in range(MANY)})
 
 
 @pytest.fixture(scope="module")
-def changed(base: Partition) -> Partition:
-    return base.changed({TREE: {(number,): (number, 1, "other") for number in range(MANY)}})
+def changed() -> View:
+    return view_of({(number,): (number, 1, "other") for number in range(MANY)})
 
 
-def test_many_keys_are_compared_in_steps(base: Partition) -> None:
-    elsewhere = base.changed({TREE: {(MANY + 1,): (MANY + 1, 5)}})
+def test_many_keys_are_compared_in_steps(base: View) -> None:
+    elsewhere = after(base, {(MANY + 1,): (MANY + 1, 5)})
     part = part_of(base, range(MANY))
-    assert is_long([part], base)
+    assert is_long([part], roots(base))
     steps, conflict = taken(conflict_in_pieces(part, elsewhere, {}, {}))
     assert conflict is None and steps >= 20
-    _, conflict = taken(conflict_in_pieces(part, base.changed(rows(range(7, 8), 2)), {}, {}))
+    _, conflict = taken(conflict_in_pieces(part, after(base, {(7,): (7, 2)}), {}, {}))
     assert conflict == Conflict("a key that was read has changed", TREE, (7,))
 
 
 def test_a_long_range_that_has_changed_all_over_is_compared_in_steps(
-    base: Partition, changed: Partition
+    base: View, changed: View
 ) -> None:
-    for before, after in ((base, changed), (base, Partition()), (Partition(), base)):
+    empty = view_of({})
+    for before, then in ((base, changed), (base, empty), (empty, base)):
         part = part_of(before, ranges=(scanned(),))
-        assert is_long([part], after)
-        steps, conflict = taken(conflict_in_pieces(part, after, {}, {}))
+        assert is_long([part], roots(then))
+        steps, conflict = taken(conflict_in_pieces(part, roots(then), {}, {}))
         assert conflict is None
         assert steps >= MANY // 4096 // module.RANGES_AT_ONCE
 
 
-def test_a_range_is_held_against_many_writes_in_steps(base: Partition) -> None:
+def test_a_range_is_held_against_many_writes_in_steps(base: View) -> None:
     part = part_of(base, ranges=(scanned(),))
     others = {"another": rows(range(MANY), 1)}
-    steps, conflict = taken(conflict_in_pieces(part, base, others, {}))
+    steps, conflict = taken(conflict_in_pieces(part, roots(base), others, {}))
     assert conflict is None and steps >= 20
 
 
-def test_many_ranges_are_held_against_few_writes_in_few_steps(base: Partition) -> None:
+def test_many_ranges_are_held_against_few_writes_in_few_steps(base: View) -> None:
     ranges = tuple([scanned(number, number + 1) for number in range(MANY)])
     others = {"another": rows(range(2), 1)}
-    steps, conflict = taken(conflict_in_pieces(part_of(base, ranges=ranges), base, others, {}))
+    steps, conflict = taken(
+        conflict_in_pieces(part_of(base, ranges=ranges), roots(base), others, {})
+    )
     assert conflict is None and 20 <= steps <= 100
 
 
-def test_many_writes_are_held_against_undecided_ones_in_steps(base: Partition) -> None:
+def test_many_writes_are_held_against_undecided_ones_in_steps(base: View) -> None:
     part = part_of(base, writes=rows(range(MANY)))
-    steps, conflict = taken(conflict_in_pieces(part, base, {}, rows(range(MANY, MANY + 1))))
+    steps, conflict = taken(conflict_in_pieces(part, roots(base), {}, rows(range(MANY, MANY + 1))))
     assert conflict is None and steps >= 20
 
 
@@ -123,9 +148,9 @@ def test_many_writes_are_merged_in_steps() -> None:
     assert into == rows(range(MANY))
 
 
-def test_a_short_part_is_not_long(base: Partition, changed: Partition) -> None:
-    assert not is_long([part_of(base, range(10), (scanned(),))], base)
-    assert not is_long([part_of(base, range(10))], changed)
+def test_a_short_part_is_not_long(base: View, changed: View) -> None:
+    assert not is_long([part_of(base, range(10), (scanned(),))], roots(base))
+    assert not is_long([part_of(base, range(10))], roots(changed))
 
 
 def test_cuts_leave_a_few_thousand_entries_between_them() -> None:
@@ -149,7 +174,7 @@ def only_those(value: int) -> Predicate:
 def tiny_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CHANGES_AT_ONCE", 2)
-        patch.setattr(partition_module, "CHANGES_AT_ONCE", 2)
+        patch.setattr(writes_module, "CHANGES_AT_ONCE", 2)
         yield
 
 
@@ -169,6 +194,7 @@ ENDS = st.none() | st.tuples(st.integers(-1, 31))
     CHANGES,
     CHANGES,
     st.lists(st.tuples(ENDS, ENDS, st.integers(0, 2)), max_size=4),
+    st.sampled_from([(50, 0), (3, 1)]),
 )
 def test_the_verdict_on_the_pieces_is_the_verdict_on_the_part(
     was: dict[tuple[int], tuple[int] | None],
@@ -178,31 +204,36 @@ def test_the_verdict_on_the_pieces_is_the_verdict_on_the_part(
     accepted: dict[tuple[int], tuple[int] | None],
     undecided: dict[tuple[int], tuple[int] | None],
     ranges: list[tuple[tuple[int] | None, tuple[int] | None, int]],
+    base_sizes: tuple[int, int],
 ) -> None:
-    base = Partition().changed({TREE: was})
-    now = base.changed({TREE: becomes})
+    before: dict[Key, Value] = {key: value for key, value in was.items() if value is not None}
+    with ranges_of(*base_sizes):
+        base = laid_out(view_with(before, 1, TREE))
+    view = view_of(before)
+    now = after(view, dict(becomes))
     part = Part(
         0,
         False,
         base,
-        {(TREE, key): value for key, value in reads.items()},
-        [ScannedRange(TREE, low, high, only_those(only)) for low, high, only in ranges],
-        {TREE: writes},
+        {WHOLE: dict(reads)},
+        [(WHOLE, ScannedRange(TREE, low, high, only_those(only))) for low, high, only in ranges],
+        {WHOLE: dict(writes)},
         (),
     )
+    one: Writes = {WHOLE: dict(accepted)}
+    two: Writes = {WHOLE: dict(undecided)}
     whole = (
         stale_read(part, now)
-        or overlap(part, {TREE: accepted}, "one")
-        or overlap(part, {TREE: undecided}, "two")
-        or writes_overlap(part, {TREE: undecided})
+        or overlap(part, one, "one")
+        or overlap(part, two, "two")
+        or writes_overlap(part, two)
     )
-    others: dict[str, Writes] = {"one": {TREE: accepted}, "two": {TREE: undecided}}
-    _, conflict = taken(conflict_in_pieces(part, now, others, {TREE: undecided}))
+    _, conflict = taken(conflict_in_pieces(part, now, {"one": one, "two": two}, two))
     assert (conflict is None) == (whole is None)
-    merged: Writes = {TREE: dict(accepted)}
-    merge_writes(merged, {TREE: undecided, 4: writes})
-    in_pieces: Writes = {TREE: dict(accepted)}
-    taken(merge_writes_in_pieces(in_pieces, {TREE: undecided, 4: writes}))
-    assert {tree: changes for tree, changes in merged.items() if changes} == {
-        tree: changes for tree, changes in in_pieces.items() if changes
+    other = Range(4, None, None, 0)
+    merged, in_pieces = {WHOLE: dict(accepted)}, {WHOLE: dict(accepted)}
+    merge_writes(merged, {**two, other: dict(writes)})
+    taken(merge_writes_in_pieces(in_pieces, {**two, other: dict(writes)}))
+    assert {each: changes for each, changes in merged.items() if changes} == {
+        each: changes for each, changes in in_pieces.items() if changes
     }

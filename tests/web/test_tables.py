@@ -5,7 +5,7 @@ from __future__ import annotations
 import trio
 
 from qserver.storage.catalog import Catalog
-from qserver.storage.partition import Partition
+from qserver.storage.ranges import Trees
 from qserver.storage.view import View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
@@ -18,7 +18,7 @@ def view_of_tables() -> View:
     column = Column("id", INTEGER, nullable=False)
     names = {f"t{number:04}": number for number in range(1, TABLES + 1)}
     changes = {name: define_table(number, name, [column], ["id"]) for name, number in names.items()}
-    return View(1, 0.0, Catalog().changed(changes, TABLES), (Partition(),))
+    return View(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
 
 
 async def test_the_tables_are_described_in_steps() -> None:
