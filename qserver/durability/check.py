@@ -24,7 +24,7 @@ from qserver.durability.recovery import Recovered, recover
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
-from qserver.storage.btree import Key, Leaf, Tree
+from qserver.storage.btree import EMPTY, Key, Leaf, Tree
 from qserver.storage.ranges import RangedTree
 from qserver.storage.view import View
 from qserver.storage.writes import SEQUENCES_TREE
@@ -120,7 +120,8 @@ def problems_of(view: View) -> Iterator[str | None]:
             continue
         yield from _range_problems(tree, name, view.shards)
         for each, root in zip(tree.ranges, tree.roots, strict=True):
-            yield from _page_problems(root, name, each.low, each.high)
+            if root is not EMPTY:  # a range may be empty, a page below its root may not
+                yield from _page_problems(root, name, each.low, each.high)
     for table in view.catalog.tables.values():
         yield from _row_problems(view, table)
         for index in table.indexes:
@@ -140,11 +141,11 @@ def _page_problems(
         if not page.length == len(keys) == len(page.values):
             counted = f"{page.length} are counted, and {len(page.values)} values"
             yield f"{name}: a page has {len(keys)} entries where {counted}"
-        yield from _size_problems(len(keys), name, is_root=low is None and high is None)
+        yield from _size_problems(len(keys), name)
         yield None
         return
     children = page.children
-    yield from _size_problems(len(children), name, is_root=False)
+    yield from _size_problems(len(children), name)
     if len(children) != len(keys) + 1:
         yield f"{name}: {len(keys)} keys part {len(children)} pages"
         return
@@ -168,10 +169,10 @@ def _range_problems(tree: RangedTree, name: str, shards: int) -> Iterator[str | 
     yield None
 
 
-def _size_problems(size: int, name: str, *, is_root: bool) -> Iterator[str]:
+def _size_problems(size: int, name: str) -> Iterator[str]:
     if size > PAGE_ENTRIES_MAX:
         yield f"{name}: a page has {size} entries, and {PAGE_ENTRIES_MAX} are the most"
-    if not size and not is_root:
+    if not size:
         yield f"{name}: a page is empty"
 
 

@@ -248,7 +248,7 @@ async def test_untried_work_costs_one_message_for_each_shard_that_it_writes_to()
         answers = await b.round(*(b.untried(work) for work in works))
         assert answers == [Committed(2, result=found) for found in ([1, 1], [1], 1)]
         sent = [pair for pair in b.world.names_sent() if pair[0].startswith("shard")]
-        assert sent == [(f"shard {number}", "Prepare") for number in (1, 3, 2)]
+        assert sent == [(f"shard {number}", "Prepare") for number in (1, 2, 3)]
         (append,) = of_kind(b.world, Append)
         assert sorted(key for changes in append.writes.values() for key in changes) == sorted(
             [(one,), (other,), (apart,)]
