@@ -36,7 +36,7 @@ from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
 from qserver.engine.work import FOREVER, PENDING, Pending, Step, before, begin_with, run
 from qserver.engine.world import World
-from qserver.errors import OutcomeUnknown, ProgramLimitExceeded
+from qserver.errors import ProgramLimitExceeded
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
@@ -254,8 +254,6 @@ class SqlDatabase:
         def call(outcome: TransactionResult | Exception | Waiting) -> None:
             if isinstance(outcome, Coroutine):
                 outcome.close()
-                done(None)
-            elif isinstance(outcome, Exception) and not isinstance(outcome, OutcomeUnknown):
                 done(None)
             else:
                 done(outcome)
