@@ -55,7 +55,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.published import Published
-from qserver.engine.work import GaveWay, run_at_once
+from qserver.engine.work import WouldYield, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
@@ -216,8 +216,8 @@ class Coordinator:
 
     async def _ask(self, messages: Mapping[int, ToShard]) -> list[FromShard]:
         """Send each shard its message and wait until all have answered, in order of shards."""
-        for shard, message in messages.items():
-            self._shards[shard].mailbox.put_nowait(message)
+        for shard in sorted(messages):
+            self._shards[shard].mailbox.put_nowait(messages[shard])
         answers: list[FromShard] = []
         while len(answers) < len(messages):
             arrived = await self._from_shards.take(len(messages) - len(answers))
@@ -385,7 +385,7 @@ class Coordinator:
         self._run_again += again
         try:
             result = run_at_once(commit.again, transaction)
-        except GaveWay:
+        except WouldYield:
             return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'
             return Failed(error, _version_of(transaction, wrote=False))

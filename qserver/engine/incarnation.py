@@ -119,14 +119,6 @@ class Incarnation:
         checkpointer = self.checkpointer
         return Recovered(self.published.durable, checkpointer.saved, checkpointer.logged)
 
-    async def commit(self, commit: Commit) -> Answer:
-        """Send a commit and wait for its answer."""
-        self.send(self.submit, commit)
-        try:
-            return await commit.reply.wait()
-        finally:
-            self.settle(commit.number)
-
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
         self.published.check_alive()
@@ -140,12 +132,6 @@ class Incarnation:
     def submit(self, commit: Commit) -> None:
         """Have the coordinator commit: at once if it is idle, else in its turn."""
         self._coordinator.submit(commit)
-
-    async def answer(self, commit: Commit) -> Answer:
-        try:
-            return await commit.reply.wait()
-        finally:
-            self.settle(commit.number)
 
     def settle(self, number: int) -> None:
         """The outcome of a commit is known, or nobody wants to know it any more."""

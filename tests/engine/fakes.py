@@ -29,9 +29,19 @@ class Killed(Exception):
 class RecordingMailbox(Mailbox[Any]):
     """Passes on what it is sent, then tells."""
 
-    def __init__(self, name: str, capacity: int, tell: Callable[[str, Any], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        capacity: int,
+        tell: Callable[[str, Any], None],
+        passes_by: Callable[[], bool] = lambda: False,
+    ) -> None:
         super().__init__(name, capacity)
         self._tell = tell
+        self._passes_by = passes_by
+
+    def may_pass_by(self) -> bool:
+        return self._passes_by()
 
     def put_nowait(self, message: Any) -> None:
         super().put_nowait(message)
@@ -72,13 +82,17 @@ class Laboratory:
         """Whether an actor that is killed simply comes to its end."""
         self.watch: Callable[[Any], None] = lambda message: None
         """Called for each message once it is sent."""
+        self.passes_by = False
+        """Whether an actor that is idle handles a message where it is sent."""
         self._deaths: dict[str, trio.Event] = {}
 
     def now(self) -> float:
         return self.time
 
     def mailbox(self, name: str, capacity: int) -> Mailbox[Any]:
-        return RecordingMailbox(name, self.capacities.get(name, capacity), self._note)
+        return RecordingMailbox(
+            name, self.capacities.get(name, capacity), self._note, lambda: self.passes_by
+        )
 
     def _note(self, name: str, message: Any) -> None:
         self.sent.append((name, message))

@@ -15,8 +15,6 @@ from qserver.engine.scratch import scratch_database
 from qserver.engine.work import begin, finish
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
-from qserver.storage.transaction import Transaction
-from qserver.storage.view import empty_view
 
 MANY = 7
 
@@ -43,7 +41,7 @@ async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_d
             steps.append((number, passes.count))
 
     async def run(number: int) -> None:
-        _, rest = begin(lambda transaction: work(number), Transaction(empty_view(1)))
+        _, rest = begin(work(number))
         assert rest is not None
         await finish(rest)
 

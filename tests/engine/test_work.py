@@ -1,15 +1,17 @@
-"""Work ends at once where it is short, gives way where it is long, and is closed when it stops."""
+"""Work ends at once where it is short, goes on where it yielded, and is closed when it stops."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import pytest
 import trio
 
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
-from qserver.engine.work import GaveWay, begin, finish, run_at_once
+from qserver.engine.work import PENDING, WouldYield, begin, begin_with, finish, run_at_once
+from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import empty_view
 
@@ -40,7 +42,7 @@ def noting(steps: list[str], yields: int = 2) -> Work:
 @pytest.mark.parametrize("work", [lambda transaction: "short", generator_without_yield])
 async def test_work_that_never_gives_way_is_short_wherever_it_runs(work: Work) -> None:
     assert run_at_once(work, fresh()) == "short"
-    assert begin(work, fresh()) == ("short", None)
+    assert begin(work(fresh())) == ("short", None)
 
 
 async def test_work_that_gives_way_is_long_and_others_run_in_between() -> None:
@@ -51,7 +53,7 @@ async def test_work_that_gives_way_is_long_and_others_run_in_between() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
-        _, rest = begin(noting(steps), fresh())
+        _, rest = begin(noting(steps)(fresh()))
         assert rest is not None
         assert await finish(rest) == "long"
     assert steps.index("step 0") < steps.index("other") < steps.index("closed")
@@ -65,7 +67,7 @@ def test_long_work_is_stopped_and_closed_where_it_must_be_short() -> None:
         kept.append(noting(steps)(transaction))
         return kept[0]
 
-    with pytest.raises(GaveWay):
+    with pytest.raises(WouldYield):
         run_at_once(work, fresh())
     assert steps == ["step 0", "closed"]
 
@@ -74,7 +76,7 @@ async def test_cancelled_work_is_closed_at_once() -> None:
     steps: list[str] = []
     with trio.CancelScope() as scope:
         scope.cancel()
-        _, rest = begin(noting(steps), fresh())
+        _, rest = begin(noting(steps)(fresh()))
         assert rest is not None
         await finish(rest)
     assert scope.cancelled_caught
@@ -92,8 +94,79 @@ async def test_what_work_raises_comes_through_both_ways() -> None:
     with pytest.raises(LookupError, match="at once"):
         run_at_once(fail_at_once, fresh())
     with pytest.raises(LookupError, match="at once"):
-        begin(fail_at_once, fresh())
-    _, rest = begin(fail_later, fresh())
+        begin(fail_at_once(fresh()))
+    _, rest = begin(fail_later(fresh()))
     assert rest is not None
     with pytest.raises(LookupError, match="later"):
+        await finish(rest)
+
+
+# --- with a callback ------------------------------------------------------------------------------
+
+
+def asking(*replies: Reply[str]) -> Generator[Any, Any, list[str]]:
+    """Work that waits for one reply after the other."""
+    found = []
+    for reply in replies:
+        found.append((yield reply))
+    return found
+
+
+async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> None:
+    outcomes: list[Any] = []
+    reply = Reply[str]()
+    assert begin_with(asking(reply), outcomes.append) is PENDING
+    assert outcomes == []
+    reply.put("here")
+    assert outcomes == [["here"]]
+
+
+async def test_an_error_in_the_place_of_an_answer_is_raised_in_the_work() -> None:
+    outcomes: list[Any] = []
+    reply = Reply[str]()
+    assert begin_with(asking(reply), outcomes.append) is PENDING
+    reply.fail(LookupError("nobody knows"))
+    assert [repr(each) for each in outcomes] == ["LookupError('nobody knows')"]
+
+
+async def test_work_that_waits_again_is_given_to_the_callback_as_a_coroutine() -> None:
+    outcomes: list[Any] = []
+    first, second = Reply[str](), Reply[str]()
+    assert begin_with(asking(first, second), outcomes.append) is PENDING
+    first.put("one")
+    (rest,) = outcomes
+    assert isinstance(rest, Coroutine)
+    second.put("two")
+    assert await rest == ["one", "two"]
+
+
+async def test_work_that_waits_for_no_reply_is_a_coroutine_and_nobody_is_called() -> None:
+    steps: list[str] = []
+    rest = begin_with(noting(steps)(fresh()), steps.append)
+    assert isinstance(rest, Coroutine)
+    assert steps == ["step 0"]
+    assert await rest == "long"
+    assert steps == ["step 0", "step 1", "closed"]
+
+
+async def test_work_inside_other_work_ends_at_the_deadline_and_is_closed() -> None:
+    steps: list[str] = []
+    _, rest = begin(noting(steps, yields=3)(fresh()))
+    assert rest is not None
+    outer, rest_of_outer = begin(rest.go_on(trio.current_time() - 1))
+    assert outer is None and rest_of_outer is not None
+    with pytest.raises(QueryCanceled):
+        await finish(rest_of_outer)
+    assert steps == ["step 0", "closed"]
+
+
+async def test_what_work_waits_for_inside_other_work_ends_at_the_deadline() -> None:
+    def waiting(transaction: Transaction) -> Generator[Any, Any, None]:
+        yield trio.sleep_forever
+
+    _, rest = begin(waiting(fresh()))
+    assert rest is not None
+    _, rest = begin(rest.go_on(trio.current_time() + 0.01))
+    assert rest is not None
+    with pytest.raises(QueryCanceled):
         await finish(rest)

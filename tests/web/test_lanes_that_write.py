@@ -226,7 +226,7 @@ async def test_an_error_is_that_of_the_ordinary_way_and_nothing_is_left_of_it() 
                 assert comparable(found) == comparable(await other.ask(data))
                 assert body_of(found)["error"]["statement"] == 1
                 assert body_of(found)["results"] == []
-            assert True not in served.answered and len(served.answered) > 0
+            assert len(served.answered) > 0
         assert await hits(client) == USES_UNTIL_KNOWN
         served.answered.clear()
         good = transaction((INCREMENT, [0]), (insert, [1, 1]))
