@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from qserver.engine.mailbox import Told
 from qserver.engine.messages import Committed, Failed
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ SOMETIMES: Final = (
     "several transactions begun without waiting were one round",
     "a transaction begun without waiting shared a round with a conflict",
     "a transaction begun without waiting failed beside others",
-    "a transaction begun without waiting came to nothing",
+    "a transaction begun without waiting had to wait after all",
     "the outcome of a transaction begun without waiting was unknown",
     "a stream went on while others committed",
     "a unique key was refused",
@@ -141,7 +140,7 @@ def observe(world: SimulatedWorld, message: Any) -> None:
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:
     again = any(getattr(answer, "again", False) for _, answer in message.answers)
-    begun = [answer for reply, answer in message.answers if isinstance(reply, Told)]
+    begun = [answer for reply, answer in message.answers if reply.calls_back]
     committed = sum(isinstance(answer, Committed) for answer in begun)
     if again:
         world.reach("a conflict was run again at the coordinator")

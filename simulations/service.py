@@ -23,7 +23,9 @@ from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sql_gateway import SqlDatabase
+from qserver.engine.work import run
 from qserver.errors import Applied, DatabaseUnavailable, QserverError, SerializationFailure
+from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from simulations.disk import Disk, DiskHandle
@@ -185,7 +187,13 @@ class Service:
         )
 
     async def read(self, work: Work, seen: Seen = nothing) -> Outcome:
-        return await self._noted(lambda database: database.read(work), (), seen)
+        """Run work that writes nothing on the newest durable view."""
+
+        async def send(database: Database) -> Outcome:
+            view = await database.wait_durable_view()
+            return Outcome(await run(work(Transaction(view))), view.version)
+
+        return await self._noted(send, (), seen)
 
     async def ask_sql(self, send: Callable[[SqlDatabase], Awaitable[Outcome]]) -> Outcome:
         """Whatever is asked in SQL, as one request of one process."""

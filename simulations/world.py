@@ -133,7 +133,7 @@ class SimulatedWorld:
     def broke_off_turn(self) -> bool:
         """Was the current request granted a turn of its own, and has returned nothing to commit?"""
         turn = self.turns.get(REQUEST.get())
-        return turn is not None and was_answered(turn.granted) and turn.returned._content is None
+        return turn is not None and was_answered(turn.granted) and turn.returned.content is None
 
     def record(
         self, kind: str, text: str, *, actor: str | None = None, message: int | None = None

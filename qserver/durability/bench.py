@@ -115,9 +115,9 @@ async def change(path: Path, rows: int) -> None:
 async def restart(path: Path, rows: int) -> None:
     began = time.perf_counter()
     async with opened(path) as database:
-        found = await database.read(lambda transaction: _get(transaction, rows // 2))
+        found = _get(Transaction(await database.wait_durable_view()), rows // 2)
         seconds = time.perf_counter() - began
-        assert found.result is not None and found.result[0] == rows // 2
+        assert found is not None and found[0] == rows // 2
         now, most = _megabytes("VmRSS"), _megabytes("VmHWM")
         _print("restart", f"{rows:,} rows", seconds, f"{now:.0f} MB resident, at most {most:.0f}")
         if rows >= 1_000_000:
@@ -163,7 +163,7 @@ async def _measured(
     chance = Random(4)
 
     async def read(number: int) -> None:
-        await database.read(lambda transaction: _get(transaction, chance.randrange(BESIDE_ROWS)))
+        _get(Transaction(await database.wait_durable_view()), chance.randrange(BESIDE_ROWS))
 
     async def insert(number: int) -> None:
         made = [row(rows + number, chance)]

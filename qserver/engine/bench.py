@@ -159,11 +159,10 @@ class Counters:
 
     async def check(self) -> None:
         """Every increment that was acknowledged is there, and no other."""
-        outcome = await self.database.read(sum_of_all)
-        if outcome.result != self._sum:
+        found = sum_of_all(Transaction(await self.database.wait_durable_view()))
+        if found != self._sum:
             raise SystemExit(
-                f"the counters add up to {outcome.result:,}, but {self._sum:,} increments were"
-                " acknowledged"
+                f"the counters add up to {found:,}, but {self._sum:,} increments were acknowledged"
             )
 
 

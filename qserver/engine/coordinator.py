@@ -44,7 +44,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.published import Published
-from qserver.engine.work import GaveWay, run_at_once
+from qserver.engine.work import WouldYield, run_at_once
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
@@ -261,7 +261,7 @@ class Coordinator:
         self._run_again += again
         try:
             result = run_at_once(commit.again, transaction)
-        except GaveWay:
+        except WouldYield:
             return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'
             return Failed(error, _version_of(transaction, wrote=False))

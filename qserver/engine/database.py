@@ -20,7 +20,7 @@ was ever acknowledged is in it. What became of the commits that were under way i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -30,17 +30,17 @@ import trio
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
-from qserver.engine.gateway import Done, Gateway, GatewayStatistics, Made, Outcome, read_view
+from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
+from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
     DataCorrupted,
     DataInUse,
     LogFailed,
-    QueryCanceled,
     first_of,
 )
 from qserver.limits import (
@@ -110,7 +110,7 @@ class Database:
         self._changed = trio.Event()
         self._falls = 0
         self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
-        self.sequences = Sequences(self._gateway.transact, self.newest_catalog)
+        self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Live until closed or cancelled, through as many incarnations as it takes."""
@@ -212,29 +212,19 @@ class Database:
     # --- what one may ask of it ---
 
     async def transact(
-        self,
-        work: Work,
-        *,
-        max_retries: int = RETRIES_DEFAULT,
-        deadline: float = float("inf"),
+        self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
     ) -> Outcome:
         """Run work and commit what it writes; see `Gateway.transact`."""
-        return await self._gateway.transact(work, max_retries=max_retries, deadline=deadline)
+        steps = self._gateway.transact(work, max_retries=max_retries, deadline=deadline)
+        return await run(steps)  # type: ignore[no-any-return]
 
-    def transact_nowait(
-        self, work: Work, done: Done[Made], make: Callable[[Any, int], Made]
-    ) -> bool:
-        """Begin short work, and have `done` told of its end; see `Gateway.transact_nowait`."""
-        return self._gateway.transact_nowait(work, done, make)
-
-    async def read(self, work: Work, *, deadline: float = float("inf")) -> Outcome:
-        """Run work that only reads, on the newest durable view."""
-        if self._incarnation is not None:
-            return await self._gateway.read(work, deadline=deadline)
-        with trio.CancelScope(deadline=deadline):
-            view = await self._view()
-            return Outcome(await read_view(view, work), view.version)
-        raise _timed_out()
+    def transacting(
+        self, work: Work, *, max_retries: int, deadline: float, untried: bool
+    ) -> Generator[Step, Any, Outcome]:
+        """The same as part of other work."""
+        return self._gateway.transact(
+            work, max_retries=max_retries, deadline=deadline, untried=untried
+        )
 
     def durable_view(self) -> View | None:
         """The newest durable view, without waiting; None where there is none to be had."""
@@ -247,21 +237,9 @@ class Database:
             return self._incarnation.published.newest.catalog
         return None if self._readable is None else self._readable.catalog
 
-    async def wait_durable_view(self, deadline: float = float("inf")) -> View:
+    async def wait_durable_view(self, deadline: float = FOREVER) -> View:
         """The newest durable view, waited for while the database recovers."""
-        with trio.CancelScope(deadline=deadline):
-            return await self._view()
-        raise _timed_out()
-
-    async def read_at(self, work: Work, *, version: int) -> Outcome:
-        """Run work that only reads on a version that is still kept."""
-        incarnation = await self._alive()
-        view = incarnation.published.at_version(version)
-        return Outcome(await read_view(view, work), view.version)
-
-    async def view_at_time(self, time: float) -> View:
-        """What was durable at a time, if that is still kept."""
-        return (await self._alive()).published.at_time(time)
+        return await before(deadline, self._view)  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
         """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""
@@ -297,10 +275,6 @@ class Database:
 
     def __repr__(self) -> str:
         return f"database {self.name}, {self.state.value}, {self._falls} falls"
-
-
-def _timed_out() -> QueryCanceled:
-    return QueryCanceled("canceling statement due to statement timeout")
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

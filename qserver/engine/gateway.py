@@ -1,15 +1,19 @@
-"""The gateway: runs work on a view, commits what it wrote, and runs it again when it conflicts.
+"""The gateway: runs work, commits what it wrote, and runs it again when it conflicts.
 
-    take the newest view ─► run ─► nothing written? ─► wait until that view is durable ─► answer
-            ▲                 └─► Commit ─► durable ─► answer
-            │                         └─► Conflicted
-            └── a short random pause ◄──────┘   after `max_retries`: a turn of one's own
+    tried        take the newest view ─► run ─► nothing written? ─► durable ─► answer
+                        ▲                 └─► Commit ─► durable ─► answer
+                        │                         └─► Conflicted
+                        └── a short random pause ◄──────┘   after `max_retries`: a turn of one's own
+    untried      Commit with the work alone ─► the coordinator runs it ─► durable ─► answer
+                                                      └─► it is not short: tried, after all
+
+Work that is known to be short goes to the coordinator untried: there nothing can come between, so
+nothing has to be validated. All other work is tried here. A turn is a try that nobody can
+disturb. Each of them is one generator, see `work`: whether a task waits for it or a callback
+is the caller's choice.
 
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
-
-Work that is known to be short can also be begun without a task that waits for its end:
-`transact_nowait` leaves it to the coordinator to run, and everything else to `transact`.
 
 When the incarnation falls, work whose commit was not sent is simply run again on the next one; work
 whose commit was sent ends in OutcomeUnknown, because only the log knows.
@@ -17,22 +21,19 @@ whose commit was sent ends in OutcomeUnknown, because only the log knows.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import msgspec
 import trio
 
 from qserver.engine.incarnation import Fallen, Incarnation
-from qserver.engine.mailbox import Reply, Told
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.work import before, begin, finish, timed_out
-from qserver.errors import (
-    ReadOnlyTransaction,
-    SerializationFailure,
-    TooManyRequests,
-)
+from qserver.engine.work import FOREVER, Step, before, begin, timed_out
+from qserver.errors import SerializationFailure
 from qserver.limits import RETRIES_DEFAULT, RETRY_PAUSE_SECONDS_MAX
 from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
@@ -40,8 +41,6 @@ from qserver.storage.view import View
 
 if TYPE_CHECKING:
     from random import Random
-
-FOREVER: Final = float("inf")
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -52,19 +51,14 @@ class Outcome(msgspec.Struct, frozen=True):
     retries: int = 0
 
 
-Made = TypeVar("Made")
-
-Done: TypeAlias = Callable[[Made | Exception | None], None]
-"""Told what became of work that nobody waits for: an outcome that is durable; an error where that
-cannot be known; None where nothing was applied, and `transact` is to be asked."""
-
-
 class GatewayStatistics(msgspec.Struct, frozen=True):
-    reads: int
     transactions: int
     retries: int
     turns: int
     falls: int
+
+
+Attempted: TypeAlias = Generator[Step, Any, Outcome | Conflict]
 
 
 class Gateway:
@@ -78,149 +72,128 @@ class Gateway:
         self._alive_nowait = alive_nowait
         self._chance = chance
         self._numbers = count(1)
-        self._reads = self._transactions = self._retries = self._turns = self._falls = 0
+        self._transactions = self._retries = self._turns = self._falls = 0
 
-    async def read(self, work: Work, *, deadline: float = float("inf")) -> Outcome:
-        """Run work that writes nothing on the newest durable view: no message, no waiting."""
-        self._reads += 1
-        with trio.CancelScope(deadline=deadline) as scope:
-            incarnation = await self._alive()
-            view = incarnation.published.durable
-            return Outcome(await read_view(view, work), view.version)
-        assert scope.cancelled_caught
-        raise timed_out()
-
-    async def transact(
+    def transact(
         self,
         work: Work,
         *,
         max_retries: int = RETRIES_DEFAULT,
-        deadline: float = float("inf"),
-    ) -> Outcome:
+        deadline: float = FOREVER,
+        untried: bool = False,
+    ) -> Generator[Step, Any, Outcome]:
         """Run work and commit what it writes, serializably.
 
         `deadline`, by Trio's clock, bounds everything up to the sending of the commit. What was
-        sent is waited for, because its outcome is of more use than a guess.
+        sent is waited for, because its outcome is of more use than a guess. `untried` is for
+        work that is known to be short: the coordinator is the first to run it.
         """
         self._transactions += 1
-        attempt = _Attempt(work, max_retries, deadline)
+        attempt = _Attempt(work, max_retries, deadline, untried)
         while True:
             try:
-                incarnation = self._alive_nowait() or await before(deadline, self._alive())
-                if attempt.conflict is not None and attempt.retries >= max_retries:
-                    answer = await self._take_turn(incarnation, attempt)
+                incarnation = self._alive_nowait()
+                if incarnation is None:
+                    incarnation = yield partial(before, deadline, self._alive)
+                if attempt.untried:
+                    answer = yield from self._leave(incarnation, attempt)
+                elif attempt.conflict is not None and attempt.retries >= max_retries:
+                    answer = yield from self._take_turn(incarnation, attempt)
                 else:
-                    answer = await self._try(incarnation, attempt)
+                    newest = incarnation.published.newest
+                    answer = yield from self._try(incarnation, attempt, newest)
             except Fallen:
                 self._falls += 1
                 continue
             if isinstance(answer, Outcome):
                 return answer
+            if attempt.untried:  # nothing conflicts there: it is not short
+                attempt.untried = False
+                continue
             attempt.conflict = answer
             if max_retries > 0:
-                await self._pause(attempt)
+                yield partial(self._pause, attempt)
             if max_retries == 0 or attempt.is_too_late():
-                await self._give_up(incarnation, attempt.conflict)
+                yield from self._give_up(incarnation, attempt.conflict)
             attempt.retries += 1
             self._retries += 1
 
-    def transact_nowait(
-        self, work: Work, done: Done[Made], make: Callable[[Any, int], Made]
-    ) -> bool:
-        """Send short work to the coordinator, and have `done` told later what became of it.
+    def _leave(self, incarnation: Incarnation, attempt: _Attempt) -> Attempted:
+        """Leave the work to the coordinator."""
+        if attempt.is_too_late():
+            raise timed_out()
+        commit = Commit(next(self._numbers), None, attempt.work, Reply())
+        put = incarnation.requests.put_nowait
+        return self._commit(incarnation, attempt, commit, put, None)
 
-        `make` makes the outcome of the work's result and the version. False: not now; nothing has
-        been done.
-        """
-        incarnation = self._alive_nowait()
-        if incarnation is None:
-            return False
-        published = incarnation.published
-        number = next(self._numbers)
-
-        def tell(answer: Answer | Exception) -> None:
-            incarnation.settle(number)
-            if isinstance(answer, Exception):
-                done(answer)
-            elif type(answer) is Committed and answer.version <= published.durable.version:
-                self._transactions += 1
-                done(make(answer.result, answer.version))
-            else:
-                done(None)
-
-        try:
-            commit = Commit(number, None, work, Told(tell))
-            incarnation.send(incarnation.requests.put_nowait, commit)
-        except (TooManyRequests, Fallen):
-            return False
-        return True
-
-    async def _try(self, incarnation: Incarnation, attempt: _Attempt) -> Outcome | Conflict:
-        view = incarnation.published.newest
-        transaction, result, short = await self._run(incarnation, view, attempt)
+    def _try(
+        self, incarnation: Incarnation, attempt: _Attempt, view: View, turn: Turn | None = None
+    ) -> Attempted:
+        """Run the work here, and have what it read validated."""
+        transaction, result, short = yield from self._run(incarnation, view, attempt)
         if not transaction.changes_anything:
-            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            if turn is not None:
+                turn.returned.put(None)  # others need not wait for the disk with it
+            if view.version > incarnation.published.durable.version:
+                yield _durable(incarnation, view.version, attempt.deadline)
             return Outcome(result, view.version, attempt.retries)
-        again = attempt.work if short and attempt.max_retries else None
+        again = attempt.work if short and attempt.max_retries and turn is None else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
-        answer = await incarnation.commit(commit)
-        return await self._judge(incarnation, attempt, transaction, result, answer)
+        put = incarnation.requests.put_nowait if turn is None else turn.returned.put
+        return (yield from self._commit(incarnation, attempt, commit, put, result))
 
-    async def _take_turn(self, incarnation: Incarnation, attempt: _Attempt) -> Outcome | Conflict:
+    def _take_turn(self, incarnation: Incarnation, attempt: _Attempt) -> Attempted:
         """The same, while the coordinator lets nobody else commit."""
         self._turns += 1
         turn = Turn(next(self._numbers), Reply(), Reply())
         try:
-            view = await before(attempt.deadline, incarnation.turn(turn))
-            transaction, result, _ = await self._run(incarnation, view, attempt)
-            if not transaction.changes_anything:
-                turn.returned.put(None)
-                await before(attempt.deadline, incarnation.published.wait_durable(view.version))
-                return Outcome(result, view.version, attempt.retries)
-            commit = Commit(next(self._numbers), transaction, None, Reply())
-            incarnation.send(turn.returned.put, commit)
-            answer = await incarnation.answer(commit)
-            return await self._judge(incarnation, attempt, transaction, result, answer)
+            view = yield partial(before, attempt.deadline, incarnation.turn, turn)
+            return (yield from self._try(incarnation, attempt, view, turn))
         finally:
             turn.returned.put(None)  # counts only if nothing was returned before
 
-    async def _run(
+    def _run(
         self, incarnation: Incarnation, view: View, attempt: _Attempt
-    ) -> tuple[Transaction, Any, bool]:
+    ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
+        """The work's transaction and result, and whether it was short."""
         transaction = Transaction(view)
         try:
-            result, rest = begin(attempt.work, transaction)
+            result, rest = begin(attempt.work(transaction))
             if rest is not None:
-                result = await before(attempt.deadline, finish(rest))
+                result = yield from rest.go_on(attempt.deadline)
         except Exception:
-            await before(attempt.deadline, incarnation.published.wait_durable(view.version))
+            if view.version > incarnation.published.durable.version:
+                yield _durable(incarnation, view.version, attempt.deadline)
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
-                await self._give_up(incarnation, attempt.conflict)
+                yield from self._give_up(incarnation, attempt.conflict)
             raise timed_out()
         return transaction, result, rest is None
 
-    async def _judge(
+    def _commit(
         self,
         incarnation: Incarnation,
         attempt: _Attempt,
-        transaction: Transaction,
+        commit: Commit,
+        put: Callable[[Commit], None],
         result: Any,
-        answer: Answer,
-    ) -> Outcome | Conflict:
+    ) -> Attempted:
+        """Send a commit, and judge its answer."""
+        incarnation.send(put, commit)
+        try:
+            answer: Answer = yield commit.reply
+        finally:
+            incarnation.settle(commit.number)
         if isinstance(answer, Conflicted):
-            return msgspec.structs.replace(
-                answer.conflict,
-                table=answer.conflict.table or _table_of(transaction.view, answer.conflict),
-                version_read=transaction.view.version,
-                version_found=incarnation.published.newest.version,
-            )
+            return _located(answer.conflict, incarnation, commit.transaction)
         if answer.version > incarnation.published.durable.version:
-            await incarnation.published.wait_durable(answer.version)
+            yield _durable(incarnation, answer.version)
         if isinstance(answer, Failed):
             raise answer.error
         assert isinstance(answer, Committed)
+        if commit.transaction is None:
+            return Outcome(answer.result, answer.version, attempt.retries)
         if answer.again:
             self._retries += 1
             return Outcome(answer.result, answer.version, attempt.retries + 1)
@@ -231,9 +204,11 @@ class Gateway:
         with trio.CancelScope(deadline=attempt.deadline):
             await trio.sleep(pause)
 
-    async def _give_up(self, incarnation: Incarnation, conflict: Conflict) -> NoReturn:
+    def _give_up(
+        self, incarnation: Incarnation, conflict: Conflict
+    ) -> Generator[Step, Any, NoReturn]:
         try:
-            await incarnation.published.wait_durable(conflict.version_found or 0)
+            yield _durable(incarnation, conflict.version_found or 0)
         except Fallen:
             pass  # what was found is gone, and so is what it conflicted with
         raise SerializationFailure(
@@ -244,23 +219,22 @@ class Gateway:
         )
 
     def statistics(self) -> GatewayStatistics:
-        return GatewayStatistics(
-            self._reads, self._transactions, self._retries, self._turns, self._falls
-        )
+        return GatewayStatistics(self._transactions, self._retries, self._turns, self._falls)
 
     def __repr__(self) -> str:
-        return f"a gateway after {self._reads} reads and {self._transactions} transactions"
+        return f"a gateway after {self._transactions} transactions"
 
 
 class _Attempt:
     """What is remembered of a request between its attempts."""
 
-    __slots__ = ("conflict", "deadline", "max_retries", "retries", "work")
+    __slots__ = ("conflict", "deadline", "max_retries", "retries", "untried", "work")
 
-    def __init__(self, work: Work, max_retries: int, deadline: float) -> None:
+    def __init__(self, work: Work, max_retries: int, deadline: float, untried: bool) -> None:
         self.work = work
         self.max_retries = max_retries
         self.deadline = deadline
+        self.untried = untried
         self.retries = 0
         self.conflict: Conflict | None = None
 
@@ -268,15 +242,23 @@ class _Attempt:
         return self.deadline != FOREVER and trio.current_time() >= self.deadline
 
 
-async def read_view(view: View, work: Work) -> Any:
-    """The result of work that writes nothing, on any view."""
-    transaction = Transaction(view)
-    result, rest = begin(work, transaction)
-    if rest is not None:
-        result = await finish(rest)
-    if transaction.changes_anything:
-        raise ReadOnlyTransaction("cannot write in a read-only transaction")
-    return result
+def _durable(incarnation: Incarnation, version: int, deadline: float = FOREVER) -> Step:
+    """To be waited for: that the version is durable."""
+    return partial(before, deadline, incarnation.published.wait_durable, version)
+
+
+def _located(
+    conflict: Conflict, incarnation: Incarnation, transaction: Transaction | None
+) -> Conflict:
+    """The conflict, with the versions that it is between."""
+    if transaction is None:
+        return conflict
+    return msgspec.structs.replace(
+        conflict,
+        table=conflict.table or _table_of(transaction.view, conflict),
+        version_read=transaction.view.version,
+        version_found=incarnation.published.newest.version,
+    )
 
 
 def _table_of(view: View, conflict: Conflict) -> str | None:

@@ -111,25 +111,11 @@ class Incarnation:
         checkpointer = self.checkpointer
         return Recovered(self.published.durable, checkpointer.saved, checkpointer.logged)
 
-    async def commit(self, commit: Commit) -> Answer:
-        """Send a commit and wait for its answer."""
-        self.send(self.requests.put_nowait, commit)
-        try:
-            return await commit.reply.wait()
-        finally:
-            self.settle(commit.number)
-
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
         self.published.check_alive()
         put(commit)
         self._sent[commit.number] = commit.reply
-
-    async def answer(self, commit: Commit) -> Answer:
-        try:
-            return await commit.reply.wait()
-        finally:
-            self.settle(commit.number)
 
     def settle(self, number: int) -> None:
         """The outcome of a commit is known, or nobody wants to know it any more."""

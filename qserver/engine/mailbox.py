@@ -84,66 +84,66 @@ class Mailbox(Generic[Message]):
 
 
 class Reply(Generic[Content]):
-    """A place for one answer, and for one task that waits for it.
+    """A place for one answer, and for one task that waits for it, or one callback.
 
     Only the first answer counts, so a late one does no harm. There is one of these for each commit,
     so it hands over to the task itself: an Event, which many could wait for, costs twice as much.
     """
 
-    __slots__ = ("_answered", "_content", "_error", "_waiting")
+    __slots__ = ("_answered", "_callback", "_task", "content", "error")
 
     def __init__(self) -> None:
         self._answered = False
-        self._content: Content | None = None
-        self._error: Exception | None = None
-        self._waiting: trio.lowlevel.Task | None = None
+        self.content: Content | None = None
+        self.error: Exception | None = None
+        self._task: trio.lowlevel.Task | None = None
+        self._callback: Callable[[Reply[Content]], None] | None = None
 
     def put(self, content: Content) -> None:
         if not self._answered:
-            self._content = content
+            self.content = content
             self._wake()
 
     def fail(self, error: Exception) -> None:
         """Let the one who waits raise this."""
         if not self._answered:
-            self._error = error
+            self.error = error
             self._wake()
 
     def _wake(self) -> None:
         self._answered = True
-        if self._waiting is not None:
-            trio.lowlevel.reschedule(self._waiting)
-            self._waiting = None
+        if self._task is not None:
+            trio.lowlevel.reschedule(self._task)
+            self._task = None
+        elif self._callback is not None:
+            callback, self._callback = self._callback, None
+            callback(self)
+
+    def then(self, callback: Callable[[Reply[Content]], None]) -> None:
+        """Have the callback called with this reply, once it has an answer or an error.
+
+        Whoever answers calls it, so it must not raise, and should be quick.
+        """
+        assert not self._answered and self._task is None, "nobody else waits for a reply"
+        self._callback = callback
+
+    @property
+    def calls_back(self) -> bool:
+        """Is it a callback that waits, and not a task?"""
+        return self._callback is not None
 
     async def wait(self) -> Content:
         if self._answered:
             await trio.lowlevel.checkpoint()
         else:
-            assert self._waiting is None, "one task waits for a reply"
-            self._waiting = trio.lowlevel.current_task()
+            assert self._task is None and self._callback is None, "one waits for a reply"
+            self._task = trio.lowlevel.current_task()
             await trio.lowlevel.wait_task_rescheduled(self._abort)
-        if self._error is not None:
-            raise self._error
-        return self._content  # type: ignore[return-value]  # `put` was given a Content
+        if self.error is not None:
+            raise self.error
+        return self.content  # type: ignore[return-value]  # `put` was given a Content
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
         """The task that waits was cancelled: nobody is to be woken."""
-        self._waiting = None
+        self._task = None
         return trio.lowlevel.Abort.SUCCEEDED
-
-
-class Told(Reply[Content]):
-    """A reply for which no task waits: what comes, an answer or an error, is told to a function.
-
-    It is called by whoever answers, so it must not raise, and should be quick.
-    """
-
-    __slots__ = ("_tell",)
-
-    def __init__(self, tell: Callable[[Content | Exception], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def _wake(self) -> None:
-        self._answered = True
-        self._tell(self._content if self._error is None else self._error)  # type: ignore[arg-type]

@@ -55,6 +55,8 @@ class Plan:
         "catalog",
         "columns",
         "compiled",
+        "long_columns",
+        "may_yield",
         "names",
         "next_look",
         "parameters",
@@ -64,7 +66,6 @@ class Plan:
         "sizes",
         "statement",
         "system_tables",
-        "takes_turns",
         "types",
         "undecided",
         "uses",
@@ -105,10 +106,11 @@ class Plan:
         """Does it change tables whose foreign keys have to be looked after?"""
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
+        self.long_columns = compiled.long_columns
         self.shape: Any = None
         """Under which it is kept."""
-        self.takes_turns = False
-        """Has it ever wanted more than one page, to give way, or a sequence? See `at_once`."""
+        self.may_yield = False
+        """Has it ever given more than one page, or wanted others to run? See `body`."""
         self.uses = 0
         self.next_look = 1
         """How many uses it takes until its size is looked at again."""
@@ -229,28 +231,6 @@ class PlanCache:
         self._bytes -= plan.size
         kept.remove(values)
         return None
-
-    def look(
-        self, shape: Any, literals: Sequence[Any], catalog: Catalog, given: Given = None
-    ) -> Plan | None:
-        """A plan that `find` would give without another look at anything. Nothing is counted."""
-        kept = self._shapes.get(shape)
-        if kept is None:
-            return None
-        values = kept.values_of(literals)
-        if kept.undecided:
-            values = kept.key(literals, given)
-        plan = kept.plans.get(values)
-        if plan is None or plan.catalog is not catalog or plan.uses + 1 >= plan.next_look:
-            return None
-        return plan
-
-    def count_use(self, plan: Plan) -> None:
-        """A plan that was looked up was used: what `find` would have counted."""
-        plan.uses += 1
-        self._hits += 1
-        if plan.shape in self._shapes:  # what it ran may have pushed it out
-            self._shapes.move_to_end(plan.shape)
 
     def keep(self, shape: Any, literals: Sequence[Any], plan: Plan, given: Given = None) -> None:
         """Keep a plan; one that would take a quarter of all there is for plans is made anew."""

@@ -92,23 +92,18 @@ class Planner:
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
         self._lifted: dict[str, Lifted] = {}
-        self._last: tuple[str, Lifted] | None = None
 
     def lift(self, sql: str, given: Given) -> Lifted:
         """Shape and literals of a text. One whose values come beside it is probably sent again and
-        again just as it is, so it is remembered. So is the last of all: who has tried a statement
-        without waiting, and could not, tries it again. NotShort: a long text is for `lift_long`.
+        again just as it is, so it is remembered. NotShort: a long text is for `lift_long`.
         """
         if given:
             remembered = self._lifted.get(sql)
             if remembered is not None:
                 return remembered
-        if self._last is not None and self._last[0] == sql:
-            return self._last[1]
         if len(sql) > TEXT_SHORT_LENGTH_MAX:
             raise NotShort
         lifted = lift(sql)
-        self._last = sql, lifted
         if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
             if len(self._lifted) >= PLANS_KEPT_MAX:
                 self._lifted.clear()
@@ -118,7 +113,6 @@ class Planner:
     async def lift_long(self, sql: str) -> Lifted:
         """The same for a long text: others go on meanwhile."""
         lifted: Lifted = await self._compute(lambda check: lift(sql))
-        self._last = sql, lifted
         return lifted
 
     def find(
@@ -126,11 +120,6 @@ class Planner:
     ) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
         return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view, given)
-
-    def look(self, lifted: Lifted, catalog: Catalog, given: Given = None) -> Plan | None:
-        """The same if it can be run where one stands, as far as is known; nothing is counted."""
-        plan = self.cache.look((lifted.shape, lifted.kinds), lifted.literals, catalog, given)
-        return None if plan is None or plan.takes_turns or plan.system_tables else plan
 
     def prepare_nowait(
         self,

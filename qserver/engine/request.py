@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import trio
-
 from qserver.engine.drawing import Drawn, NeedsNumbers, NumbersOfRun
 from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
-from qserver.errors import QserverError, QueryCanceled
+from qserver.engine.work import FOREVER, before, timed_out
+from qserver.errors import QserverError
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 from qserver.sql.execution import Context
 from qserver.storage.transaction import Transaction
@@ -27,8 +26,6 @@ from qserver.storage.view import View
 
 if TYPE_CHECKING:
     from random import Random
-
-FOREVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,34 +74,21 @@ class Request:
     def check(self) -> None:
         """Called between pages: has the deadline passed?"""
         if self.supplies.clock() >= self.deadline:
-            raise _timed_out()
+            raise timed_out()
 
     async def supply(self, needs: NeedsNumbers) -> None:
         """Do what a run cannot wait for, before it is run again; not for longer than there is."""
         self.check()
         try:
-            with trio.CancelScope(deadline=self.deadline):
-                await needs.supply()
-                return
+            await before(self.deadline, needs.supply)
         except QserverError as error:
             error.statement = needs.statement
             raise
-        raise _timed_out()
 
     def give_back_unused(self) -> None:
         """At the end: numbers that were drawn ahead, and that the last run has not used."""
         for drawn in (self.drawn or {}).values():
             drawn.give_back(self.supplies.sequences)
-
-    def give_back_all(self) -> None:
-        """Where nothing has come of the only run, and nobody else has run since."""
-        for drawn in (self.drawn or {}).values():
-            drawn.at = 0
-        self.give_back_unused()
-
-
-def _timed_out() -> QueryCanceled:
-    return QueryCanceled("canceling statement due to statement timeout")
 
 
 class RequestContext(Context):

@@ -1,69 +1,41 @@
 """Rows of a statement as they come, for results that nobody wants to hold as a whole.
 
-A stream is an asynchronous iterator of pages. It holds the view that it reads, so it is one version
-of the database from the first row to the last, however long the reader takes. It is a class and
-not an asynchronous generator, so that nothing but `aclose` and the last page ends it.
+A stream is an asynchronous iterator of pages over a cursor. It holds the view that it reads, so it
+is one version of the database from the first row to the last, however long the reader takes. It is
+a class and not an asynchronous generator, so that nothing but `aclose` and the last page ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from decimal import Overflow
-from typing import Any
+from collections.abc import Callable
 
 import trio
 
+from qserver.engine.cursor import END, Cursor
 from qserver.engine.drawing import NeedsNumbers
-from qserver.engine.plan_cache import Plan
-from qserver.engine.request import Request, RequestContext
-from qserver.engine.system_tables import SystemReader
-from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
-from qserver.sql.execution import Rows, out_of_memory
-from qserver.sql.functions.numeric_math import overflow_error
-from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
-from qserver.values.types import SqlType
+from qserver.engine.request import Request
+from qserver.sql.execution import Rows
 
 
 class RowStream:
-    """`async for page in stream`: lists of rows, none of them empty."""
+    """`async for page in stream`: lists of rows, none of them empty.
+
+    `open` makes the cursor, and makes it anew where the statement has to begin again.
+    """
 
     def __init__(
-        self,
-        columns: tuple[str, ...],
-        types: tuple[SqlType, ...],
-        version: int,
-        pages: Sequence[Rows],
-        *,
-        affected_rows: int = 0,
+        self, open: Callable[[], Cursor], request: Request, version: int, affected_rows: int = 0
     ) -> None:
-        self.columns = columns
-        self.types = types
+        self._open = open
+        self._request = request
+        self._cursor = open()
+        self.columns = self._cursor.heading.columns
+        self.types = self._cursor.heading.types
         self.version = version
         self.affected_rows = affected_rows
-        self._pages: Iterator[Rows | None] = iter([page for page in pages if page])
-        self._restart: tuple[Plan, Any, Request, View] | None = None
-        self._context: RequestContext | None = None
         self.ended = False
         self._given = 0
         self._skip = 0
-
-    @staticmethod
-    def reading(plan: Plan, slots: Any, request: Request, view: View) -> RowStream:
-        """The rows of a plan that only reads, on a view."""
-        stream = RowStream(plan.columns, plan.types, view.version, ())
-        stream._restart = (plan, slots, request, view)
-        stream._begin()
-        return stream
-
-    def _begin(self) -> None:
-        assert self._restart is not None
-        plan, slots, request, view = self._restart
-        reader = SystemReader(Transaction(view)) if plan.system_tables else view
-        self._release()
-        self._context = RequestContext(request, view)
-        self._pages = plan.compiled.run(reader, slots, self._context)
-        self._skip = self._given
 
     def __aiter__(self) -> RowStream:
         return self
@@ -78,46 +50,37 @@ class RowStream:
     async def step(self) -> Rows | None:
         """Go on for one page at most; None if there is none to hand out yet, or no more."""
         await trio.lowlevel.checkpoint()
+        if self.ended:
+            return None
         try:
-            page = next(self._pages)
-        except StopIteration:
-            self._end()
-            self._release()
-            return None
-        except MemoryError:
-            raise out_of_memory(STATEMENT_MEMORY_BYTES_MAX) from None
+            page = self._cursor.step()
         except NeedsNumbers as needs:
-            assert self._restart is not None
-            await self._restart[2].supply(needs)
-            self._begin()  # the same rows come again, and are passed over
+            await self._request.supply(needs)
+            self._cursor.context.release()
+            self._cursor = self._open()  # the same rows come again, and are passed over
+            self._skip = self._given
             return None
-        except Overflow:
-            raise overflow_error() from None
+        if page is END:
+            self._end()
+            return None
         if page and self._skip:
             page, self._skip = page[self._skip :], max(0, self._skip - len(page))
         if not page:
             return None
         self._given += len(page)
-        return page
+        return page  # type: ignore[no-any-return]
 
     def _end(self) -> None:
         self.ended = True
-        if self._restart is not None:
-            self._restart[2].give_back_unused()
-        self._restart = None
+        self._request.give_back_unused()
+        self._cursor.context.release()
 
     def reader_was_away(self, seconds: float) -> None:
         """Time that the reader took for what it was given is not the statement's."""
-        if self._restart is not None:
-            self._restart[2].deadline += seconds
-
-    def _release(self) -> None:
-        if self._context is not None:
-            self._context.release()
+        self._request.deadline += seconds
 
     async def aclose(self) -> None:
         """End the statement early."""
-        self._pages = iter(())
+        self._cursor.close()
         self._end()
-        self._release()
         await trio.lowlevel.checkpoint()

@@ -1,7 +1,7 @@
 """One run of a request's statements in one transaction.
 
-Every statement, whatever its kind, becomes a `Started`: the columns that it announces, and a
-generator that gives pages of rows, or None to give way, and returns how many rows it changed.
+Every statement, whatever its kind, becomes a `Cursor`: the columns that it announces, and steps
+that give pages of rows, or None to yield, and at the end how many rows it changed.
 
     query, INSERT, UPDATE, DELETE    a plan, kept or made
     CREATE, ALTER, DROP …            `sql.definitions`, which comes back here for what it computes
@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, TypeAlias
 
 from qserver.engine.catalog_names import CatalogNames
+from qserver.engine.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
 from qserver.engine.plan_cache import Plan
 from qserver.engine.planning import Planner, Prepared, make_plan, slots_of, statement_inside
@@ -32,7 +31,6 @@ from qserver.sql.binder import Literals
 from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
 from qserver.sql.effort import Effort, NotShort
-from qserver.sql.execution import Rows
 from qserver.sql.explain import explain
 from qserver.sql.lift import Lifted
 from qserver.sql.parameters import Given
@@ -44,23 +42,12 @@ from qserver.values.relations import Sequence as SqlSequence
 from qserver.values.schema import Table
 from qserver.values.types import TEXT, SqlType
 
-Steps = Generator[Any, Any, int]
-"""Pages of rows, None to give way, or what the statement waits for; see `work`."""
+Steps: TypeAlias = StatementSteps
 
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
 
 COST_OF_PREPARING = 16
 """What a statement costs that was not kept, and a definition, beside one whose plan is."""
-
-
-class Started(msgspec.Struct, frozen=True):
-    """A statement that has begun: what it announces, and the rest of its work."""
-
-    columns: tuple[str, ...]
-    types: tuple[SqlType, ...]
-    steps: Steps
-    long_columns: tuple[int, ...] = ()
-    """Columns that are measured where rows are kept, see `Compiled`."""
 
 
 class StatementRun:
@@ -84,7 +71,7 @@ class StatementRun:
         lifted: Lifted | None = None,
         plan: Plan | None = None,
         prepared: Prepared | None = None,
-    ) -> Started:
+    ) -> Cursor:
         """Begin a statement: whatever is wrong with it as a whole is raised here.
 
         `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
@@ -102,10 +89,12 @@ class StatementRun:
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared
-                return self._start_other(prepared.parsed, given)
+                cursor = self._start_other(prepared.parsed, given)
+                cursor.sql = text
+                return cursor
         self._check_allowed(plan)
         steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
-        return Started(plan.columns, plan.types, steps, plan.compiled.long_columns)
+        return Cursor(steps, self.context, text, plan)
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
@@ -113,7 +102,7 @@ class StatementRun:
         else:
             self.allowed.check_read()
 
-    def _start_other(self, parsed: Parsed, given: Given) -> Started:
+    def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
         """What needs no plan."""
         if isinstance(parsed.statement, syntax.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
@@ -124,7 +113,7 @@ class StatementRun:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
         work = Work(self.transaction, self, parsed.literals)
-        return Started((), (), perform(work, parsed.statement))
+        return Cursor(perform(work, parsed.statement), self.context)
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction
@@ -248,8 +237,9 @@ class StatementRun:
 
     # --- the rest ---
 
-    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Started:
-        return Started(("QUERY PLAN",), (TEXT,), self._explain(node, literals, given))
+    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Cursor:
+        steps = self._explain(node, literals, given)
+        return Cursor(steps, self.context, heading=Heading(("QUERY PLAN",), (TEXT,)))
 
     def _explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Steps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
@@ -267,46 +257,36 @@ class StatementRun:
         return 0
 
     def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
-        """Run it, and say what became of it."""
-        rows = affected = 0
-        steps = self.run_plan(plan, slots)
-        while True:
-            try:
-                page = next(steps)
-            except StopIteration as end:
-                affected = end.value
-                break
+        """Run it, and say how many rows it gave and changed."""
+        rows = 0
+        cursor = Cursor(self.run_plan(plan, slots), self.context)
+        while (page := cursor.step()) is not END:
             if page is None:
                 yield
             else:
                 rows += len(page)
         if plan.writes:
-            return [f"Actual rows: {rows}, changed: {affected}"]
+            return [f"Actual rows: {rows}, changed: {cursor.affected_rows}"]
         return [f"Actual rows: {rows}"]
 
-    def show(self, node: syntax.Show, literals: Sequence[Any]) -> Started:
+    def show(self, node: syntax.Show, literals: Sequence[Any]) -> Cursor:
         columns, rows = show_variable(node.name)
-        return Started(columns, (TEXT,) * len(columns), _at_once(rows))
+        heading = Heading(columns, (TEXT,) * len(columns))
+        return Cursor(rows_at_once(rows), self.context, heading=heading)
 
-    def set_variable(self, node: syntax.SetVariable, literals: Sequence[Any]) -> Started:
+    def set_variable(self, node: syntax.SetVariable, literals: Sequence[Any]) -> Cursor:
         set_variable(node.name, node.value)
-        return Started((), (), _at_once([]))
+        return Cursor(rows_at_once([]), self.context)
 
-    def refuse_control(self, node: syntax.TransactionControl, literals: Sequence[Any]) -> Started:
+    def refuse_control(self, node: syntax.TransactionControl, literals: Sequence[Any]) -> Cursor:
         raise ActiveTransaction(
             f"{node.kind.upper()} is not supported: every request is a transaction",
             hint="Send the statements of a transaction together, in one request.",
         )
 
 
-_SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Started]]] = {
+_SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
     syntax.Show: StatementRun.show,
     syntax.SetVariable: StatementRun.set_variable,
     syntax.TransactionControl: StatementRun.refuse_control,
 }
-
-
-def _at_once(rows: Rows) -> Steps:
-    if rows:
-        yield rows
-    return 0

@@ -1,101 +1,176 @@
-"""Running a transaction's body.
+"""Work in steps: it runs synchronously until it must wait, and then hands back the rest.
 
-Work is a pure function of a transaction: it may be run again anywhere, on any view. A body that is
-a generator gives way at each `yield`; one that never does is short. That is the measure used here,
-rather than a clock: it is the same in every run, and a body that ends before it has to give
-way has done less than a page's worth of work.
+    begin ─┬─ the result, if it ended
+           └─ Rest ─┬─ finish      a coroutine: a task waits wherever the work does
+                    ├─ call_back   no task: whoever answers the reply that it waits for goes on
+                    └─ go_on       as part of other work
+
+Work is a pure function of a transaction: it may be run again anywhere, on any view. What is a
+generator yields where others may run, and where it waits; what never yields is short. That is the
+measure used here, rather than a clock: it is the same in every run, and work that ends before it
+has to yield has done less than a page's worth.
+
+So there is one implementation of each operation, a generator. Who has a task drives it with
+`finish`, who has none with `call_back`, and the coordinator with `run_at_once`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from enum import Enum
+from functools import partial
 from types import GeneratorType
-from typing import Any, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import trio
 
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
 from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 
-Step: TypeAlias = Callable[[], Awaitable[Any]] | None
-"""What a body yields: None to give way, or something to wait for, whose result it is sent."""
+FOREVER: Final = float("inf")
+
+Step: TypeAlias = Callable[[], Awaitable[Any]] | Reply[Any] | None
+"""What work yields: None so that others may run, or what it waits for, whose result it is sent."""
+
+Steps: TypeAlias = Generator[Step, Any, Any]
+
+
+class Pending(Enum):
+    """It has been sent; a callback is called with the outcome."""
+
+    PENDING = "pending"
+
+
+PENDING: Final = Pending.PENDING
+
+Begun: TypeAlias = Any | Literal[Pending.PENDING] | Coroutine[Any, Any, Any]
+Done: TypeAlias = Callable[[Any], None]
+"""Called once, synchronously: with the result, with the error that ended the work, or with a
+coroutine that a task must run because the work has to wait for something else."""
+
+
+class WouldYield(Exception):  # it is news, not an error
+    """The work wanted to yield where it cannot."""
 
 
 class Rest:
-    """Work that was begun and gave way."""
+    """Work that was begun and has to wait."""
 
-    __slots__ = ("body", "step")
+    __slots__ = ("step", "steps")
 
-    def __init__(self, body: Generator[Step, Any, Any], step: Step) -> None:
-        self.body = body
+    def __init__(self, steps: Steps, step: Step) -> None:
+        self.steps = steps
         self.step = step
 
+    def go_on(self, deadline: float) -> Steps:
+        """The rest as part of other work; an error when the deadline comes first."""
+        steps, step = self.steps, self.step
+        try:
+            while True:
+                if step is not None and deadline != FOREVER:
+                    step = partial(before, deadline, _waiting(step))
+                try:
+                    value = yield step
+                except Exception as error:
+                    step = steps.throw(error)
+                    continue
+                if deadline != FOREVER and trio.current_time() >= deadline:
+                    raise timed_out()
+                step = steps.send(value)
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
+
     def close(self) -> None:
-        self.body.close()
+        self.steps.close()
 
 
-class GaveWay(Exception):  # it is news, not an error
-    """The work wanted to give way where it cannot."""
+def begin(work: Any) -> tuple[Any, Rest | None]:
+    """The result of work that does not yield; of other work, the rest."""
+    if type(work) is not GeneratorType:
+        return work, None
+    try:
+        step = next(work)
+    except StopIteration as end:
+        return end.value, None
+    return None, Rest(work, step)
 
 
 def run_at_once(work: Work, transaction: Transaction) -> Any:
-    """The work's result without letting anybody else run; GaveWay if it is not short."""
-    result, rest = begin(work, transaction)
+    """The work's result without letting anybody else run; WouldYield if it is not short."""
+    result, rest = begin(work(transaction))
     if rest is None:
         return result
     rest.close()
-    raise GaveWay
+    raise WouldYield
 
 
-def begin(work: Work, transaction: Transaction) -> tuple[Any, Rest | None]:
-    """The result of short work; if it gives way, what is left of it, for `finish`."""
-    outcome = work(transaction)
-    if not isinstance(outcome, GeneratorType):
-        return outcome, None
-    try:
-        step = next(outcome)
-    except StopIteration as end:
-        return end.value, None
-    return None, Rest(outcome, step)
+async def run(work: Any) -> Any:
+    """The result of work, short or not."""
+    result, rest = begin(work)
+    return result if rest is None else await finish(rest)
 
 
 async def finish(rest: Rest) -> Any:
-    """The result of work that gave way: others run wherever it does so."""
+    """The result of work that has to wait: others run wherever it does so."""
+    steps, step = rest.steps, rest.step
     while True:
+        value = error = None
         try:
-            await trio.lowlevel.checkpoint()
+            if step is None:
+                await trio.lowlevel.checkpoint()
+            else:
+                value = await _waiting(step)()
+        except Exception as caught:
+            error = caught
         except BaseException:
-            rest.close()
+            steps.close()
             raise
-        step = rest.step
-        if step is None:
-            value, error = None, None
-        else:
-            value, error = await _waited_for(rest, step)
         try:
-            rest.step = rest.body.send(value) if error is None else rest.body.throw(error)
+            step = steps.send(value) if error is None else steps.throw(error)
         except StopIteration as end:
             return end.value
 
 
-async def _waited_for(rest: Rest, step: Callable[[], Awaitable[Any]]) -> tuple[Any, Any]:
-    """The result of what a body waits for, or the error that it is to be told."""
+def begin_with(work: Steps, done: Done) -> Begun:
+    """The result; or PENDING, and `done` is called later; or the rest as a coroutine."""
+    result, rest = begin(work)
+    if rest is None:
+        return result
+    if isinstance(rest.step, Reply):
+        rest.step.then(partial(_go_on_with, rest, done))
+        return PENDING
+    return finish(rest)
+
+
+def _go_on_with(rest: Rest, done: Done, reply: Reply[Any]) -> None:
     try:
-        return await step(), None
-    except Exception as error:
-        return None, error
-    except BaseException:
-        rest.close()
-        raise
+        error = reply.error
+        rest.step = rest.steps.send(reply.content) if error is None else rest.steps.throw(error)
+    except StopIteration as end:
+        outcome = end.value
+    except Exception as caught:
+        outcome = caught
+    else:
+        outcome = finish(rest)
+    done(outcome)
 
 
-async def before(deadline: float, waited_for: Awaitable[Any]) -> Any:
+def _waiting(step: Callable[[], Awaitable[Any]] | Reply[Any]) -> Callable[[], Awaitable[Any]]:
+    return step.wait if isinstance(step, Reply) else step
+
+
+async def before(
+    deadline: float, waited_for: Callable[..., Awaitable[Any]], *arguments: Any
+) -> Any:
     """What is waited for; an error when the deadline comes first."""
-    if deadline == float("inf"):
-        return await waited_for
+    if deadline == FOREVER:
+        return await waited_for(*arguments)
     with trio.CancelScope(deadline=deadline):
-        return await waited_for
+        return await waited_for(*arguments)
     raise timed_out()
 
 

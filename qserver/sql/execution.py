@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
+BYTES_UNNOTICED_MAX = 16 * 1024
+"""What a statement may hold more than the memory pool knows of."""
+
 STEPS_BETWEEN_PAUSES = 2048
 """Steps, rows that are looked at in whatever loop or what functions cost, before others may run."""
 
@@ -100,6 +103,8 @@ class Context:
     pool: MemoryPort | None = None
     """Where the memory that is held is counted together with that of others."""
     _pooled = 0
+    """How much of it the pool knows of."""
+    _noticed_from = BYTES_UNNOTICED_MAX
 
     def __init__(
         self,
@@ -130,18 +135,25 @@ class Context:
     def hold_bytes(self, count: int) -> None:
         """Count bytes that are kept until the statement ends."""
         self.held += count
+        if self.held > self._noticed_from:
+            self._notice()
+
+    def _notice(self) -> None:
+        """Refuse what is too much; the pool is told now and then, small statements never tell."""
         if self.held > self.memory_bytes_most:
             raise out_of_memory(self.memory_bytes_most)
         if self.pool is not None:
-            self.pool.take(count)
-            self._pooled += count
+            self.pool.take(self.held - self._pooled)
+            self._pooled = self.held
+        self._noticed_from = min(self.held + BYTES_UNNOTICED_MAX, self.memory_bytes_most)
 
     def free_bytes(self, count: int) -> None:
         """Bytes that were held are not any more."""
         self.held -= count
-        if self.pool is not None:
-            self.pool.give_back(count)
-            self._pooled -= count
+        if self.pool is not None and self._pooled > self.held:
+            self.pool.give_back(self._pooled - self.held)
+            self._pooled = self.held
+            self._noticed_from = min(self.held + BYTES_UNNOTICED_MAX, self.memory_bytes_most)
 
     def release(self) -> None:
         """The statement has ended: what it held is free."""
@@ -164,7 +176,9 @@ class Context:
         count = len(page) * (64 + 32 * width)
         for at in long:
             count += sum([size_of(row[at]) for row in page])
-        self.hold_bytes(count)
+        self.held += count
+        if self.held > self._noticed_from:
+            self._notice()
 
     # --- calls that may take long ---
 

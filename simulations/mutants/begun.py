@@ -4,22 +4,24 @@ log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from typing import Any, Final
 
 from qserver.engine import coordinator, log_writer
 from qserver.engine.coordinator import Coordinator
-from qserver.engine.gateway import Done, Gateway
+from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
-from qserver.engine.mailbox import Told
-from qserver.engine.messages import Answer, Append, Commit, Failed, Work
+from qserver.engine.messages import Answer, Append, Commit, Failed
 from qserver.engine.sql_gateway import (
+    Options,
     Result,
     SqlDatabase,
     Statement,
     TransactionDone,
     TransactionResult,
+    Waiting,
 )
+from qserver.engine.work import Step
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.transaction import Transaction, merge_shard_writes
 from qserver.storage.view import View
@@ -31,7 +33,7 @@ def _tell_when_published(original: Any) -> Any:
         view, append = original(self, *arguments)
         durable, self.published.durable = self.published.durable, view
         for reply, answer in append.answers:
-            if isinstance(reply, Told):
+            if reply.calls_back:
                 reply.put(answer)
         self.published.durable = durable
         return view, append
@@ -40,36 +42,44 @@ def _tell_when_published(original: Any) -> Any:
 
 
 def _tell_of_what_came_to_nothing(original: Any) -> Any:
-    def write_nowait(
-        self: SqlDatabase, statements: Sequence[Statement], done: TransactionDone, *rest: Any
-    ) -> bool:
-        def tell(outcome: TransactionResult | Exception | None) -> None:
+    def begin(
+        self: SqlDatabase, statements: Sequence[Statement], options: Options, done: TransactionDone
+    ) -> Any:
+        def call(outcome: TransactionResult | Exception | Waiting) -> None:
             view = self.database.durable_view()
-            if outcome is None and view is not None:
+            if isinstance(outcome, Coroutine) and view is not None:
+                outcome.close()
                 nothing = Result((), (), [], 1, view.version)
                 outcome = TransactionResult([nothing for _ in statements], view.version, 0)
             done(outcome)
 
-        return bool(original(self, statements, tell, *rest))
+        return original(self, statements, options, call)
 
-    return write_nowait
+    return begin
 
 
 def _tell_of_what_is_not_durable(original: Any) -> Any:
-    def transact_nowait(self: Gateway, work: Work, done: Done[Any], make: Any) -> bool:
-        outcomes: list[Any] = []
+    def commit(
+        self: Gateway, incarnation: Any, attempt: Any, commit: Commit, *rest: Any
+    ) -> Generator[Step, Any, Any]:
+        steps = original(self, incarnation, attempt, commit, *rest)
+        if commit.transaction is not None:
+            return (yield from steps)
+        try:
+            step = next(steps)
+            try:
+                answer = yield step
+            except Exception as error:
+                steps.throw(error)
+                raise
+            steps.send(answer)
+            steps.send(None)  # it wanted to wait until that is durable
+        except StopIteration as end:
+            return end.value
+        finally:
+            steps.close()
 
-        def noted(transaction: Transaction) -> Any:
-            result = work(transaction)
-            outcomes.append(make(result, transaction.view.version))
-            return result
-
-        def tell(outcome: Any) -> None:
-            done(outcomes[0] if outcome is None and outcomes else outcome)
-
-        return bool(original(self, noted, tell, make))
-
-    return transact_nowait
+    return commit
 
 
 def _run_untried_without_the_others(original: Any) -> Any:
@@ -127,16 +137,17 @@ MUTANTS: Final = (
     ),
     Mutant(
         "tell_of_what_came_to_nothing",
-        "who began a transaction without waiting is told that it ended well, though it came to"
-        " nothing",
+        "who began a transaction without waiting is told that it ended well, though it has to be"
+        " run again",
         ("sql_keys",),
-        ((SqlDatabase, "write_nowait", _tell_of_what_came_to_nothing),),
+        ((SqlDatabase, "begin", _tell_of_what_came_to_nothing),),
     ),
     Mutant(
         "tell_of_what_is_not_durable",
-        "who began a transaction without waiting that wrote nothing is told what is not durable",
+        "work that was left to the coordinator and wrote nothing is answered before what it saw is"
+        " durable",
         ("sql_references", "sql_predicates"),
-        ((Gateway, "transact_nowait", _tell_of_what_is_not_durable),),
+        ((Gateway, "_commit", _tell_of_what_is_not_durable),),
     ),
     Mutant(
         "run_untried_without_the_others",

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine import foreign_keys, statements
+from qserver.engine import foreign_keys, sql_gateway, statements
+from qserver.engine.body import Found
+from qserver.engine.cursor import Cursor
 from qserver.engine.plan_cache import Plan
-from qserver.engine.request import RequestContext
 from qserver.engine.row_stream import RowStream
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
@@ -18,6 +19,7 @@ from qserver.sql.definitions.port import Work
 from qserver.sql.execution import Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.transaction import ScannedRange, Transaction
+from qserver.storage.view import View
 from simulations.mutants.mutant import Mutant
 
 
@@ -108,30 +110,38 @@ def _check_without_footprint(original: Any) -> Any:
 
 
 def _read_the_newest(original: Any) -> Any:
-    def read_nowait(self: SqlDatabase, *arguments: Any) -> Any:
+    def begin(self: SqlDatabase, *arguments: Any) -> Any:
         database: Any = self.database
         incarnation = database._incarnation
         if incarnation is None:
-            return None
+            return original(self, *arguments)
         database.durable_view = lambda: incarnation.published.newest
         try:
             return original(self, *arguments)
         finally:
             del database.durable_view
 
-    return read_nowait
+    return begin
+
+
+def _read_what_moves(original: Any) -> Any:
+    def open_reading(found: Found, view: View, *rest: Any) -> Cursor:
+        moving = Transaction(view)
+        cursor: Any = original(found, moving, *rest)
+        cursor.moving = moving
+        return cursor  # type: ignore[no-any-return]
+
+    return open_reading
 
 
 def _stream_what_is_newer(original: Any) -> Any:
     async def stream(self: SqlDatabase, *arguments: Any, **options: Any) -> RowStream:
         made: Any = await original(self, *arguments, **options)
-        plan, slots, request, view = made._restart
-        moving = Transaction(view)
-        made._pages = plan.compiled.run(moving, slots, RequestContext(request, moving))
         step = made.step
 
         async def step_on() -> Rows | None:
             await trio.lowlevel.checkpoint()
+            moving = made._cursor.moving
             moving.view = self.database.durable_view() or moving.view
             page: Rows | None = await step()
             return page
@@ -205,15 +215,18 @@ MUTANTS: Final = (
         ((Transaction, "_scan", _forget_what_is_left_early),),
     ),
     Mutant(
-        "read_nowait_from_the_newest",
+        "begin_from_the_newest",
         "what is answered without waiting comes from a view that is not durable",
         ("sql_bank", "sql_keys"),
-        ((SqlDatabase, "read_nowait", _read_the_newest),),
+        ((SqlDatabase, "begin", _read_the_newest),),
     ),
     Mutant(
         "stream_what_is_newer",
         "each page of a stream comes from the view that is durable then",
         ("sql_bank",),
-        ((SqlDatabase, "stream", _stream_what_is_newer),),
+        (
+            (sql_gateway, "open_reading", _read_what_moves),
+            (SqlDatabase, "stream", _stream_what_is_newer),
+        ),
     ),
 )

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from qserver.engine import coordinator, foreign_keys, plan_cache, statements
 from qserver.engine.coordinator import Coordinator
+from qserver.engine.cursor import Cursor
 from qserver.engine.messages import Answer, Append, Commit, Committed
 from qserver.engine.plan_cache import Plan
-from qserver.engine.statements import Started, StatementRun
+from qserver.engine.statements import StatementRun
 from qserver.sql.codegen import changes
 from qserver.storage import transaction
 from qserver.storage.btree import Value
@@ -139,14 +140,19 @@ def _hold_by_number(original: Any) -> Any:
 
 def _use_what_was_found(original: Any) -> Any:
     def start(
-        self: StatementRun, text: str, given: Any, lifted: Any = None, plan: Plan | None = None
-    ) -> Started:
+        self: StatementRun,
+        text: str,
+        given: Any,
+        lifted: Any = None,
+        plan: Plan | None = None,
+        **options: Any,
+    ) -> Cursor:
         if plan is not None:
             catalog = self.transaction.catalog
             if all(catalog.find(name) is not None for name in plan.names):
                 plan.catalog = catalog
-        started: Started = original(self, text, given, lifted, plan)
-        return started
+        cursor: Cursor = original(self, text, given, lifted, plan, **options)
+        return cursor
 
     return start
 

@@ -13,6 +13,7 @@ from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Failed, Turn
 from qserver.engine.published import Published
+from qserver.engine.work import Steps
 from qserver.errors import CheckViolation, QueryCanceled
 from qserver.storage.transaction import Transaction, merge_shard_writes
 from simulations.mutants.mutant import Mutant
@@ -30,7 +31,7 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
     """Return the turn in all cases but these."""
 
     def change(original: Any) -> Any:
-        async def take_turn(self: Gateway, incarnation: Incarnation, attempt: Any) -> Any:
+        def take_turn(self: Gateway, incarnation: Incarnation, attempt: Any) -> Steps:
             asked: list[Turn] = []
 
             class Lent:
@@ -49,7 +50,7 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
                     incarnation.send(asked[0].returned.put, commit)
 
             try:
-                result = await original(self, Lent(), attempt)
+                result = yield from original(self, Lent(), attempt)
             except BaseException as error:
                 if not isinstance(error, errors):
                     _give_back(asked)
@@ -68,9 +69,9 @@ def _give_back(asked: list[Turn]) -> None:
 
 
 def _commit_what_failed(original: Any) -> Any:
-    async def run(self: Gateway, incarnation: Any, view: Any, attempt: Any) -> Any:
+    def run(self: Gateway, incarnation: Any, view: Any, attempt: Any) -> Steps:
         try:
-            return await original(self, incarnation, view, attempt)
+            return (yield from original(self, incarnation, view, attempt))
         except CheckViolation:
             if attempt.retries < attempt.max_retries or attempt.retries == 0:
                 raise
@@ -87,13 +88,13 @@ def _commit_what_failed(original: Any) -> Any:
 
 
 def _tell_what_failed(original: Any) -> Any:
-    async def judge(self: Gateway, *arguments: Any) -> Any:
-        outcome = await original(self, *arguments)
+    def commit(self: Gateway, *arguments: Any) -> Steps:
+        outcome = yield from original(self, *arguments)
         if isinstance(getattr(outcome, "result", None), CheckViolation):
             raise outcome.result
         return outcome
 
-    return judge
+    return commit
 
 
 def _keep_what_was_written_again(original: Any) -> Any:
@@ -145,7 +146,7 @@ MUTANTS: Final = (
         "keep_the_turn_of_who_left",
         "a turn is not returned when the client leaves in it",
         ("turns",),
-        ((gateway.Gateway, "_take_turn", _keep_turn_on(trio.Cancelled)),),
+        ((gateway.Gateway, "_take_turn", _keep_turn_on(GeneratorExit)),),
     ),
     Mutant(
         "commit_what_failed_in_a_turn",
@@ -153,7 +154,7 @@ MUTANTS: Final = (
         ("turns",),
         (
             (gateway.Gateway, "_run", _commit_what_failed),
-            (gateway.Gateway, "_judge", _tell_what_failed),
+            (gateway.Gateway, "_commit", _tell_what_failed),
         ),
     ),
     Mutant(

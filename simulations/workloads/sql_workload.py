@@ -1,16 +1,20 @@
 """What the workloads in SQL share: statements as a client sends them, and trees as they must be.
 
     select ─┬─ execute       on the newest durable view
-            ├─ read_nowait   the same without waiting, where a kept plan allows it
+            ├─ begin         the same, and an answer without waiting where it is short
             ├─ stream        page by page, with pauses in which others commit
-            └─ transaction   on the newest view of all, and an answer when that is durable
+            └─ transaction   the same; where the plan is not kept, on the newest view of all, and an
+                             answer when that is durable
 
 All four must give the same kind of answer: one version, none older than what anybody has been
 told. A workload names the errors that a statement may end in; any other is a problem.
 
-    write ─┬─ execute, transaction   a task that waits for the end
-           └─ write_nowait           sent to be run by the coordinator, and told of the end; what
-                                     is not sent, or came to nothing, goes the other way after all
+    write ─┬─ execute, transaction   a task waits for the end
+           └─ begin                  a callback is called with the end, or with the rest of the work
+                                     where that has to wait for something else
+
+Whether a plan may yield is a hint, and decides whether a transaction is tried before its commit is
+sent, or left to the coordinator. Any hint must do, so it is set at random before each statement.
 
 At the end, and now and then before it, the trees are compared below SQL: whatever a plan would
 choose to read, each index has an entry for each row and no other, and no reference leads nowhere.
@@ -19,18 +23,26 @@ choose to read, each index has an entry for each row and no other, and no refere
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Final
 
-import msgspec
 import trio
 
 from qserver.engine.gateway import Outcome
-from qserver.engine.sql_gateway import Result, SqlDatabase, Statement, TransactionResult
+from qserver.engine.sql_gateway import (
+    Options,
+    Result,
+    SqlDatabase,
+    Statement,
+    TransactionResult,
+    Waiting,
+)
+from qserver.engine.work import PENDING
 from qserver.errors import (
     Applied,
     CheckViolation,
     ForeignKeyViolation,
+    OutcomeUnknown,
     QserverError,
     QueryCanceled,
     UniqueViolation,
@@ -45,7 +57,10 @@ PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
 """A statement that gives way, so that the transaction around it is a long one."""
 
 BEGUN_AT_ONCE: Final = 0.5
-"""How often what writes is begun without waiting, if it can be."""
+"""How often what writes is begun without a task that waits for its end."""
+
+TRIED: Final = 0.5
+"""How often what writes is tried before its commit is sent."""
 
 IMPATIENT: Final = 0.1
 """How often what writes has a deadline."""
@@ -98,22 +113,14 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> Result | QserverError:
         """One statement, or the error that it ended in; noted in the book."""
-        retries, timeout_ms = self.profile.max_retries, self._timeout(service)
+        timeout_ms = self._timeout(service)
+        options = Options(self.profile.max_retries, timeout_ms)
         at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
-            given = list(parameters)
-            begun = None
-            if at_once:
-                begun = await self._begin(service, database, [Statement(sql, given)])
-            if begun is None:
-                result = await database.execute(
-                    sql, given, max_retries=retries, timeout_ms=timeout_ms
-                )
-            else:
-                version, again = begun.version, begun.retries
-                result = msgspec.structs.replace(begun.results[0], version=version, retries=again)
-            return Outcome(result, result.version, result.retries)
+            statement = Statement(sql, list(parameters))
+            done = await self._write(service, database, [statement], options, at_once)
+            return Outcome(done.results[0], done.version, done.retries)
 
         may = may if timeout_ms is None else (*may, QueryCanceled)
         return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
@@ -127,17 +134,12 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> TransactionResult | QserverError:
         """Several in one transaction."""
-        retries, timeout_ms = self.profile.max_retries, self._timeout(service)
+        timeout_ms = self._timeout(service)
+        options = Options(self.profile.max_retries, timeout_ms)
         at_once = self.chance.random() < BEGUN_AT_ONCE
 
         async def send(database: SqlDatabase) -> Outcome:
-            result = None
-            if at_once:
-                result = await self._begin(service, database, statements)
-            if result is None:
-                result = await database.transaction(
-                    statements, max_retries=retries, timeout_ms=timeout_ms
-                )
+            result = await self._write(service, database, statements, options, at_once)
             return Outcome(result, result.version, result.retries)
 
         may = may if timeout_ms is None else (*may, QueryCanceled)
@@ -149,33 +151,66 @@ class SqlWorkload(Workload):
             return None
         return self.chance.uniform(0.0, 100.0)
 
+    async def _write(
+        self,
+        service: Service,
+        database: SqlDatabase,
+        statements: Sequence[Statement],
+        options: Options,
+        at_once: bool,
+    ) -> TransactionResult:
+        """By a task that waits for the end, or by a callback."""
+        self._hint(database)
+        if at_once:
+            return await self._begin(service, database, statements, options)
+        return await database.transaction(
+            statements, max_retries=options.max_retries, timeout_ms=options.timeout_ms
+        )
+
+    def _hint(self, database: SqlDatabase) -> None:
+        """Say of all plans that they are short, or that none is."""
+        may_yield = self.chance.random() < TRIED
+        for kept in database.planner.cache._shapes.values():
+            for plan in kept.plans.values():
+                plan.may_yield = may_yield
+
     async def _begin(
-        self, service: Service, database: SqlDatabase, statements: Sequence[Statement]
-    ) -> TransactionResult | None:
-        """Begin it without waiting; None if nothing came of that, and it goes the other way."""
+        self,
+        service: Service,
+        database: SqlDatabase,
+        statements: Sequence[Statement],
+        options: Options,
+    ) -> TransactionResult:
+        """Begin it without waiting, and wait here for the callback."""
         world = service.world
         ended = trio.Event()
-        outcomes: list[TransactionResult | Exception | None] = []
+        outcomes: list[TransactionResult | Exception | Waiting] = []
+        left = False
 
-        def done(outcome: TransactionResult | Exception | None) -> None:
+        def done(outcome: TransactionResult | Exception | Waiting) -> None:
             self.expect(not outcomes, f"told of one end twice: {outcomes}, {outcome!r}")
+            if left and isinstance(outcome, Coroutine):
+                outcome.close()
             outcomes.append(outcome)
             ended.set()
 
-        begun = database.write_nowait(statements, done)
-        self.expect(begun or not outcomes, f"told of the end of what was not begun: {outcomes}")
-        if not begun:
-            return None
+        begun = database.begin(statements, options, done)
+        self.expect(not outcomes, f"told of the end before it was begun: {outcomes}")
+        if begun is not PENDING:
+            return await begun if isinstance(begun, Coroutine) else begun
         world.reach("a transaction was begun without waiting")
-        await ended.wait()
+        try:
+            await ended.wait()
+        finally:
+            left = True
         outcome = outcomes[0]
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, Coroutine):
+            world.reach("a transaction begun without waiting had to wait after all")
+            return await outcome
+        if isinstance(outcome, OutcomeUnknown):
             world.reach("the outcome of a transaction begun without waiting was unknown")
+        if isinstance(outcome, Exception):
             raise outcome
-        if outcome is None:
-            world.reach("a transaction begun without waiting came to nothing")
-        else:
-            self.expect(outcome.retries == 0, f"it has no conflicts: {outcome!r}")
         return outcome
 
     async def must(self, service: Service, sql: str, *parameters: Any) -> Result:
@@ -212,7 +247,7 @@ class SqlWorkload(Workload):
 
     async def select(self, service: Service, sql: str, *parameters: Any) -> Result | None:
         """Read in one of the ways there are; None on an error."""
-        way = self.chance.choice((_execute, _read_nowait, self._stream, _transaction))
+        way = self.chance.choice((_execute, _begin_reading, self._stream, _transaction))
 
         async def send(database: SqlDatabase) -> Outcome:
             result = await way(service, database, sql, list(parameters))
@@ -239,14 +274,20 @@ async def _execute(_: Service, database: SqlDatabase, sql: str, parameters: list
     return await database.execute(sql, parameters)
 
 
-async def _read_nowait(
+async def _begin_reading(
     service: Service, database: SqlDatabase, sql: str, parameters: list[Any]
 ) -> Result:
-    result = database.read_nowait(sql, parameters)
-    if result is None:
-        return await database.execute(sql, parameters)
-    service.world.reach("a statement was answered without waiting")
-    return result
+    begun = database.begin((Statement(sql, parameters),), Options(), _never)
+    if isinstance(begun, Coroutine):
+        begun = await begun
+    else:
+        service.world.reach("a statement was answered without waiting")
+    assert isinstance(begun, TransactionResult)
+    return begun.results[0]
+
+
+def _never(outcome: Any) -> None:
+    raise AssertionError(f"who only reads sends no commit: {outcome!r}")
 
 
 async def _transaction(

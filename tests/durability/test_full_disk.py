@@ -46,7 +46,7 @@ async def test_commits_fail_reads_go_on_and_all_is_well_when_there_is_room(
                     while True:
                         await database.transact(counters.increment(1))
                         acknowledged += 1
-                assert (await database.read(counters.look(1))).result == acknowledged
+                assert (await counters.read(database, counters.look(1))).result == acknowledged
                 assert "is full" in str(database.trouble)
             ballast.unlink()
             assert (await database.transact(counters.increment(1))).result == [acknowledged + 1]

@@ -10,6 +10,7 @@ import trio
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
+from qserver.engine.work import FOREVER, run
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import partition_of
 from qserver.values.schema import Column, Table
@@ -85,9 +86,15 @@ def everything(transaction: Transaction) -> list[tuple[Any, ...]]:
     return transaction.rows(transaction.table(NAME))
 
 
+async def read(database: Database, work: Work, deadline: float = FOREVER) -> Outcome:
+    """Run work that writes nothing on the newest durable view."""
+    view = await database.wait_durable_view(deadline)
+    return Outcome(await run(work(Transaction(view))), view.version)
+
+
 async def total(database: Database) -> int:
     """The sum of all counters that is durable."""
-    outcome = await database.read(everything)
+    outcome = await read(database, everything)
     return sum(row[1] for row in outcome.result)
 
 

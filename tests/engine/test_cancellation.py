@@ -210,5 +210,5 @@ async def test_reading_never_waits_and_long_reading_may_be_cancelled_at_each_yie
 
     async with opened(counters=10) as database:
         for work, waits in ((counters.look(1), 0), (long, 3)):
-            read = partial(database.read, work)
+            read = partial(counters.read, database, work)
             assert await cancel_everywhere(database, read, increments=0) == waits

@@ -238,7 +238,7 @@ async def test_a_full_disk_lets_reads_go_on_and_commits_again_when_there_is_room
             connection.execute(f"PRAGMA max_page_count = {pages}")
             with pytest.raises(OutcomeUnknown):
                 await database.transact(counters.create(5000, "others"))
-            assert (await database.read(counters.look(1))).version == 1
+            assert (await counters.read(database, counters.look(1))).version == 1
             assert "is full" in str(database.trouble)
             # The connection was given up with the failure, and its limit with it: there is room.
             outcome = await database.transact(counters.create(5000, "others"))

@@ -14,7 +14,6 @@ from qserver.engine.gateway import GatewayStatistics, Outcome
 from qserver.errors import (
     Applied,
     DatabaseUnavailable,
-    HistoryTooOld,
     OutcomeUnknown,
     QueryCanceled,
     SerializationFailure,
@@ -184,7 +183,7 @@ async def test_who_has_a_turn_and_who_waits_for_one_are_run_again(
             other = counters.disturbed(database, nursery, 2)
             nursery.start_soon(partial(database.transact, works, max_retries=1))
             nursery.start_soon(partial(database.transact, other, max_retries=1))
-        rows = dict((await database.read(counters.everything)).result)
+        rows = dict((await counters.read(database, counters.everything)).result)
         assert rows == {0: 0, 1: 1, 2: 2, 3: 1, 4: 0}
         statistics = database.statistics()
         assert (statistics.falls, statistics.gateway.falls) == (1, 2)
@@ -220,7 +219,7 @@ async def test_what_was_recovered_is_read_during_the_pause_before_commits_go_on(
             world.kill("log")
             await until_fallen(database, falls)
         fell = trio.current_time()
-        assert (await database.read(counters.look(1))).version == 1
+        assert (await counters.read(database, counters.look(1))).version == 1
         assert trio.current_time() == fell and database.state is State.RECOVERING
         await database.transact(counters.increment(1))
         assert trio.current_time() - fell > 1
@@ -254,7 +253,7 @@ async def test_while_the_log_cannot_be_read_requests_wait_and_go_on_when_it_heal
         world.kill("shard 0")
         await until_fallen(database)
         writing = Observed(nursery, lambda: database.transact(counters.increment(1)))
-        reading = Observed(nursery, lambda: database.read(counters.look(2)))
+        reading = Observed(nursery, lambda: counters.read(database, counters.look(2)))
         await trio.sleep(100)
         assert (writing.outcomes, reading.outcomes) == ([], [])
         assert database.statistics().state == "recovering"
@@ -280,7 +279,7 @@ async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_view(
         assert "unique key" in (caught.value.hint or "")
         writing = Observed(nursery, lambda: database.transact(counters.increment(2)))
         for _ in range(5):
-            assert await database.read(counters.look(1)) == Outcome(1, 2)
+            assert await counters.read(database, counters.look(1)) == Outcome(1, 2)
             await trio.sleep(20)
         assert database.durable_view() is not None
         assert (database.state, writing.outcomes) == (State.RECOVERING, [])
@@ -288,7 +287,9 @@ async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_view(
         log.fails_after_append = log.fails_read = False
         await trio.sleep(10)
         assert writing.outcome == Outcome([1], 4)
-        assert await database.read(counters.look(1)) == Outcome(2, 4), "it had been applied"
+        assert await counters.read(database, counters.look(1)) == Outcome(2, 4), (
+            "it had been applied"
+        )
 
 
 async def test_a_deadline_holds_while_the_database_recovers(autojump_clock: MockClock) -> None:
@@ -301,7 +302,7 @@ async def test_a_deadline_holds_while_the_database_recovers(autojump_clock: Mock
         with pytest.raises(QueryCanceled):
             await database.transact(counters.increment(1), deadline=deadline)
         with pytest.raises(QueryCanceled):
-            await database.read(counters.look(1), deadline=deadline)
+            await counters.read(database, counters.look(1), deadline=deadline)
         assert trio.current_time() == deadline
 
 
@@ -343,13 +344,11 @@ async def test_a_damaged_log_is_refused_and_the_error_says_why(
 
 
 async def check_refused(database: Database, world: Laboratory) -> None:
-    for call in (database.transact, database.read):
+    for call in (database.transact, partial(counters.read, database)):
         with pytest.raises(DatabaseUnavailable) as caught:
             await call(counters.look(1))
         assert str(caught.value) == "database main is refused"
         assert caught.value.detail == "a record of the log does not match its checksum"
-    with pytest.raises(DatabaseUnavailable):
-        await database.read_at(counters.look(1), version=1)
     assert database.state is State.REFUSED
     assert world.reports[-1] == (
         "database main cannot be opened: <data_corrupted XX001:"
@@ -368,12 +367,12 @@ async def test_a_database_that_is_opened_again_is_as_it_was_whatever_its_shards(
     async with opened(log, shards=4, counters=100) as database:
         for number in range(0, 100, 3):
             await database.transact(counters.increment(number))
-        before = await database.read(counters.everything)
+        before = await counters.read(database, counters.everything)
     for shards in (4, 1, 7):
         async with opened(log, shards=shards) as database:
-            assert await database.read(counters.everything) == before
+            assert await counters.read(database, counters.everything) == before
             for number in range(100):
-                found = (await database.read(counters.look(number))).result
+                found = (await counters.read(database, counters.look(number))).result
                 assert found == int(number % 3 == 0)
 
 
@@ -394,7 +393,7 @@ async def test_closing_ends_what_waits_and_refuses_what_comes_after(
     assert str(looking.outcome) == "database main is closed"
     assert looking.outcome.detail is None
     with pytest.raises(DatabaseUnavailable):
-        await database.read(counters.look(1))
+        await counters.read(database, counters.look(1))
     assert repr(database) == "database main, closed, 0 falls"
 
 
@@ -416,17 +415,6 @@ def test_a_number_of_shards_that_cannot_be_is_refused(shards: int) -> None:
         Database(HeldLog(), Laboratory(), shards=shards)
 
 
-async def test_history_does_not_outlive_a_fall(autojump_clock: MockClock) -> None:
-    world = Laboratory()
-    async with opened(world=world, counters=5) as database:
-        await database.transact(counters.increment(1))
-        world.kill("log")
-        await until_fallen(database)
-        with pytest.raises(HistoryTooOld):
-            await database.read_at(counters.look(1), version=1)
-        assert await database.read_at(counters.look(1), version=2) == Outcome(1, 2)
-
-
 # --- statistics ------------------------------------------------------------------------------
 
 
@@ -435,13 +423,13 @@ async def test_statistics_tell_of_every_actor() -> None:
         one, other = counters.on_shards([0, 1], shards=2)
         await database.transact(counters.increment(one))
         await database.transact(counters.increment(one, other))
-        await database.read(counters.look(one))
+        await counters.read(database, counters.look(one))
         statistics = database.statistics()
         assert statistics == DatabaseStatistics(
             name="main",
             state="open",
             falls=0,
-            gateway=GatewayStatistics(reads=1, transactions=3, retries=0, turns=0, falls=0),
+            gateway=GatewayStatistics(transactions=3, retries=0, turns=0, falls=0),
             incarnation=statistics.incarnation,
             log_failed=False,
         )

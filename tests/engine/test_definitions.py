@@ -45,7 +45,7 @@ def trees_of(view: View) -> set[int]:
 
 
 async def newest(database: Database) -> View:
-    return await database.view_at_time(float("inf"))
+    return await database.wait_durable_view()
 
 
 async def test_an_insert_that_meets_a_drop_is_run_again_and_finds_no_table(
@@ -82,7 +82,7 @@ async def test_an_insert_that_meets_a_new_table_of_the_same_name_writes_to_the_n
 
         outcome = await database.transact(work)
         assert (outcome.retries, trees) == (1, [1, 2])
-        assert (await database.read(counters.everything)).result == [(100, 0)]
+        assert (await counters.read(database, counters.everything)).result == [(100, 0)]
         assert trees_of(await newest(database)) == {2}
 
 

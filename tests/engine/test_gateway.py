@@ -15,7 +15,6 @@ from qserver.engine.messages import Commit, Work
 from qserver.errors import (
     Applied,
     QueryCanceled,
-    ReadOnlyTransaction,
     SerializationFailure,
     TooManyRequests,
     UndefinedTable,
@@ -117,35 +116,12 @@ async def test_reading_takes_the_durable_view_and_needs_no_actor() -> None:
         writing = Observed(nursery, lambda: database.transact(counters.increment(1)))
         await wait_all_tasks_blocked()
         world.sent.clear()
-        assert await database.read(counters.look(1)) == Outcome(0, 1)
+        assert await counters.read(database, counters.look(1)) == Outcome(0, 1)
         assert world.sent == []
         log.release()
         await wait_all_tasks_blocked()
         assert writing.outcome == Outcome([1], 2)
-        assert await database.read(counters.look(1)) == Outcome(1, 2)
-
-
-async def test_reading_a_kept_version_sees_it_as_it_was() -> None:
-    world = Laboratory()
-    async with opened(world=world, counters=5) as database:
-        for step in range(1, 4):
-            world.time = 1000.0 + step
-            await database.transact(counters.increment(1))
-        for version in (1, 2, 3, 4):
-            outcome = await database.read_at(counters.look(1), version=version)
-            assert outcome == Outcome(version - 1, version)
-        assert (await database.view_at_time(1002.5)).version == 3
-
-
-@pytest.mark.parametrize("version", [None, 1])
-async def test_work_that_may_only_read_cannot_write(version: int | None) -> None:
-    async with opened(counters=5) as database:
-        with pytest.raises(ReadOnlyTransaction, match="cannot write in a read-only transaction"):
-            if version is None:
-                await database.read(counters.increment(1))
-            else:
-                await database.read_at(counters.increment(1), version=version)
-        assert await counters.total(database) == 0
+        assert await counters.read(database, counters.look(1)) == Outcome(1, 2)
 
 
 async def test_an_error_applies_nothing_and_is_not_run_again() -> None:
@@ -175,7 +151,7 @@ async def test_long_work_that_conflicts_is_run_again_after_a_pause(
         assert outcome == Outcome([1, 2], 3, retries=1)
         assert began < trio.current_time() < began + 0.005
         assert database.statistics().gateway == GatewayStatistics(
-            reads=0, transactions=3, retries=1, turns=0, falls=0
+            transactions=3, retries=1, turns=0, falls=0
         )
         assert await counters.total(database) == 2
 
@@ -348,18 +324,12 @@ def overslept(clock: MockClock, work: Work) -> Work:
     return run
 
 
-@pytest.mark.parametrize("reading", [True, False])
-async def test_work_that_passes_its_deadline_is_stopped(
-    mock_clock: MockClock, reading: bool
-) -> None:
+async def test_work_that_passes_its_deadline_is_stopped(mock_clock: MockClock) -> None:
     async with opened(counters=5) as database:
         deadline = trio.current_time() + 5
         work = overslept(mock_clock, counters.look(1))
         with pytest.raises(QueryCanceled) as caught:
-            if reading:
-                await database.read(work, deadline=deadline)
-            else:
-                await database.transact(work, deadline=deadline)
+            await database.transact(work, deadline=deadline)
         assert str(caught.value) == "canceling statement due to statement timeout"
         assert caught.value.applied is Applied.NO
 
@@ -395,7 +365,7 @@ async def test_a_deadline_that_is_not_reached_changes_nothing() -> None:
         deadline = trio.current_time() + 1000
         outcome = await database.transact(counters.increment_slowly(1), deadline=deadline)
         assert outcome == Outcome([1], 2)
-        assert await database.read(counters.look(1), deadline=deadline) == Outcome(1, 2)
+        assert await counters.read(database, counters.look(1), deadline=deadline) == Outcome(1, 2)
 
 
 async def test_a_deadline_that_passes_after_a_conflict_reports_the_conflict(
@@ -468,7 +438,7 @@ async def test_a_deadline_holds_while_waiting_for_a_turn(autojump_clock: MockClo
         await database.transact(works, max_retries=1)
         assert isinstance(waiting.outcome, QueryCanceled)
         assert database.statistics().gateway.turns == 2
-        assert dict((await database.read(counters.everything)).result) == {
+        assert dict((await counters.read(database, counters.everything)).result) == {
             0: 0,
             1: 1,
             2: 1,
@@ -500,5 +470,4 @@ async def test_when_the_mailbox_is_full_requests_are_refused_and_nothing_of_them
 
 async def test_a_gateway_reads_as_a_sentence() -> None:
     async with opened(counters=5) as database:
-        await database.read(counters.look(1))
-        assert repr(database._gateway) == "a gateway after 1 reads and 1 transactions"
+        assert repr(database._gateway) == "a gateway after 1 transactions"

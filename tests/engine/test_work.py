@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from qserver.engine.messages import Work
-from qserver.engine.work import GaveWay, begin, finish, run_at_once
+from qserver.engine.work import WouldYield, begin, finish, run_at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import empty_view
 
@@ -40,7 +40,7 @@ def noting(steps: list[str], yields: int = 2) -> Work:
 @pytest.mark.parametrize("work", [lambda transaction: "short", generator_without_yield])
 async def test_work_that_never_gives_way_is_short_wherever_it_runs(work: Work) -> None:
     assert run_at_once(work, fresh()) == "short"
-    assert begin(work, fresh()) == ("short", None)
+    assert begin(work(fresh())) == ("short", None)
 
 
 async def test_work_that_gives_way_is_long_and_others_run_in_between() -> None:
@@ -51,7 +51,7 @@ async def test_work_that_gives_way_is_long_and_others_run_in_between() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(other)
-        _, rest = begin(noting(steps), fresh())
+        _, rest = begin(noting(steps)(fresh()))
         assert rest is not None
         assert await finish(rest) == "long"
     assert steps.index("step 0") < steps.index("other") < steps.index("closed")
@@ -65,7 +65,7 @@ def test_long_work_is_stopped_and_closed_where_it_must_be_short() -> None:
         kept.append(noting(steps)(transaction))
         return kept[0]
 
-    with pytest.raises(GaveWay):
+    with pytest.raises(WouldYield):
         run_at_once(work, fresh())
     assert steps == ["step 0", "closed"]
 
@@ -74,7 +74,7 @@ async def test_cancelled_work_is_closed_at_once() -> None:
     steps: list[str] = []
     with trio.CancelScope() as scope:
         scope.cancel()
-        _, rest = begin(noting(steps), fresh())
+        _, rest = begin(noting(steps)(fresh()))
         assert rest is not None
         await finish(rest)
     assert scope.cancelled_caught
@@ -92,8 +92,8 @@ async def test_what_work_raises_comes_through_both_ways() -> None:
     with pytest.raises(LookupError, match="at once"):
         run_at_once(fail_at_once, fresh())
     with pytest.raises(LookupError, match="at once"):
-        begin(fail_at_once, fresh())
-    _, rest = begin(fail_later, fresh())
+        begin(fail_at_once(fresh()))
+    _, rest = begin(fail_later(fresh()))
     assert rest is not None
     with pytest.raises(LookupError, match="later"):
         await finish(rest)

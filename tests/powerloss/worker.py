@@ -38,6 +38,7 @@ from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT
+from tests.engine.counters import read
 from tests.powerloss.bugs import BUGS
 from tests.powerloss.journal import CONTROL, Control
 
@@ -96,7 +97,7 @@ class Life:
             self._name = name
             self.database = Database(log, world, rhythm=rhythm, shards=2)
             await nursery.start(self.database.run)
-            for number in (await self.database.read(numbers)).result:
+            for number in (await read(self.database, numbers)).result:
                 promise(f"row {name} {number}")  # who was shown it relies on it
             yield
             await self.database.close()
@@ -120,7 +121,7 @@ class Life:
             try:
                 await self.database.transact(create)
             except OutcomeUnknown:
-                if not (await self.database.read(has_tables)).result:
+                if not (await read(self.database, has_tables)).result:
                     await self.database.transact(create)
             promise(f"made {name}")
 
@@ -196,7 +197,7 @@ async def again(life: Life) -> None:
     """A start on whatever a power failure has left."""
     for name in life.data.names():
         async with life.open(name):
-            if (await life.database.read(has_tables)).result:
+            if (await read(life.database, has_tables)).result:
                 await life.commit(*range(900, 902))
                 await life.checkpoint()
                 await life.commit(902)

@@ -17,6 +17,7 @@ from simulations.trace import Trace
 from simulations.workloads.sql_references import SqlReferences
 from simulations.workloads.sql_workload import tree_problems
 from simulations.world import SimulatedWorld
+from tests.engine.counters import read
 
 
 def calm_world() -> SimulatedWorld:
@@ -51,9 +52,9 @@ def test_trees_that_disagree_are_seen(
                 "INSERT INTO wards VALUES (1, 1)",
             ):
                 await sql.execute(statement)
-            before: list[str] = (await database.read(tree_problems)).result
+            before: list[str] = (await read(database, tree_problems)).result
             await database.transact(damage)
-            after: list[str] = (await database.read(tree_problems)).result
+            after: list[str] = (await read(database, tree_problems)).result
             nursery.cancel_scope.cancel()
         return before, after
 

@@ -18,13 +18,13 @@ from collections.abc import Callable, Generator
 
 import trio
 
+from qserver.engine.cursor import END
 from qserver.engine.gateway import Outcome
 from qserver.engine.request import Request, Supplies
 from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.engine.world import World
 from qserver.errors import QserverError
-from qserver.sql.execution import Rows
 from qserver.storage.transaction import Transaction
 from qserver.web.probes.steps import SqlStep, Step, counted, judge
 
@@ -142,15 +142,8 @@ class OpenTransaction:
 
 
 def _result(run: StatementRun, step: SqlStep) -> Generator[None, None, Result]:
-    started = run.start(step.sql, step.parameters)
-    rows: Rows = []
-    while True:
-        try:
-            page = next(started.steps)
-        except StopIteration as end:
-            version = run.transaction.view.version
-            return Result(started.columns, started.types, rows, end.value, version)
-        if page is None:
-            yield
-        else:
-            rows += page
+    cursor = run.start(step.sql, step.parameters)
+    while cursor.gather() is not END:
+        yield
+    heading, version = cursor.heading, run.transaction.view.version
+    return Result(heading.columns, heading.types, cursor.rows, cursor.affected_rows, version)

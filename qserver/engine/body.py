@@ -1,0 +1,133 @@
+"""The body of a request: its statements, run one after the other, wherever that is.
+
+    on a view            a request that only reads
+    in a transaction     a request that writes, or defines: tried by the gateway, perhaps more than
+                         once, or run by the coordinator
+
+It is a generator, see `work`. It is the same body everywhere: where it is run decides only what
+happens when it yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any, TypeAlias
+
+from qserver.engine.cursor import END, Cursor
+from qserver.engine.drawing import NeedsNumbers
+from qserver.engine.plan_cache import Plan
+from qserver.engine.planning import Planner, slots_of
+from qserver.engine.request import Request, RequestContext
+from qserver.engine.results import Options, Result
+from qserver.engine.statements import StatementRun
+from qserver.engine.system_tables import SystemReader
+from qserver.engine.work import Step
+from qserver.errors import QserverError
+from qserver.sql.effort import NotShort
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES
+from qserver.sql.lift import Lifted
+from qserver.sql.parameters import Given
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+
+COST_BETWEEN_PAUSES = 128
+"""What statements of a request may cost (see `StatementRun.cost`) before others may run."""
+
+Found: TypeAlias = tuple[str, Given, Lifted | None, Plan | None]
+"""A statement with its parameters, and what is known of it before it is run."""
+
+
+def run_statements(
+    planner: Planner,
+    request: Request,
+    statements: list[Found],
+    options: Options,
+    reader: Transaction | View,
+) -> Generator[Step, Any, list[Result]]:
+    """The results of all statements. On a view, each must have a plan that only reads."""
+    run: StatementRun | None = None
+    if isinstance(reader, View):
+        version, context = reader.version, RequestContext(request, reader)
+    else:
+        run = StatementRun(planner, reader, request)
+        version, context = reader.view.version, run.context
+    results: list[Result] = []
+    now, max_rows, cut_rows = request.supplies.now, options.max_rows, options.cut_rows
+    most = 0
+    """How much the heaviest statement did since others last ran, and which that was."""
+    heaviest: Plan | None = None
+    index = 0
+    try:
+        for index, statement in enumerate(statements):
+            began = now()
+            if run is None:
+                cursor = open_reading(statement, reader, request, context)  # type: ignore[arg-type]
+            else:
+                try:
+                    cursor = run.start(*statement)
+                except NotShort:
+                    cursor = yield from _start_slowly(run, *statement)
+            before = context.work
+            step = cursor.gather(None, max_rows, cut_rows)
+            if step is not END:
+                if step is None:
+                    blamed = cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest
+                    if blamed is not None:
+                        blamed.may_yield = True
+                while step is not END:
+                    step = cursor.gather((yield step), max_rows, cut_rows)
+                most, before = 0, context.work
+            elif context.work - before > most:
+                most, heaviest = context.work - before, cursor.plan
+            heading = cursor.heading
+            microseconds = int((now() - began) * 1_000_000)
+            results.append(
+                Result(
+                    heading.columns,
+                    heading.types,
+                    cursor.rows,
+                    cursor.affected_rows,
+                    version,
+                    0,
+                    cursor.truncated,
+                    context.held,
+                    microseconds if microseconds > 0 else 0,  # the clock may be set back
+                )
+            )
+            if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
+                run.cost = 0
+                yield None
+        return results
+    except (QserverError, NeedsNumbers) as error:
+        error.statement = index
+        raise
+    finally:
+        context.release()
+
+
+def open_reading(statement: Found, view: View, request: Request, context: RequestContext) -> Cursor:
+    """The cursor of a statement that only reads."""
+    sql, given, lifted, plan = statement
+    assert plan is not None and lifted is not None and not plan.writes
+    request.allowed.check_read()
+    slots = slots_of(plan, lifted.literals, given)
+    reader = SystemReader(Transaction(view)) if plan.system_tables else view
+    return Cursor(plan.compiled.run(reader, slots, context), context, sql, plan)
+
+
+def _start_slowly(
+    run: StatementRun, sql: str, given: Given, lifted: Lifted | None, plan: Plan | None
+) -> Generator[Step, Any, Cursor]:
+    """Begin a statement that takes long to prepare: others go on meanwhile."""
+    planner = run.planner
+    try:
+        lifted = lifted or planner.lift(sql, given)
+    except NotShort:
+        lifted = yield partial(planner.lift_long, sql)
+    try:
+        return run.start(sql, given, lifted, plan)
+    except NotShort:
+        catalog, view = run.transaction.catalog, run.transaction.view
+    made = yield partial(planner.prepare, sql, lifted, catalog, view, given)
+    return run.start(sql, given, lifted, prepared=made)

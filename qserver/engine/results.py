@@ -1,0 +1,72 @@
+"""What a request asks for, and what it comes to."""
+
+from __future__ import annotations
+
+import msgspec
+
+from qserver.engine.permissions import EVERYTHING, Allowed
+from qserver.limits import RETRIES_DEFAULT
+from qserver.sql.execution import Rows
+from qserver.sql.parameters import Given
+from qserver.values.types import SqlType
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One statement of a request, with its parameters."""
+
+    sql: str
+    parameters: Given = None
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How a request is to be run.
+
+    More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
+    given. `timeout_ms` bounds everything up to the sending of a commit.
+    """
+
+    max_retries: int = RETRIES_DEFAULT
+    timeout_ms: float | None = None
+    max_rows: int | None = None
+    cut_rows: int | None = None
+    allowed: Allowed = EVERYTHING
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What a statement came to."""
+
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    rows: Rows
+    affected_rows: int
+    version: int
+    retries: int = 0
+    truncated: bool = False
+    """Were there more rows than the request wanted?"""
+    held_bytes: int = 0
+    """What its rows, and those of statements before it in the request, count for as memory."""
+    exec_us: int = 0
+    """Microseconds of its planning and execution."""
+
+
+class TransactionResult(msgspec.Struct, frozen=True):
+    """What the statements of a request came to, one after the other."""
+
+    results: list[Result]
+    version: int
+    retries: int = 0
+
+
+def committed(result: Result, version: int, retries: int) -> Result:
+    """The same result at the version that its transaction has made, after so many retries."""
+    return Result(
+        result.columns,
+        result.types,
+        result.rows,
+        result.affected_rows,
+        version,
+        retries,
+        result.truncated,
+        result.held_bytes,
+        result.exec_us,
+    )
