@@ -68,8 +68,7 @@ class Endpoint:
         self.headers = facts.headers
         self.every_answer = facts.every_answer
         self.given_id = facts.given_id
-        self.name = name
-        """Of the route, for metrics."""
+        self.metrics = facts.service.metrics.of_route(name)
         self.cost = 1
         """As how many requests one counts against the organization's limit."""
         self.token = _bearer(facts.headers.get(b"authorization"))
@@ -130,8 +129,7 @@ class Call(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def answer(self, status: int, headers: Headers, body: bytes) -> Response:
-        endpoint = self.endpoint
-        endpoint.service.metrics.count(endpoint.name, status, perf_counter() - self.started)
+        self.endpoint.metrics.count(status, perf_counter() - self.started)
         return Response(status, headers, body, self.request_id)
 
     def failed(self, error: Exception) -> Response:
@@ -154,8 +152,7 @@ class Call(ABC):
         return Headers([*own, *self._limits, *endpoint.every_answer])
 
     def count(self, status: int) -> None:
-        endpoint = self.endpoint
-        endpoint.service.metrics.count(endpoint.name, status, perf_counter() - self.started)
+        self.endpoint.metrics.count(status, perf_counter() - self.started)
 
     def elapsed_us(self) -> int:
         return int((perf_counter() - self.started) * 1_000_000)

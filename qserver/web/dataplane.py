@@ -11,14 +11,15 @@ for anything but the log. Everything else the service does is in `routes`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.row_stream import RowStream
-from qserver.engine.sql_gateway import Statement, TransactionResult
+from qserver.engine.sql_gateway import Options, Statement, TransactionResult, Waiting
+from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
 from qserver.limits import (
     ANSWER_PART_BYTES,
@@ -31,7 +32,6 @@ from qserver.web.answers import (
     Encoded,
     is_long,
     query_body,
-    query_head,
     query_tail,
     rows_in_parts,
     rows_json,
@@ -39,11 +39,10 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
-from qserver.web.begin import Options, Outcome, begin
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.web.requests import query_request, text_request, transaction_request, wants_stream
-from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoders
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
 from qserver.web.streams import EVENT_STREAM, NDJSON, AnswerParts, EventStream, JsonLines, RowParts
@@ -67,15 +66,14 @@ class HotEndpoint(Endpoint):
         if b"idempotency-key" in headers:
             self.kind = IdempotentCall
 
-    _options: tuple[Grant, Options] | None = None
+    options: tuple[Grant | None, Options] = (None, Options())
+    """How statements are run where requests say nothing of it, for the grant that came last."""
 
-    def options(self, grant: Grant) -> Options:
-        """How statements are run where the request does not say it; mostly for one grant."""
-        kept = self._options
-        if kept is None or kept[0] is not grant:
-            options = Options(RETRIES_DEFAULT, TIMEOUT_MS, ANSWER_ROWS_MAX, None, allowed_of(grant))
-            kept = self._options = (grant, options)
-        return kept[1]
+    def options_of(self, grant: Grant) -> Options:
+        allowed = allowed_of(grant)
+        options = Options(RETRIES_DEFAULT, TIMEOUT_MS, ANSWER_ROWS_MAX, None, allowed)
+        self.options = (grant, options)
+        return options
 
 
 class HotCall(KeyedCall):
@@ -95,9 +93,12 @@ class HotCall(KeyedCall):
         """Take a step with the database that the request names, or the header, or the key."""
         endpoint, grant = self.endpoint, self.grant
         self._form = request.format
-        self._options = endpoint.options(grant)
+        known, options = endpoint.options
+        if known is not grant:
+            options = endpoint.options_of(grant)
         if not (request.max_retries is request.timeout_ms is request.max_rows is None):
-            self._options = _changed(self._options, request)
+            options = _changed(options, request)
+        self._options = options
         name = endpoint.database if request.database is None else request.database
         plane = endpoint.service.plane
         opened = plane.database_nowait(grant, name)
@@ -109,14 +110,14 @@ class HotCall(KeyedCall):
         """Begin with the statements."""
         self._opened = opened
         self._began = perf_counter()
-        outcome = begin(opened.sql, self._statements, self._options, self.settled)
+        outcome = opened.sql.begin(self._statements, self._options, self.settled)
         if isinstance(outcome, TransactionResult):
             return self.executed(outcome)
-        if outcome is PENDING:
+        if outcome is COMMITTING:
             return PENDING
         return self.after(outcome, self.executed)
 
-    def settled(self, outcome: Outcome) -> None:
+    def settled(self, outcome: TransactionResult | Exception | Waiting) -> None:
         """What was pending has an outcome."""
         if isinstance(outcome, TransactionResult):
             self.respond(self.executed, outcome)
@@ -125,18 +126,12 @@ class HotCall(KeyedCall):
         else:
             self.respond(self._go_on, outcome)
 
-    def _go_on(self, work: Coroutine[Any, Any, TransactionResult]) -> Answer:
+    def _go_on(self, work: Waiting) -> Answer:
         return self.after(work, self.executed)
 
-    def executed(self, outcome: TransactionResult) -> Answer:
-        """Put the rows into JSON."""
-        self._ended = perf_counter()
-        self.release()
-        return self.encode(outcome)
-
     @abstractmethod
-    def encode(self, outcome: TransactionResult) -> Answer:
-        """The answer, if it is short; else `encode_in_turns`."""
+    def executed(self, outcome: TransactionResult) -> Answer:
+        """Release the database, and put the rows into JSON: at once if they are few."""
 
     async def encode_in_turns(
         self, outcome: TransactionResult, every: Sequence[Encoded]
@@ -148,7 +143,7 @@ class HotCall(KeyedCall):
                 return Response(200, self.headers(), parts, self.request_id)
             write = WRITERS[self._form]
             rows = [await rows_json(encoder, rows, write) for encoder, rows in every]
-            return self.answer(200, self.headers(), self.body_of(outcome, every, rows))
+            return self.answer(200, self.headers(), self.whole(outcome, every, rows))
         except Exception as error:
             return self.failed(error)
 
@@ -164,7 +159,7 @@ class HotCall(KeyedCall):
         self.count(200)
 
     @abstractmethod
-    def body_of(
+    def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
         """The body of the answer; `rows`: those of each result, in JSON."""
@@ -195,25 +190,33 @@ class QueryCall(HotCall):
         streams = endpoint.streams or wants_stream(request.sql)
         return self.open(request, self.stream if streams else self.execute)
 
-    def encode(self, outcome: TransactionResult) -> Answer:
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
         (result,) = outcome.results
         rows = result.rows
         encoder = self.endpoint.encoders.find(result.columns, result.types)
         if len(rows) > ROWS_ENCODED_AT_ONCE or encoder.size_about(rows) > ANSWER_PART_BYTES:
             return self.encode_in_turns(outcome, [(encoder, rows)])
-        body = self.body_of(outcome, ((encoder, rows),), (WRITERS[self._form](encoder, rows),))
-        return self.answer(200, self.headers(), body)
+        written = WRITERS[self._form](encoder, rows)
+        return self.answer(200, self.headers(), self.body_of(outcome, encoder, written))
 
-    def body_of(
+    def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
-        times = self.elapsed_us(), self.exec_us()
-        result, version, retries = outcome.results[0], outcome.version, outcome.retries
-        return query_body(result, every[0][0], rows[0], version, retries, *times)
+        return self.body_of(outcome, every[0][0], rows[0])
+
+    def body_of(self, outcome: TransactionResult, encoder: RowEncoder, rows: bytes) -> bytes:
+        now, result = perf_counter(), outcome.results[0]
+        total_us = int((now - self.started) * 1_000_000)
+        exec_us = int((self._ended - self._began) * 1_000_000)
+        return query_body(
+            result, encoder, rows, outcome.version, outcome.retries, total_us, exec_us
+        )
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
         (result,), ((encoder, rows),) = outcome.results, every
-        yield query_head(encoder)
+        yield encoder.query_head
         yield from rows_in_parts(encoder, rows, WRITERS[self._form])
         times = self.elapsed_us(), self.exec_us()
         yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
@@ -273,15 +276,17 @@ class TransactionCall(HotCall):
         request, self._statements = transaction_request(self.endpoint.content_type, body)
         return self.open(request, self.execute)
 
-    def encode(self, outcome: TransactionResult) -> Answer:
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
         find, write = self.endpoint.encoders.find, WRITERS[self._form]
         every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
         if not _are_short(every):
             return self.encode_in_turns(outcome, every)
         rows = [write(encoder, rows) for encoder, rows in every]
-        return self.answer(200, self.headers(), self.body_of(outcome, every, rows))
+        return self.answer(200, self.headers(), self.whole(outcome, every, rows))
 
-    def body_of(
+    def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
         encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]

@@ -66,7 +66,8 @@ _transaction_decoder: Final = decoder_of(TransactionRequest)
 
 def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     """POST /v1/query."""
-    check_media_type(content_type, JSON_TYPES, "application/json")
+    if content_type not in JSON_TYPES:
+        check_media_type(content_type, JSON_TYPES, "application/json")
     request = decode(_query_decoder, body)
     if len(body) > STATEMENT_BYTES_MAX:
         _check_statement(request.sql)

@@ -41,6 +41,7 @@ class RowEncoder:
         "_make",
         "columns",
         "columns_json",
+        "query_head",
         "types",
         "types_json",
     )
@@ -50,6 +51,8 @@ class RowEncoder:
         self.types = types
         names = unique_names(columns)
         self.columns_json = encode_json(names)
+        self.query_head = b'{"success":true,"columns":%b,"rows":' % self.columns_json
+        """What stands before the rows of a query's answer."""
         self.types_json = encode_json([str(each) for each in types])
         self._make = _maker(names)
         self._flat = 2 + sum(VALUE_BYTES_FLAT + len(name) for name in names)

@@ -26,6 +26,8 @@ STATUS_LINES: Final = {
     if each.value >= 200
 }
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+BODILESS: Final = (204, 304)
+"""Statuses of answers that have no body."""
 CLOSE: Final = b"connection: close\r\n"
 KEEP_ALIVE: Final = b"connection: keep-alive\r\n"
 
@@ -38,12 +40,8 @@ class Framing(Enum):
     CONNECTION = "the end of the connection"
 
 
-def has_no_body(response: Response, head: Head | None) -> bool:
-    return (head is not None and head.is_head) or response.status in (204, 304)
-
-
 def framing_of(response: Response, head: Head) -> Framing:
-    if has_no_body(response, head):
+    if head.is_head or response.status in BODILESS:
         return Framing.NO_BODY
     return Framing.CHUNKS if head.modern else Framing.CONNECTION
 
@@ -66,7 +64,7 @@ class HeadRenderer:
         """
         modern = head is None or head.modern
         if length is None:
-            chunked = modern and not has_no_body(response, head)
+            chunked = head is not None and framing_of(response, head) is Framing.CHUNKS
             framing = b"transfer-encoding: chunked\r\n" if chunked else b""
         else:
             framing = b"" if response.status == 204 else b"content-length: %d\r\n" % length

@@ -23,6 +23,7 @@ from typing import Any
 import trio
 
 from qserver import limits
+from qserver.web.http1.answer import BODILESS
 from qserver.web.http1.application import PENDING, Answer, Client, Response
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.errors import ClientGone, InvalidAnswer
@@ -36,6 +37,8 @@ from qserver.web.http1.transport import Transport
 CLIENT_LEFT = 499
 """In the access log: the client was gone before it got an answer."""
 
+CR = ord("\r")
+NOTHING = memoryview(b"")
 IDLE, HEAD, HANDLING = State.IDLE, State.HEAD, State.HANDLING  # names that are found at once
 
 
@@ -61,7 +64,7 @@ class Connection:
         """In HANDLING: what the task has to await, or to send in parts."""
         self._responded: trio.Event | None = None
         """In PENDING: set by `respond` if the task waits for that."""
-        self._unsent = memoryview(b"")
+        self._unsent = NOTHING
         """In SENDING: what the kernel has not taken."""
         self._then = IDLE
         """In SENDING: the state that follows."""
@@ -119,6 +122,7 @@ class Connection:
                 await self._wait_for_response()
             case State.SENDING:
                 await self.transport.send_all(self._unsent, self.context.options.send_seconds)
+                self._unsent = NOTHING
                 self._answered(self._then)
             case State.SKIPPING:
                 await self._skip_body()
@@ -210,7 +214,7 @@ class Connection:
     def _begin(self) -> bool:
         """Serve the next request, as far as that goes without waiting; False: there is none yet."""
         context, buffer = self.context, self.buffer
-        if self.state is IDLE and buffer[:2] == b"\r\n":
+        if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
             self._move(HEAD)  # where another one would be an error: HTTP advises to forgive one
             buffer = self.buffer = buffer[2:]
         end = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
@@ -219,7 +223,8 @@ class Connection:
                 self._check_beginning()
                 return False
             self._move(HANDLING)
-            head, endpoint = context.heads.find(buffer[:end])
+            raw = buffer[:end]
+            head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
             self._head = head
             stop = end + (head.length or 0)
             body: bytes | ArrivingBody
@@ -248,7 +253,13 @@ class Connection:
         if answer is PENDING:
             self._move(State.PENDING)
         elif isinstance(answer, Response) and isinstance(answer.body, bytes):
-            self._send(answer, answer.body)
+            head = self._head
+            assert head is not None
+            if head.keep_alive and self._body is None and not self.context.draining:
+                self._send(head, answer, answer.body, True, IDLE)  # as most are
+            else:
+                keep_alive = head.keep_alive and self._may_keep_alive()
+                self._send(head, answer, answer.body, keep_alive, self._after(keep_alive))
         elif isinstance(answer, Response | Coroutine):
             self._owed = answer
         else:
@@ -338,17 +349,26 @@ class Connection:
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def _send(self, response: Response, body: bytes) -> None:
-        """Send a whole answer, or as much of it as the kernel takes."""
-        context, head, began = self.context, self._head, self._began
-        assert head is not None
-        plain = self._body is None and not context.draining
-        keep_alive = head.keep_alive and (plain or self._may_keep_alive())
+    def _send(
+        self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: State
+    ) -> None:
+        """Send a whole answer; what the kernel does not take is left for the task."""
+        context, began = self.context, self._began
         data = context.renderer.render(response, len(body), head, keep_alive)
-        if head.is_head or response.status in (204, 304):
+        if response.status in BODILESS or (head is not None and head.is_head):
             body = b""
-        then = IDLE if plain and keep_alive else self._after(keep_alive)
-        self._transmit(data + body, then)
+        data += body
+        try:
+            sent = self.transport.try_send(data)
+        except OSError:
+            self._move(State.CLOSED)  # there is nobody left to tell
+        else:
+            context.counters.bytes_out += len(data)
+            if sent == len(data):
+                self._answered(then)
+            else:
+                self._unsent, self._then = memoryview(data)[sent:], then
+                self._move(State.SENDING)
         if context.options.access_log is not None:
             self._log(head, began, response.status, len(body), response.request_id)
 
@@ -358,12 +378,8 @@ class Connection:
         self.context.counters.requests_refused += 1
         request_id = request_id or (head and head.request_id) or new_request_id()
         total_us = int((time.monotonic() - self._began) * 1_000_000)
-        response = refusal_response(refusal, request_id, total_us)
-        assert isinstance(response.body, bytes)
-        body = b"" if head is not None and head.is_head else response.body
-        data = self.context.renderer.render(response, len(response.body), head, False)
-        self._transmit(data + body, State.LINGERING)
-        self._log(head, self._began, refusal.status, len(body), request_id)
+        response, body = refusal_response(refusal, request_id, total_us)
+        self._send(head, response, body, False, State.LINGERING)
 
     def _may_keep_alive(self) -> bool:
         if self._body is None or self._body.complete:
@@ -378,25 +394,10 @@ class Connection:
         # Who was told that the connection ends here may have sent more before it knew.
         return State.LINGERING if self._head.keep_alive else State.CLOSED
 
-    def _transmit(self, data: bytes, then: State) -> None:
-        """Hand data to the kernel; what it does not take is left for the task."""
-        try:
-            sent = self.transport.try_send(data)
-        except OSError:
-            self._move(State.CLOSED)  # there is nobody left to tell
-            return
-        self.context.counters.bytes_out += len(data)
-        if sent < len(data):
-            self._unsent = memoryview(data)[sent:]
-            self._then = then
-            self._move(State.SENDING)
-        else:
-            self._answered(then)
-
     def _answered(self, state: State) -> None:
         """The answer has left: go on with that state."""
-        self._move(state)
-        self._unsent = memoryview(b"")
+        assert state in self.state.followers, f"{state} cannot follow {self.state}"
+        self.state = state
         if state is IDLE:
             self._head = self._body = None
             self._began = time.monotonic()

@@ -19,16 +19,14 @@ class Heads:
     def __init__(self, application: Application, options: ServerOptions) -> None:
         self._application = application
         self._options = options
-        self._kept: dict[bytes, tuple[Head, Endpoint]] = {}
+        self.kept: dict[bytes, tuple[Head, Endpoint]] = {}
 
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
-        """The head, checked, and its endpoint; raises `Refusal` when it is not a head."""
-        found = self._kept.get(raw)
-        if found is None:
-            head = parse_head(raw, self._options)
-            found = head, self._application.endpoint(head.request)
-            if len(raw) <= HEAD_KEPT_BYTES_MAX:
-                if len(self._kept) >= HEADS_KEPT_MAX:
-                    self._kept.clear()
-                self._kept[raw] = found
+        """For a head that is not kept; raises `Refusal` when it is none."""
+        head = parse_head(raw, self._options)
+        found = head, self._application.endpoint(head.request)
+        if len(raw) <= HEAD_KEPT_BYTES_MAX:
+            if len(self.kept) >= HEADS_KEPT_MAX:
+                self.kept.clear()
+            self.kept[raw] = found
         return found

@@ -52,8 +52,8 @@ def new_request_id() -> str:
     return secrets.token_hex(12)
 
 
-def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> Response:
-    """The error object of the service, as JSON."""
+def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> tuple[Response, bytes]:
+    """The answer, and its body: the error object of the service, as JSON."""
     code, name = CODES[refusal.status]
     body = msgspec.json.encode(
         {
@@ -79,4 +79,4 @@ def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> Respon
         }
     )
     headers = COME_AGAIN if refusal.status == 503 else JSON
-    return Response(refusal.status, headers, body, request_id)
+    return Response(refusal.status, headers, body, request_id), body
