@@ -20,15 +20,19 @@ from qserver.sql.execution import Rows
 class RowStream:
     """`async for page in stream`: lists of rows, none of them empty.
 
-    `open` makes the cursor, and makes it anew where the statement has to begin again.
+    `new_cursor` makes the cursor, and makes it anew where the statement has to begin again.
     """
 
     def __init__(
-        self, open: Callable[[], Cursor], request: Request, version: int, affected_rows: int = 0
+        self,
+        new_cursor: Callable[[], Cursor],
+        request: Request,
+        version: int,
+        affected_rows: int = 0,
     ) -> None:
-        self._open = open
+        self._new_cursor = new_cursor
         self._request = request
-        self._cursor = open()
+        self._cursor = new_cursor()
         self.columns = self._cursor.heading.columns
         self.types = self._cursor.heading.types
         self.version = version
@@ -57,7 +61,7 @@ class RowStream:
         except NeedsNumbers as needs:
             await self._request.supply(needs)
             self._cursor.context.release()
-            self._cursor = self._open()  # the same rows come again, and are passed over
+            self._cursor = self._new_cursor()  # the same rows come again, and are passed over
             self._skip = self._given
             return None
         if page is END:

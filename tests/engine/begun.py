@@ -1,9 +1,10 @@
-"""Transactions that are begun without waiting, and a database on which that can be tried."""
+"""Requests that are begun, with a callback for their end, and a database to try that on."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,13 +12,18 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.engine.permissions import EVERYTHING, Allowed
-from qserver.engine.sql_gateway import SqlDatabase, Statement, TransactionResult
+from qserver.engine.plan_cache import Plan
+from qserver.engine.sql_gateway import (
+    Options,
+    SqlDatabase,
+    Statement,
+    TransactionResult,
+    Waiting,
+)
+from qserver.engine.work import PENDING
 from qserver.errors import QserverError
 from qserver.sql.parameters import Given
 from tests.engine.fakes import HeldLog, Laboratory, opened
-
-USES_UNTIL_KNOWN = 9
-"""Whether a plan suits is looked at often while it is young; then for some uses it is not."""
 
 TABLES = (
     "CREATE TABLE parents (id INT PRIMARY KEY, name TEXT UNIQUE)",
@@ -36,23 +42,32 @@ SERIAL = "INSERT INTO t (n) VALUES ($1) RETURNING id"
 
 
 class Ends:
-    """What was told of the end of one transaction; to be told twice fails the test."""
+    """What a callback was called with; to be called twice fails the test."""
 
     def __init__(self) -> None:
-        self.told: list[TransactionResult | Exception | None] = []
+        self.told: list[TransactionResult | Exception | Waiting] = []
         self._event = trio.Event()
 
-    def __call__(self, outcome: TransactionResult | Exception | None) -> None:
+    def __call__(self, outcome: TransactionResult | Exception | Waiting) -> None:
         self.told.append(outcome)
         self._event.set()
 
-    async def wait(self) -> TransactionResult | Exception | None:
+    async def wait(self) -> TransactionResult | Exception | Waiting:
         await self._event.wait()
         await wait_all_tasks_blocked()
         return self.outcome
 
+    async def result(self) -> TransactionResult:
+        """What it came to, also where it had to wait."""
+        outcome = await self.wait()
+        if isinstance(outcome, Coroutine):
+            return await outcome
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
     @property
-    def outcome(self) -> TransactionResult | Exception | None:
+    def outcome(self) -> TransactionResult | Exception | Waiting:
         (outcome,) = self.told
         return outcome
 
@@ -62,21 +77,38 @@ async def filled(database: SqlDatabase) -> None:
         await database.execute(sql)
 
 
-async def known(database: SqlDatabase, sql: str, *givens: Given) -> None:
-    """Let the plan of a statement be kept, and not be looked at for some time."""
-    for at in range(USES_UNTIL_KNOWN):
-        try:
-            await database.execute(sql, givens[at % len(givens)] if givens else None)
-        except QserverError as error:
-            assert error.code.startswith("23"), error
+async def known(database: SqlDatabase, sql: str, given: Given = None) -> None:
+    """Let the plan of a statement be kept."""
+    try:
+        await database.execute(sql, given)
+    except QserverError as error:
+        assert error.code.startswith("23"), error
+
+
+def send(
+    database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
+) -> Ends:
+    """A request whose commit must be sent where it is begun."""
+    ends = Ends()
+    assert database.begin(statements, Options(allowed=allowed), ends) is PENDING
+    assert ends.told == [], "nobody is told before the caller goes on"
+    return ends
 
 
 def begin(database: SqlDatabase, sql: str, given: Given = None) -> Ends:
-    """One statement that must be taken on."""
+    return send(database, [Statement(sql, given)])
+
+
+async def ended(
+    database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
+) -> TransactionResult:
+    """What a request that is begun comes to, however that is told."""
     ends = Ends()
-    assert database.write_nowait([Statement(sql, given)], ends)
-    assert ends.told == [], "nobody is told before the caller goes on"
-    return ends
+    begun = database.begin(statements, Options(allowed=allowed), ends)
+    if begun is PENDING:
+        return await ends.result()
+    assert ends.told == []
+    return await begun if isinstance(begun, Coroutine) else begun
 
 
 async def hits(database: SqlDatabase, counter: int = 0) -> int:
@@ -84,94 +116,38 @@ async def hits(database: SqlDatabase, counter: int = 0) -> int:
     return result.rows[0][0]  # type: ignore[no-any-return]
 
 
-def footprint(database: SqlDatabase) -> tuple[Any, ...]:
-    """Whatever a transaction could have changed, or the sending of it."""
-    return database.database.statistics(), database.statistics(), *remains(database)
-
-
-def remains(database: SqlDatabase) -> tuple[Any, ...]:
-    """Whatever a transaction could have changed: data, numbers of sequences, what is counted.
-
-    But a use of a plan counts when it has been run, whatever becomes of the transaction.
-    """
-    view = database.database.durable_view()
-    in_hand = in_hand_of(database)
-    statistics = database.database.statistics()
-    assert statistics.incarnation is not None
-    commits = statistics.incarnation.coordinator.commits
-    plans = msgspec.structs.replace(database.statistics(), hits=0)
-    return view, commits, statistics.gateway, plans, in_hand
-
-
-def in_hand_of(database: SqlDatabase) -> dict[int, tuple[int, int]]:
-    """The next number of each sequence that is in hand, and how many there are."""
-    hands = database.database.sequences._hands
-    return {
-        number: (hand._next if hand._left else hand._more[0].start, hand.length)
-        for number, hand in hands.items()
-        if hand.length
-    }
-
-
-async def refused(database: SqlDatabase, statements: Sequence[Statement]) -> None:
-    """It is not taken on, and nothing is done."""
-    ends = Ends()
-    before = footprint(database)
-    assert database.write_nowait(statements, ends) is False
-    assert footprint(database) == before
-    await wait_all_tasks_blocked()
-    assert footprint(database) == before
-    assert ends.told == []
-
-
-async def came_to_nothing(
-    database: SqlDatabase, statements: Sequence[Statement], allowed: Allowed = EVERYTHING
-) -> None:
-    """It is taken on, told None, and nothing is left of it."""
-    ends = Ends()
-    before = remains(database)
-    assert database.write_nowait(statements, ends, allowed)
-    assert remains(database) == before, "nothing is run where it is begun"
-    assert await ends.wait() is None
-    assert remains(database) == before
-
-
-def shape_of(database: SqlDatabase, sql: str) -> Any:
+def plan_of(database: SqlDatabase, sql: str) -> Plan:
+    """The plan that is kept for a text without pinned literals."""
     lifted = database.planner.lift(sql, None)
-    return lifted.shape, lifted.kinds
+    kept = database.planner.cache._shapes[lifted.shape, lifted.kinds]
+    (plan,) = kept.plans.values()
+    return plan
+
+
+def count_runs(plan: Plan) -> list[None]:
+    """Grows by one whenever the plan is run."""
+    runs: list[None] = []
+    run = plan.compiled.run
+
+    def counted(*arguments: Any) -> Generator[Any, Any, int]:
+        runs.append(None)
+        return run(*arguments)
+
+    plan.compiled = replace(plan.compiled, run=counted)
+    return runs
 
 
 def plain(result: TransactionResult) -> TransactionResult:
-    """Every result with what holds for all, and without what it took."""
-    return msgspec.structs.replace(
-        result,
-        results=[
-            msgspec.structs.replace(
-                each, version=result.version, retries=result.retries, exec_us=0, held_bytes=0
-            )
-            for each in result.results
-        ],
-    )
+    """The result without what it took."""
+    results = [msgspec.structs.replace(each, exec_us=0) for each in result.results]
+    return msgspec.structs.replace(result, results=results)
 
 
-async def by_any_way(
-    database: SqlDatabase, statements: list[Statement]
-) -> tuple[TransactionResult | str, bool]:
-    """What comes of it, without waiting if that is possible; and whether it was."""
-    ends = Ends()
-    if database.write_nowait(statements, ends):
-        outcome = await ends.wait()
-        if outcome is not None:
-            assert isinstance(outcome, TransactionResult)
-            return plain(outcome), True
-    return await by_transaction(database, statements), False
-
-
-async def by_transaction(
-    database: SqlDatabase, statements: list[Statement]
+async def outcome_of(
+    database: SqlDatabase, statements: Sequence[Statement]
 ) -> TransactionResult | str:
     try:
-        return plain(await database.transaction(statements))
+        return plain(await ended(database, statements))
     except QserverError as error:
         return repr(error)
 

@@ -221,3 +221,20 @@ async def test_nothing_is_an_answer_too() -> None:
         assert answered == []
         reply.put(None)
     assert answered == [None]
+
+
+async def test_a_callback_is_called_once_with_the_reply() -> None:
+    answers: list[Reply[str]] = []
+    answered, failed = Reply[str](), Reply[str]()
+    for reply in (answered, failed):
+        reply.then(answers.append)
+        assert reply.calls_back
+    assert answers == []
+    answered.put("first")
+    answered.put("second")
+    failed.fail(ValueError("the first"))
+    failed.put("late")
+    assert answers == [answered, failed]
+    assert (answered.content, answered.error) == ("first", None)
+    assert (failed.content, str(failed.error)) == (None, "the first")
+    assert not answered.calls_back

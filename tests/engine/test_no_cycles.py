@@ -13,7 +13,14 @@ from typing import TypeAlias
 import pytest
 import trio
 
-from qserver.engine.sql_gateway import SqlDatabase, Statement, TransactionResult
+from qserver.engine.sql_gateway import (
+    Options,
+    SqlDatabase,
+    Statement,
+    TransactionResult,
+    Waiting,
+)
+from qserver.engine.work import PENDING
 from tests.sql.databases import opened_sql
 
 Way: TypeAlias = Callable[[SqlDatabase, str], Awaitable[None]]
@@ -35,27 +42,22 @@ async def execute(database: SqlDatabase, sql: str) -> None:
     await database.execute(sql, [1])
 
 
-async def read_nowait(database: SqlDatabase, sql: str) -> None:
-    if database.read_nowait(sql, [1]) is None:
-        await database.execute(sql, [1])
+async def begin(database: SqlDatabase, sql: str) -> None:
+    ended = trio.Event()
 
+    def done(outcome: TransactionResult | Exception | Waiting) -> None:
+        assert isinstance(outcome, TransactionResult), outcome
+        ended.set()
 
-async def write_nowait(database: SqlDatabase, sql: str) -> None:
-    done = trio.Event()
-
-    def tell(_: TransactionResult | Exception | None) -> None:
-        done.set()
-
-    if database.write_nowait([Statement(sql, [1])], tell):
-        await done.wait()
-    else:
-        await database.execute(sql, [1])
+    begun = database.begin([Statement(sql, [1])], Options(), done)
+    if begun is PENDING:
+        await ended.wait()
 
 
 @pytest.mark.usefixtures("no_collector")
 @pytest.mark.parametrize(
     ("way", "sql"),
-    [(execute, READ), (read_nowait, READ), (execute, WRITE), (write_nowait, WRITE)],
+    [(execute, READ), (begin, READ), (execute, WRITE), (begin, WRITE)],
     ids=["read", "read at once", "write", "write begun at once"],
 )
 async def test_requests_leave_nothing_to_the_collector(way: Way, sql: str) -> None:

@@ -1,15 +1,17 @@
-"""Work ends at once where it is short, gives way where it is long, and is closed when it stops."""
+"""Work ends at once where it is short, goes on where it yielded, and is closed when it stops."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import Any
 
 import pytest
 import trio
 
+from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
-from qserver.engine.work import WouldYield, begin, finish, run_at_once
+from qserver.engine.work import PENDING, WouldYield, begin, begin_with, finish, run_at_once
+from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import empty_view
 
@@ -96,4 +98,75 @@ async def test_what_work_raises_comes_through_both_ways() -> None:
     _, rest = begin(fail_later(fresh()))
     assert rest is not None
     with pytest.raises(LookupError, match="later"):
+        await finish(rest)
+
+
+# --- with a callback ------------------------------------------------------------------------------
+
+
+def asking(*replies: Reply[str]) -> Generator[Any, Any, list[str]]:
+    """Work that waits for one reply after the other."""
+    found = []
+    for reply in replies:
+        found.append((yield reply))
+    return found
+
+
+async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> None:
+    outcomes: list[Any] = []
+    reply = Reply[str]()
+    assert begin_with(asking(reply), outcomes.append) is PENDING
+    assert outcomes == []
+    reply.put("here")
+    assert outcomes == [["here"]]
+
+
+async def test_an_error_in_the_place_of_an_answer_is_raised_in_the_work() -> None:
+    outcomes: list[Any] = []
+    reply = Reply[str]()
+    assert begin_with(asking(reply), outcomes.append) is PENDING
+    reply.fail(LookupError("nobody knows"))
+    assert [repr(each) for each in outcomes] == ["LookupError('nobody knows')"]
+
+
+async def test_work_that_waits_again_is_given_to_the_callback_as_a_coroutine() -> None:
+    outcomes: list[Any] = []
+    first, second = Reply[str](), Reply[str]()
+    assert begin_with(asking(first, second), outcomes.append) is PENDING
+    first.put("one")
+    (rest,) = outcomes
+    assert isinstance(rest, Coroutine)
+    second.put("two")
+    assert await rest == ["one", "two"]
+
+
+async def test_work_that_waits_for_no_reply_is_a_coroutine_and_nobody_is_called() -> None:
+    steps: list[str] = []
+    rest = begin_with(noting(steps)(fresh()), steps.append)
+    assert isinstance(rest, Coroutine)
+    assert steps == ["step 0"]
+    assert await rest == "long"
+    assert steps == ["step 0", "step 1", "closed"]
+
+
+async def test_work_inside_other_work_ends_at_the_deadline_and_is_closed() -> None:
+    steps: list[str] = []
+    _, rest = begin(noting(steps, yields=3)(fresh()))
+    assert rest is not None
+    outer, rest_of_outer = begin(rest.go_on(trio.current_time() - 1))
+    assert outer is None and rest_of_outer is not None
+    with pytest.raises(QueryCanceled):
+        await finish(rest_of_outer)
+    assert steps == ["step 0", "closed"]
+
+
+async def test_what_work_waits_for_inside_other_work_ends_at_the_deadline() -> None:
+    def waiting(transaction: Transaction) -> Generator[Any, Any, None]:
+        yield trio.sleep_forever
+
+    _, rest = begin(waiting(fresh()))
+    assert rest is not None
+    _, rest = begin(rest.go_on(trio.current_time() + 0.01))
+    assert rest is not None
+    with pytest.raises(QueryCanceled):
         await finish(rest)

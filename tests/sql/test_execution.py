@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from qserver.engine.cursor import END
 from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
@@ -29,7 +30,7 @@ def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, A
     assert view is not None
     transaction = Transaction(view)
     run = StatementRun(database.planner, transaction, Request(database._supplies))
-    return transaction, run, run.start(sql, None).steps
+    return transaction, run, iter(run.start(sql, None).step, END)
 
 
 def read_by(database: SqlDatabase, sql: str) -> Transaction:

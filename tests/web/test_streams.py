@@ -26,9 +26,10 @@ class FakeStream(RowStream):
     """Rows that come when the test says so."""
 
     def __init__(self, steps: Sequence[Step]) -> None:
-        super().__init__(COLUMNS, TYPES, 7, ())
+        self.columns, self.types, self.version = COLUMNS, TYPES, 7
+        self.affected_rows = 0
+        self.ended = self.closed = False
         self._steps = list(steps)
-        self.closed = False
 
     async def step(self) -> Any:
         if not self._steps:
@@ -43,8 +44,11 @@ class FakeStream(RowStream):
         return step
 
     async def aclose(self) -> None:
-        self.closed = True
-        await super().aclose()
+        self.ended = self.closed = True
+        await trio.lowlevel.checkpoint()
+
+    def reader_was_away(self, seconds: float) -> None:
+        """No deadline waits for the reader."""
 
 
 class FakeServer:

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
+from qserver.engine.cursor import END
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
@@ -111,7 +112,8 @@ class Replicas:
     def _written(self) -> StatementRun:
         run = new_run(self.databases["partial"])
         for sql in self._late:
-            for _ in run.start(sql, None).steps:
+            cursor = run.start(sql, None)
+            while cursor.gather() is not END:
                 pass
         return run
 

@@ -9,16 +9,17 @@ it is, so a relation may run its texts in any way.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from decimal import Overflow
 from traceback import format_exception
 from typing import Any, TypeAlias
 
 import trio
 
+from qserver.engine.cursor import END, Cursor
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.planning import Planner, Prepared, make_plan
-from qserver.engine.sql_gateway import SqlDatabase, Statement
+from qserver.engine.sql_gateway import Options, SqlDatabase, Statement, TransactionResult
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
 from qserver.sql.binder import Literals
@@ -43,7 +44,7 @@ SIZES = (0, 100_000, 3, 1_000, 50_000, 40, 1)
 SECONDS_MAX = 5.0
 TEXTS_KEPT_MAX = 64
 
-DEAR = ("fresh plan", "constants", "after writes of other rows", "quick")
+DEAR = ("fresh plan", "constants", "after writes of other rows")
 """Ways that plan, define or run several times, for each query."""
 
 NO_RULES: tuple[Rule, ...] = (turn_right_joins,)
@@ -94,7 +95,7 @@ class Ways:
             "after writes of other rows": self._after_other_writes,
             "own writes": self._own(None),
             "own writes, without rules": self._own(SharedParsing(NO_RULES, parsed)),
-            "quick": _quick(keyed),
+            "begun": _begun(keyed),
             "fresh plan": _fresh(keyed),
             "parameters": _with_parameters(keyed),
             "constants": _with_constants(keyed),
@@ -261,8 +262,8 @@ async def _last_of(
             deadline = trio.current_time() + SECONDS_MAX
             try:
                 for sql in statements:
-                    started = run.start(sql, None)
-                    rows, types = _all_rows(started.steps, deadline), started.types
+                    cursor = run.start(sql, None)
+                    rows, types = _all_rows(cursor, deadline), cursor.heading.types
             except NeedsNumbers as needs:
                 await needs.supply()
                 abandon()
@@ -272,13 +273,11 @@ async def _last_of(
     return await _answered(made)
 
 
-def _all_rows(steps: Generator[Any, None, int], deadline: float) -> list[Row]:
-    rows: list[Row] = []
-    for page in steps:
-        rows += page or ()
-        if page is None and trio.current_time() > deadline:
+def _all_rows(cursor: Cursor, deadline: float) -> list[Row]:
+    while cursor.gather() is not END:
+        if trio.current_time() > deadline:
             raise TooSlow("the statement takes too long")
-    return rows
+    return cursor.rows
 
 
 class TooSlow(QserverError):
@@ -286,27 +285,28 @@ class TooSlow(QserverError):
     name = "query_canceled"
 
 
-def _quick(gateway: SqlDatabase) -> Way:
-    """By `read_nowait`, once the plan is kept and known; what takes turns goes the ordinary way."""
+def _begun(gateway: SqlDatabase) -> Way:
+    """By `begin`, which gives the rows or the rest of the same run."""
     ordinary = _executed(gateway)
 
     async def way(statements: Sequence[str]) -> Answer:
         if len(statements) > 1:
             return await ordinary(statements)
-        for _ in range(9):
-            answer = await ordinary(statements)
-            if answer.error is not None:
-                return answer
 
         async def made() -> tuple[list[Row], tuple[SqlType, ...]]:
-            result = gateway.read_nowait(statements[0])
-            if result is None:
-                return list(answer.rows), answer.types
-            return result.rows, result.types
+            options = Options(timeout_ms=SECONDS_MAX * 1000)
+            begun = gateway.begin([Statement(statements[0])], options, _no_commit)
+            outcome = await begun if isinstance(begun, Coroutine) else begun
+            assert isinstance(outcome, TransactionResult), outcome
+            return outcome.results[0].rows, outcome.results[0].types
 
         return await _answered(made)
 
     return way
+
+
+def _no_commit(outcome: Any) -> None:
+    raise AssertionError(f"a query sends no commit: {outcome!r}")
 
 
 def _fresh(gateway: SqlDatabase) -> Way:
@@ -333,7 +333,8 @@ def _with_constants(gateway: SqlDatabase) -> Way:
             rules = gateway.planner.rules
             plan = make_plan(parsed.statement, fixed, catalog, view, {}, rules=rules)
             deadline = trio.current_time() + SECONDS_MAX
-            return _all_rows(run.run_plan(plan, parsed.literals), deadline), plan.types
+            cursor = Cursor(run.run_plan(plan, parsed.literals), run.context, heading=plan)
+            return _all_rows(cursor, deadline), plan.types
 
         return await _answered(made)
 

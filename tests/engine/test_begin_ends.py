@@ -1,12 +1,12 @@
-"""What was begun without waiting is told of its end: once, whatever happens, and once it is safe.
+"""Who has begun a request is called back once, whatever happens, and when its end is durable.
 
-It is run by the coordinator, in the order in which it was sent. An error of the work, a log that
-fails, an actor that dies: each has one news.
+The coordinator runs requests in the order in which they were sent. An error of the work, a log that
+fails, an actor that dies: each is one call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 
 import pytest
 import trio
@@ -16,19 +16,18 @@ from trio.testing import wait_all_tasks_blocked
 
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
-from qserver.engine.sql_gateway import Statement, TransactionResult
+from qserver.engine.sql_gateway import Options, Statement, TransactionResult
 from qserver.errors import OutcomeUnknown, UniqueViolation
 from tests.engine.begun import (
     INCREMENT,
-    USES_UNTIL_KNOWN,
     Ends,
     begin,
-    by_any_way,
     filled,
     hits,
     in_laboratory,
     known,
-    shape_of,
+    plan_of,
+    send,
 )
 from tests.engine.fakes import HeldLog, Observed, until_fallen
 from tests.sql.databases import opened_sql
@@ -75,11 +74,11 @@ async def test_of_two_that_write_one_key_in_one_turn_both_commit_in_the_order_of
             for outcome in outcomes
             if isinstance(outcome, TransactionResult)
         ]
-        assert seen == [(0, USES_UNTIL_KNOWN + nth) for nth in (1, 2)] + [
+        assert seen == [(0, 1 + nth) for nth in (1, 2)] + [
             (0, 11),
-            (0, USES_UNTIL_KNOWN + 3),
+            (0, 4),
         ]
-        assert await hits(database) == USES_UNTIL_KNOWN + 3
+        assert await hits(database) == 4
         after = database.database.statistics()
         assert after.gateway.transactions == before.gateway.transactions + 4
         assert (after.gateway.retries, before.gateway.retries) == (0, 0)
@@ -108,10 +107,10 @@ async def test_who_conflicts_with_what_was_tried_does_not_notice() -> None:
         ]
         assert told == sorted(told)
         told += [each.outcome.rows[0][0] for each in ordinary]
-        assert sorted(told) == [USES_UNTIL_KNOWN + nth for nth in range(1, 9)]
+        assert sorted(told) == [1 + nth for nth in range(1, 9)]
 
 
-async def test_one_that_fails_because_of_one_before_it_is_told_none_and_execute_says_why() -> None:
+async def test_one_that_fails_because_of_one_before_it_is_told_why() -> None:
     async with opened_sql() as database:
         await filled(database)
         sql = "INSERT INTO counters VALUES ($1, $2)"
@@ -119,11 +118,29 @@ async def test_one_that_fails_because_of_one_before_it_is_told_none_and_execute_
         first, second = begin(database, sql, [50, 1]), begin(database, sql, [50, 2])
         third = begin(database, sql, [51, 3])
         assert isinstance(await first.wait(), TransactionResult)
-        assert await second.wait() is None
+        assert isinstance(await second.wait(), UniqueViolation)
         assert isinstance(await third.wait(), TransactionResult)
         assert (await hits(database, 50), await hits(database, 51)) == (1, 3)
-        with pytest.raises(UniqueViolation):
-            await database.execute(sql, [50, 2])
+
+
+async def test_an_error_that_tells_of_what_is_not_durable_waits_for_it() -> None:
+    log = HeldLog()
+    async with opened_sql(log) as database, trio.open_nursery() as nursery:
+        await filled(database)
+        sql = "INSERT INTO counters VALUES ($1, $2)"
+        await known(database, sql, [9, 9])
+        log.hold()
+        first = begin(database, sql, [50, 1])
+        await wait_all_tasks_blocked()
+        outcome = await begin(database, sql, [50, 2]).wait()
+        assert isinstance(outcome, Coroutine)
+        second = Observed(nursery, lambda: outcome)
+        await wait_all_tasks_blocked()
+        assert (first.told, second.outcomes) == ([], [])
+        log.release()
+        await wait_all_tasks_blocked()
+        assert isinstance(first.outcome, TransactionResult)
+        assert isinstance(second.outcome, UniqueViolation)
 
 
 async def test_what_one_that_failed_wrote_before_is_seen_by_nobody_behind_it() -> None:
@@ -132,14 +149,12 @@ async def test_what_one_that_failed_wrote_before_is_seen_by_nobody_behind_it() -
         sql = "INSERT INTO counters VALUES ($1, $2)"
         await known(database, sql, [9, 9])
         await known(database, INCREMENT, [0])
-        failing = Ends()
-        both = [Statement(INCREMENT, [0]), Statement(sql, [0, 0])]
-        assert database.write_nowait(both, failing)
+        failing = send(database, [Statement(INCREMENT, [0]), Statement(sql, [0, 0])])
         behind = begin(database, INCREMENT, [0])
-        assert await failing.wait() is None
+        assert isinstance(await failing.wait(), UniqueViolation)
         outcome = await behind.wait()
         assert isinstance(outcome, TransactionResult)
-        assert outcome.results[0].rows == [(USES_UNTIL_KNOWN + 1,)]
+        assert outcome.results[0].rows == [(2,)]
 
 
 DELETE = "DELETE FROM wards WHERE id = $1 RETURNING id"
@@ -169,18 +184,23 @@ async def test_one_that_wrote_nothing_is_told_at_once_if_what_it_saw_is_durable(
         log.release()
 
 
-async def test_one_that_wrote_nothing_and_saw_what_is_not_durable_comes_to_nothing() -> None:
+async def test_one_that_wrote_nothing_and_saw_what_is_not_durable_has_to_wait() -> None:
     log = HeldLog()
-    async with opened_sql(log) as database:
+    async with opened_sql(log) as database, trio.open_nursery() as nursery:
         await filled(database)
         await known(database, DELETE, [1])
         log.hold()
         first = begin(database, DELETE, [2])
         await wait_all_tasks_blocked()
-        assert await begin(database, DELETE, [2]).wait() is None, "that it is gone is no news yet"
-        assert first.told == []
+        outcome = await begin(database, DELETE, [2]).wait()
+        assert isinstance(outcome, Coroutine), "that it is gone is no news yet"
+        second = Observed(nursery, lambda: outcome)
+        await wait_all_tasks_blocked()
+        assert (first.told, second.outcomes) == ([], [])
         log.release()
-        assert isinstance(await first.wait(), TransactionResult)
+        await wait_all_tasks_blocked()
+        assert isinstance(first.outcome, TransactionResult)
+        assert second.outcome.results[0].rows == []
 
 
 @settings(max_examples=30, deadline=None)
@@ -197,25 +217,17 @@ async def test_whatever_is_begun_in_one_turn_ends_as_if_one_came_after_the_other
     async with opened_sql(shards=shards) as database:
         await database.execute("CREATE TABLE counters (id INT PRIMARY KEY, hits INT NOT NULL)")
         await database.execute("INSERT INTO counters VALUES (0, 0), (1, 0), (2, 0)")
-        await known(database, INCREMENT, [0], [1], [2])
+        await known(database, INCREMENT, [0])
         expected = {counter: await hits(database, counter) for counter in range(3)}
         told: dict[int, list[int]] = {counter: [] for counter in range(3)}
         start = dict(expected)
         for turn in turns:
             begun: list[tuple[list[int], Ends]] = []
-            left: list[tuple[list[int], list[Statement]]] = []
             for counters in turn:
                 statements = [Statement(INCREMENT, [each]) for each in counters]
-                ends = Ends()
-                if database.write_nowait(statements, ends):
-                    begun.append((counters, ends))
-                else:
-                    left.append((counters, statements))
-            outcomes = [(counters, await ends.wait()) for counters, ends in begun]
-            outcomes += [
-                (counters, await database.transaction(statements)) for counters, statements in left
-            ]
-            for counters, outcome in outcomes:
+                begun.append((counters, send(database, statements)))
+            for counters, ends in begun:
+                outcome = await ends.wait()
                 assert isinstance(outcome, TransactionResult)
                 for counter, each in zip(counters, outcome.results, strict=True):
                     expected[counter] += 1
@@ -244,7 +256,7 @@ async def test_nobody_is_told_before_the_append_has_ended() -> None:
         outcome = await ends.wait()
         assert isinstance(outcome, TransactionResult) and before is not None
         assert outcome.version == before.version + 1
-        assert await hits(database) == USES_UNTIL_KNOWN + 1
+        assert await hits(database) == 2
 
 
 async def test_each_group_is_told_when_its_own_append_has_ended_and_the_next_has_begun() -> None:
@@ -324,7 +336,7 @@ async def test_who_waits_when_the_database_falls_is_told_once_that_nobody_knows(
         for ends in (logged, sent):
             outcome = await ends.wait()
             assert isinstance(outcome, OutcomeUnknown)
-        assert await hits(database) in (USES_UNTIL_KNOWN, USES_UNTIL_KNOWN + 1)
+        assert await hits(database) in (1, 2)
         assert (await database.execute(INCREMENT, [1])).rows[0][0] in (11, 12)
         assert len(logged.told) == len(sent.told) == 1
 
@@ -337,37 +349,35 @@ async def test_a_log_that_fails_makes_the_outcome_unknown(applied: bool) -> None
         ends = begin(database, INCREMENT, [0])
         assert isinstance(await ends.wait(), OutcomeUnknown)
         log.fails_before_append = log.fails_after_append = False
-        assert await hits(database) == USES_UNTIL_KNOWN + applied
+        assert await hits(database) == 1 + applied
         assert len(ends.told) == 1
 
 
-async def test_while_a_database_recovers_it_takes_nothing_on() -> None:
+async def test_while_a_database_recovers_a_request_waits_for_it() -> None:
     async with in_laboratory() as (database, world, log):
         await known(database, INCREMENT, [0])
         log.fails_read = True
         world.kill("log")
         await until_fallen(database.database)
         ends = Ends()
-        assert database.write_nowait([Statement(INCREMENT, [0])], ends) is False
+        begun = database.begin([Statement(INCREMENT, [0])], Options(), ends)
+        assert isinstance(begun, Coroutine)
         log.fails_read = False
-        assert (await database.execute(INCREMENT, [0])).rows == [(USES_UNTIL_KNOWN + 1,)]
+        assert (await begun).results[0].rows == [(2,)]
         assert ends.told == []
 
 
 # --- plans ----------------------------------------------------------------------------------------
 
 
-async def test_uses_are_counted_as_those_of_execute_are() -> None:
+async def test_each_use_of_a_plan_counts_once() -> None:
     async with opened_sql() as database:
         await filled(database)
         await known(database, INCREMENT, [0])
         before = database.statistics()
-        begun = 0
         for _ in range(60):
-            _, at_once = await by_any_way(database, [Statement(INCREMENT, [0])])
-            begun += at_once
+            await begin(database, INCREMENT, [0]).result()
         after = database.statistics()
-        assert begun > 50
         assert (after.hits - before.hits, after.misses) == (60, before.misses)
 
 
@@ -379,10 +389,9 @@ async def test_a_plan_that_is_forgotten_while_it_runs_does_no_harm() -> None:
         await known(database, sql, [-1])
         cache = database.planner.cache
         cache._shapes_most = len(cache._shapes)
-        while next(iter(cache._shapes)) != shape_of(database, sql):
+        while next(iter(cache._shapes)) != plan_of(database, sql).shape:
             cache._shapes.popitem(last=False)
             cache._shapes_most -= 1
-        ends = begin(database, sql, [25])
-        outcome = await ends.wait()
+        outcome = await begin(database, sql, [25]).wait()
         assert isinstance(outcome, TransactionResult)
         assert outcome.results[0].rows == [(25,)]
