@@ -198,8 +198,8 @@ class QueryCall(HotCall):
         encoder = self.endpoint.encoders.find(result.columns, result.types)
         if len(rows) > ROWS_ENCODED_AT_ONCE or encoder.size_about(rows) > ANSWER_PART_BYTES:
             return self.encode_in_turns(outcome, [(encoder, rows)])
-        written = WRITERS[self._form](encoder, rows)
-        return self.answer(200, self.headers(), self.body_of(outcome, encoder, written))
+        body = self.body_of(outcome, encoder, WRITERS[self._form](encoder, rows))
+        return self.answer(200, self.headers(), body)
 
     def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]

@@ -66,7 +66,8 @@ class RowEncoder:
         """How many bytes rows have as objects, about; more where characters need escapes."""
         size = self._flat * len(rows)
         for at in self._long:
-            size += sum([size_of(row[at]) for row in rows])
+            for row in rows:
+                size += size_of(row[at])
         return size
 
     def cut(self, rows: Rows) -> Iterator[Rows]:
