@@ -1,7 +1,7 @@
 """HTTP: the only room that knows it.
 
-    http1 (our server) or hypercorn ─► app ─┬─ dataplane: queries and transactions, plain ASGI
-                                            └─ routes: everything else, quart-trio
+    http1, our server ────┬─► app ─► endpoint ─┬─ dataplane: queries and transactions
+    hypercorn ─► asgi ────┘                    └─ routes: everything else, quart-trio
 
 `create_app()` is the application for any ASGI server that runs Trio.
 """
@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from qserver.web.app import Application
+    from qserver.web.asgi import AsgiApplication
 
 
-def create_app() -> Application:
+def create_app() -> AsgiApplication:
     """The application with the settings of the environment; see `create`."""
     from qserver.web import create  # only who wants the application pays for its imports
 

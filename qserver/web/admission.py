@@ -1,21 +1,29 @@
-"""A request that was let in: the exchange, its route, and what its key may do."""
+"""A request that was let in: what it says, its route, and what its key may do."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from qserver.control.records import Grant
 from qserver.errors import Forbidden, InvalidRequest
 from qserver.web.catalogue import Route
-from qserver.web.exchange import Exchange
+from qserver.web.http1 import Client, Request
+from qserver.web.statuses import Pairs
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Admission:
-    exchange: Exchange
+    request: Request
+    headers: Mapping[bytes, bytes]
+    client: Client
     route: Route
     grant_or_none: Grant | None
+    headers_out: Pairs
+    """What the answer is to carry besides its own."""
+    error: Exception | None = None
+    """What its handler has met."""
 
     @property
     def grant(self) -> Grant:
@@ -31,7 +39,7 @@ class Admission:
 
     def queries(self) -> dict[str, str]:
         """The query string, all of whose names must be those that the route knows."""
-        text = self.exchange.scope.get("query_string", b"").decode("latin-1")
+        text = self.request.query.decode("latin-1")
         given = dict(parse_qsl(text, keep_blank_values=True))
         known = {each.name for each in self.route.queries}
         unknown = sorted(set(given) - known)

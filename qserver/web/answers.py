@@ -60,11 +60,6 @@ def rows_in_parts(
     yield b"]" if rows else b"[]"
 
 
-def query_head(encoder: RowEncoder) -> bytes:
-    """What stands before the rows."""
-    return b'{"success":true,"columns":%b,"rows":' % encoder.columns_json
-
-
 def query_tail(
     result: Result,
     encoder: RowEncoder,
@@ -98,7 +93,7 @@ def query_body(
     exec_us: int,
 ) -> bytes:
     tail = query_tail(result, encoder, version, retries, total_us, exec_us)
-    return b"%b%b%b" % (query_head(encoder), rows, tail)
+    return b"%b%b%b" % (encoder.query_head, rows, tail)
 
 
 def result_tail(result: Result, encoder: RowEncoder) -> bytes:

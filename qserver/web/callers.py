@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-from qserver.web.exchange import Exchange
+from qserver.web.http1 import Client
 
 NETWORK_BITS: Final = 64
 """Whoever has one address of IPv6 usually has all that begin with the same 64 bits."""
 
 
-def caller_of(exchange: Exchange, *, trusted: bool) -> str:
+def caller_of(client: Client, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
     """The caller's address; `trusted`: as the proxy in front has appended it.
 
     Only the last entry of X-Forwarded-For is the proxy's own word. The caller may have sent the
     others.
     """
-    client = exchange.scope.get("client") or ("", 0)
-    address = str(client[0])
+    address = "" if client is None else str(client[0])
     if trusted:
-        forwarded = exchange.headers.get(b"x-forwarded-for", b"").decode("latin-1")
+        forwarded = headers.get(b"x-forwarded-for", b"").decode("latin-1")
         address = forwarded.rpartition(",")[2].strip() or address
     return _network_of(address)
 

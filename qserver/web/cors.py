@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.web.statuses import Headers
+from qserver.web.statuses import Pairs
 
 EXPOSED: Final = (
     b"x-request-id, ratelimit, ratelimit-policy, retry-after, etag, location, idempotency-replayed"
@@ -22,7 +22,7 @@ class Cors:
         self._all = "*" in origins
         self._origins = frozenset(origin.encode() for origin in origins)
 
-    def answer(self, origin: bytes | None) -> Headers:
+    def answer(self, origin: bytes | None) -> Pairs:
         """What an ordinary answer to a page of that origin carries."""
         if self._all:
             if origin is None:
@@ -39,7 +39,7 @@ class Cors:
             (b"vary", b"Origin"),
         ]
 
-    def preflight(self, origin: bytes | None) -> Headers:
+    def preflight(self, origin: bytes | None) -> Pairs:
         """What the answer to OPTIONS carries, beside the same."""
         if not self._all and origin not in self._origins:
             return []

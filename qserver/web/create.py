@@ -20,9 +20,9 @@ from qserver.durability.folder import lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.web.app import Application
+from qserver.web.asgi import AsgiApplication
 from qserver.web.computing import compute_in_threads
 from qserver.web.http1 import Counters
-from qserver.web.lifespan import Lifespan
 from qserver.web.service import Service
 from qserver.web.watchdog import EVIDENCE, Watchdog
 from qserver.web.welcome import welcome
@@ -30,17 +30,21 @@ from qserver.web.welcome import welcome
 logger = logging.getLogger("qserver")
 
 
-def create_app(
-    settings: Settings | None = None,
+def create_app() -> AsgiApplication:
+    """The application for an ASGI server, with the settings of the environment."""
+    return AsgiApplication(create_application(load(os.environ)))
+
+
+def create_application(
+    settings: Settings,
     announce: Callable[[str | None], None] | None = None,
     counters: Counters | None = None,
 ) -> Application:
-    """The application; without settings, with those of the environment.
+    """The application itself.
 
     `announce` is called when the service has started, with the first key if it was made now;
     without it both are said on the terminal. `counters` are those of our own server, for metrics.
     """
-    settings = settings or load(os.environ)
     chance = Random(secrets.randbits(64))
     world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())
     in_memory = settings.data == IN_MEMORY
@@ -71,7 +75,7 @@ def create_app(
             if lock is not None:
                 lock.release()
 
-    return Application(service, Lifespan(running), secrets.token_hex(4) + "-")
+    return Application(service, running, secrets.token_hex(4) + "-")
 
 
 def _report(text: str, error: Exception) -> None:

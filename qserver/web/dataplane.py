@@ -1,29 +1,37 @@
-"""The hot routes, in plain ASGI: POST /v1/query, /query and /v1/transaction, and their streams.
+"""The hot routes: POST /v1/query, /query and /v1/transaction, and their streams.
 
-    bearer ─► grant ─► rate limit ─► body ─► request ─► database ─► execute ─► rows as JSON
-             (kept)                                     (open)      (plan kept)
+    admit ─► run ───────────► opened ─► begin ─┬─ a result: rows as JSON ─► Response
+    (kept)   request          (open)           ├─ PENDING: `settled` when it is durable
+                                               └─ a coroutine: work that waits
 
 For a statement that was seen before, with a key that was seen before, nothing on this way waits
-for anything but the client. Everything else the service does is in `routes`.
+for anything but the log. Everything else the service does is in `routes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
-from qserver.engine.sql_gateway import Result
-from qserver.errors import InvalidRequest, QserverError
-from qserver.limits import ANSWER_ROWS_MAX, RETRIES_DEFAULT, STATEMENT_SECONDS_MAX
+from qserver.engine.row_stream import RowStream
+from qserver.engine.sql_gateway import Options, Statement, TransactionResult, Waiting
+from qserver.engine.work import PENDING as COMMITTING
+from qserver.errors import InvalidRequest
+from qserver.limits import (
+    ANSWER_PART_BYTES,
+    ANSWER_ROWS_MAX,
+    RETRIES_DEFAULT,
+    STATEMENT_SECONDS_MAX,
+)
 from qserver.web.answers import (
     WRITERS,
-    Write,
+    Encoded,
     is_long,
     query_body,
-    query_head,
     query_tail,
     rows_in_parts,
     rows_json,
@@ -31,176 +39,314 @@ from qserver.web.answers import (
     transaction_in_parts,
     transaction_tail,
 )
-from qserver.web.exchange import Exchange
+from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.web.requests import query_request, text_request, transaction_request, wants_stream
-from qserver.web.rows import RowEncoder, RowEncoders
-from qserver.web.service import Service, allowed_of
+from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
+from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
-from qserver.web.streams import EVENT_STREAM, NDJSON, EventStream, JsonLines, send_stream
-
-Handler = Callable[[Exchange], Awaitable[None]]
+from qserver.web.streams import EVENT_STREAM, NDJSON, AnswerParts, EventStream, JsonLines, RowParts
 
 TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 
 
-class DataPlane:
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self.encoders = RowEncoders()
-        self.handlers: dict[str, Handler] = {
-            "/v1/query": self.query,
-            "/query": self.text_query,
-            "/v1/transaction": self.transaction,
-        }
+class HotEndpoint(Endpoint):
+    """What its head says of a request to a hot route."""
 
-    async def query(self, exchange: Exchange) -> None:
-        grant = await self._service.authenticate(exchange.headers)
-        self._admit(exchange, grant)
-        body = await exchange.body()
-        request = query_request(exchange.headers.get(b"content-type", b""), body)
-        await self._answer(exchange, grant, request)
+    def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
+        super().__init__(facts, name)
+        headers = facts.headers
+        self.encoders = encoders
+        self.content_type = headers.get(b"content-type", b"")
+        named = headers.get(b"x-database")
+        self.database = None if named is None else named.decode("latin-1")
+        accept = headers.get(b"accept", b"")
+        self.lines = NDJSON in accept
+        self.streams = self.lines or EVENT_STREAM in accept
+        if b"idempotency-key" in headers:
+            self.kind = IdempotentCall
 
-    async def text_query(self, exchange: Exchange) -> None:
-        grant = await self._service.authenticate(exchange.headers)
-        self._admit(exchange, grant)
-        body = await exchange.body()
-        request = text_request(exchange.headers.get(b"content-type", b""), body)
-        await self._answer(exchange, grant, request)
+    options: tuple[Grant | None, Options] = (None, Options())
+    """How statements are run where requests say nothing of it, for the grant that came last."""
 
-    def _admit(self, exchange: Exchange, grant: Grant) -> None:
-        self._service.count_request(grant, exchange.headers_out)
-        if b"idempotency-key" in exchange.headers:
-            raise InvalidRequest("this version does not know Idempotency-Key")
+    def options_of(self, grant: Grant) -> Options:
+        allowed = allowed_of(grant)
+        options = Options(RETRIES_DEFAULT, TIMEOUT_MS, ANSWER_ROWS_MAX, None, allowed)
+        self.options = (grant, options)
+        return options
 
-    async def _open(
-        self, exchange: Exchange, grant: Grant, request: QueryRequest | TransactionRequest
-    ) -> OpenDatabase:
-        """The database that the request names, or the header, or else the key's own."""
-        name = request.database
-        if name is None:
-            named = exchange.headers.get(b"x-database")
-            name = None if named is None else named.decode("latin-1")
-        plane = self._service.plane
-        return plane.database_nowait(grant, name) or await plane.database(grant, name)
 
-    async def _answer(self, exchange: Exchange, grant: Grant, request: QueryRequest) -> None:
-        accept = exchange.headers.get(b"accept", b"")
-        ndjson = NDJSON in accept
-        if ndjson or EVENT_STREAM in accept or wants_stream(request.sql):
-            await self._stream(exchange, grant, request, ndjson)
-            return
-        opened = await self._open(exchange, grant, request)
+class HotCall(KeyedCall):
+    """A request for statements to be run."""
+
+    endpoint: HotEndpoint
+    _statements: Sequence[Statement]
+    _options: Options
+    _form: str
+    _opened: OpenDatabase | None = None
+    _began = 0.0
+    _ended = 0.0
+
+    def open(
+        self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
+    ) -> Answer:
+        """Take a step with the database that the request names, or the header, or the key."""
+        endpoint, grant = self.endpoint, self.grant
+        self._form = request.format
+        known, options = endpoint.options
+        if known is not grant:
+            options = endpoint.options_of(grant)
+        if not (request.max_retries is request.timeout_ms is request.max_rows is None):
+            options = _changed(options, request)
+        self._options = options
+        name = endpoint.database if request.database is None else request.database
+        plane = endpoint.service.plane
+        opened = plane.database_nowait(grant, name)
+        if opened is None:
+            return self.after(plane.database(grant, name), step)
+        return step(opened)
+
+    def execute(self, opened: OpenDatabase) -> Answer:
+        """Begin with the statements."""
+        self._opened = opened
+        self._began = perf_counter()
+        outcome = opened.sql.begin(self._statements, self._options, self.settled)
+        if isinstance(outcome, TransactionResult):
+            return self.executed(outcome)
+        if outcome is COMMITTING:
+            return PENDING
+        return self.after(outcome, self.executed)
+
+    def settled(self, outcome: TransactionResult | Exception | Waiting) -> None:
+        """What was pending has an outcome."""
+        if isinstance(outcome, TransactionResult):
+            self.respond(self.executed, outcome)
+        elif isinstance(outcome, Exception):
+            self.respond(self.failed, outcome)
+        else:
+            self.respond(self._go_on, outcome)
+
+    def _go_on(self, work: Waiting) -> Answer:
+        return self.after(work, self.executed)
+
+    @abstractmethod
+    def executed(self, outcome: TransactionResult) -> Answer:
+        """Release the database, and put the rows into JSON: at once if they are few."""
+
+    async def encode_in_turns(
+        self, outcome: TransactionResult, every: Sequence[Encoded]
+    ) -> Response:
+        """The answer with others in between, or in parts."""
         try:
-            began = perf_counter()
-            try:
-                result = await opened.sql.execute(
-                    request.sql,
-                    request.params,
-                    max_retries=_retries(request),
-                    timeout_ms=request.timeout_ms or TIMEOUT_MS,
-                    max_rows=ANSWER_ROWS_MAX if request.max_rows is None else None,
-                    cut_rows=request.max_rows,
-                    allowed=allowed_of(grant),
-                )
-            finally:
-                exchange.exec_us = int((perf_counter() - began) * 1_000_000)
-        finally:
-            opened.release()
-        encoder = self.encoders.find(result.columns, result.types)
-        write = WRITERS[request.format]
-        if await is_long([(encoder, result.rows)]):
-            await self._answer_in_parts(exchange, result, encoder, write)
-            return
-        rows = await rows_json(encoder, result.rows, write)
-        body = query_body(
-            result,
-            encoder,
-            rows,
-            result.version,
-            result.retries,
-            exchange.elapsed_us(),
-            exchange.exec_us,
-        )
-        await exchange.answer(200, body)
+            if await is_long(every):
+                parts = AnswerParts(self._parts(outcome, every), self._sent)
+                return Response(200, self.headers(), parts, self.request_id)
+            write = WRITERS[self._form]
+            rows = [await rows_json(encoder, rows, write) for encoder, rows in every]
+            return self.answer(200, self.headers(), self.whole(outcome, every, rows))
+        except Exception as error:
+            return self.failed(error)
 
-    async def _answer_in_parts(
-        self, exchange: Exchange, result: Result, encoder: RowEncoder, write: Write
-    ) -> None:
+    async def _parts(
+        self, outcome: TransactionResult, every: Sequence[Encoded]
+    ) -> AsyncGenerator[bytes, None]:
         """A long answer. Its rows are held until they have left, and count as memory until then."""
-        with self._service.memory.holding(result.held_bytes):
-            await exchange.start_parts()
-            await exchange.part(query_head(encoder))
-            for part in rows_in_parts(encoder, result.rows, write):
-                await exchange.part(part)
-            times = exchange.elapsed_us(), exchange.exec_us
-            tail = query_tail(result, encoder, result.version, result.retries, *times)
-            await exchange.last_part(tail)
+        with self.endpoint.service.memory.holding(outcome.results[-1].held_bytes):
+            for part in self.parts_of(outcome, every):
+                yield part
 
-    async def _stream(
-        self, exchange: Exchange, grant: Grant, request: QueryRequest, ndjson: bool
-    ) -> None:
-        opened = await self._open(exchange, grant, request)
-        try:
-            stream = await opened.sql.stream(
-                request.sql,
-                request.params,
-                timeout_ms=request.timeout_ms or TIMEOUT_MS,
-                max_retries=_retries(request),
-                allowed=allowed_of(grant),
-            )
-            encoder = self.encoders.find(stream.columns, stream.types)
-            form = JsonLines(encoder) if ndjson else EventStream(encoder)
-            service, headers, database_id = self._service, exchange.headers, opened.id
-            await send_stream(
-                exchange,
-                stream,
-                form,
-                service.internal_error,
-                lambda: service.check_still_allowed(headers, grant, database_id),
-            )
-        finally:
+    async def _sent(self) -> None:
+        self.count(200)
+
+    @abstractmethod
+    def whole(
+        self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
+    ) -> bytes:
+        """The body of the answer; `rows`: those of each result, in JSON."""
+
+    @abstractmethod
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
+        """The same in parts, each made when it is asked for."""
+
+    def exec_us(self) -> int:
+        if not self._began:
+            return 0
+        return int(((self._ended or perf_counter()) - self._began) * 1_000_000)
+
+    def release(self) -> None:
+        opened = self._opened
+        if opened is not None:
+            self._opened = None
             opened.release()
 
-    async def transaction(self, exchange: Exchange) -> None:
-        grant = await self._service.authenticate(exchange.headers)
-        self._admit(exchange, grant)
-        try:
-            body = await exchange.body()
-            content_type = exchange.headers.get(b"content-type", b"")
-            request, statements = transaction_request(content_type, body)
-            opened = await self._open(exchange, grant, request)
+
+class QueryCall(HotCall):
+    decode = staticmethod(query_request)
+
+    def run(self, body: bytes) -> Answer:
+        endpoint = self.endpoint
+        request = self.decode(endpoint.content_type, body)
+        self._statements = (Statement(request.sql, request.params),)
+        streams = endpoint.streams or wants_stream(request.sql)
+        return self.open(request, self.stream if streams else self.execute)
+
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
+        (result,) = outcome.results
+        rows = result.rows
+        encoder = self.endpoint.encoders.find(result.columns, result.types)
+        if len(rows) > ROWS_ENCODED_AT_ONCE or encoder.size_about(rows) > ANSWER_PART_BYTES:
+            return self.encode_in_turns(outcome, [(encoder, rows)])
+        body = self.body_of(outcome, encoder, WRITERS[self._form](encoder, rows))
+        return self.answer(200, self.headers(), body)
+
+    def whole(
+        self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
+    ) -> bytes:
+        return self.body_of(outcome, every[0][0], rows[0])
+
+    def body_of(self, outcome: TransactionResult, encoder: RowEncoder, rows: bytes) -> bytes:
+        now, result = perf_counter(), outcome.results[0]
+        total_us = int((now - self.started) * 1_000_000)
+        exec_us = int((self._ended - self._began) * 1_000_000)
+        return query_body(
+            result, encoder, rows, outcome.version, outcome.retries, total_us, exec_us
+        )
+
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
+        (result,), ((encoder, rows),) = outcome.results, every
+        yield encoder.query_head
+        yield from rows_in_parts(encoder, rows, WRITERS[self._form])
+        times = self.elapsed_us(), self.exec_us()
+        yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        """Begin with a statement whose rows are sent as they come."""
+        self._opened = opened
+        (statement,), options = self._statements, self._options
+        beginning = opened.sql.stream(
+            statement.sql,
+            statement.parameters,
+            timeout_ms=options.timeout_ms,
+            max_retries=options.max_retries,
+            allowed=options.allowed,
+        )
+        return self.after(beginning, self._streams)
+
+    def _streams(self, stream: RowStream) -> Response:
+        endpoint, opened, grant = self.endpoint, self._opened, self.grant
+        service, headers = endpoint.service, endpoint.headers
+        assert opened is not None
+        encoder = endpoint.encoders.find(stream.columns, stream.types)
+        form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
+
+        async def check() -> None:
+            await service.check_still_allowed(headers, grant, opened.id)
+
+        async def ended() -> None:
             try:
-                began = perf_counter()
-                outcome = await opened.sql.transaction(
-                    statements,
-                    max_retries=_retries(request),
-                    timeout_ms=request.timeout_ms or TIMEOUT_MS,
-                    max_rows=ANSWER_ROWS_MAX if request.max_rows is None else None,
-                    cut_rows=request.max_rows,
-                    allowed=allowed_of(grant),
-                )
-                run_us = int((perf_counter() - began) * 1_000_000)
+                await stream.aclose()
             finally:
-                opened.release()
-        except QserverError as error:
-            await exchange.fail(error, results=[])
-            return
-        write = WRITERS[request.format]
-        every = [
-            (self.encoders.find(each.columns, each.types), each.rows) for each in outcome.results
-        ]
-        if await is_long(every):
-            with self._service.memory.holding(outcome.results[-1].held_bytes):
-                await exchange.start_parts()
-                for part in transaction_in_parts(outcome, every, write):
-                    await exchange.part(part)
-                tail = transaction_tail(outcome, exchange.elapsed_us(), run_us)
-                await exchange.last_part(tail)
-            return
-        encoded = [(encoder, await rows_json(encoder, rows, write)) for encoder, rows in every]
-        body = transaction_body(outcome, encoded, exchange.elapsed_us(), run_us)
-        await exchange.answer(200, body)
+                self.release()
+                self.count(200)
+
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, service.internal_error)
+        out = self.headers(
+            (
+                (b"content-type", form.content_type),
+                (b"cache-control", b"no-store"),
+                (b"x-accel-buffering", b"no"),
+            )
+        )
+        return Response(200, out, AnswerParts(rows.parts(check), ended), self.request_id)
 
 
-def _retries(request: QueryRequest | TransactionRequest) -> int:
-    return RETRIES_DEFAULT if request.max_retries is None else request.max_retries
+class TextCall(QueryCall):
+    """The same; the body is the statement."""
+
+    decode = staticmethod(text_request)
+
+
+class TransactionCall(HotCall):
+    _no_results: list[Any] | None = None
+
+    def run(self, body: bytes) -> Answer:
+        self._no_results = []
+        request, self._statements = transaction_request(self.endpoint.content_type, body)
+        return self.open(request, self.execute)
+
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
+        find, write = self.endpoint.encoders.find, WRITERS[self._form]
+        every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
+        if not _are_short(every):
+            return self.encode_in_turns(outcome, every)
+        rows = [write(encoder, rows) for encoder, rows in every]
+        return self.answer(200, self.headers(), self.whole(outcome, every, rows))
+
+    def whole(
+        self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
+    ) -> bytes:
+        encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
+        return transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
+        yield from transaction_in_parts(outcome, every, WRITERS[self._form])
+        yield transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+
+    def no_results(self) -> Sequence[Any] | None:
+        return self._no_results
+
+
+class IdempotentCall(KeyedCall):
+    """A request that may come twice and is to be done once."""
+
+    def read(self, body: IncomingBody) -> Answer:
+        return self.run(b"")
+
+    def run(self, body: bytes) -> Answer:
+        raise InvalidRequest("this version does not know Idempotency-Key")
+
+
+class QueryEndpoint(HotEndpoint):
+    kind = QueryCall
+
+
+class TextEndpoint(HotEndpoint):
+    kind = TextCall
+
+
+class TransactionEndpoint(HotEndpoint):
+    kind = TransactionCall
+
+
+HOT: Final[Mapping[str, type[HotEndpoint]]] = {
+    "/v1/query": QueryEndpoint,
+    "/query": TextEndpoint,
+    "/v1/transaction": TransactionEndpoint,
+}
+
+
+def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Options:
+    """What the request says of how it is to be run, where it says something."""
+    retries, cut_rows = request.max_retries, request.max_rows
+    return Options(
+        options.max_retries if retries is None else retries,
+        request.timeout_ms or options.timeout_ms,
+        options.max_rows if cut_rows is None else None,
+        cut_rows,
+        options.allowed,
+    )
+
+
+def _are_short(every: Sequence[Encoded]) -> bool:
+    """May all of it be encoded while everybody else waits?"""
+    count = size = 0
+    for encoder, rows in every:
+        count += len(rows)
+        if count > ROWS_ENCODED_AT_ONCE:
+            return False
+        size += encoder.size_about(rows)
+    return size <= ANSWER_PART_BYTES

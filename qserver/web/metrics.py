@@ -42,20 +42,27 @@ BUCKETS_SECONDS: Final = (
 )
 
 
-class _Latency:
-    __slots__ = ("counts", "seconds")
+class RouteMetrics:
+    """What happened to the requests of one route."""
+
+    __slots__ = ("buckets", "seconds", "statuses")
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BUCKETS_SECONDS) + 1)
+        self.statuses: dict[int, int] = {}
+        self.buckets = [0] * (len(BUCKETS_SECONDS) + 1)
         self.seconds = 0.0
+
+    def count(self, status: int, seconds: float) -> None:
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.buckets[bisect_left(BUCKETS_SECONDS, seconds)] += 1
+        self.seconds += seconds
 
 
 class Metrics:
     """What happened to requests, by route and status."""
 
     def __init__(self) -> None:
-        self._requests: dict[tuple[str, int], int] = {}
-        self._latencies: dict[str, _Latency] = {}
+        self._routes: dict[str, RouteMetrics] = {}
         self.rate_limited = 0
         self.internal_errors = 0
         self.loop_stalls = 0
@@ -63,27 +70,22 @@ class Metrics:
     def count_stall(self) -> None:
         self.loop_stalls += 1
 
-    def count(self, route: str, status: int, seconds: float) -> None:
-        key = (route, status)
-        self._requests[key] = self._requests.get(key, 0) + 1
-        latency = self._latencies.get(route)
-        if latency is None:
-            latency = self._latencies[route] = _Latency()
-        latency.counts[bisect_left(BUCKETS_SECONDS, seconds)] += 1
-        latency.seconds += seconds
+    def of_route(self, name: str) -> RouteMetrics:
+        return self._routes.setdefault(name, RouteMetrics())
 
     def families(self) -> Iterable[Metric]:
         requests = CounterMetricFamily(
             "qserver_requests", "Requests answered", labels=("route", "status")
         )
-        for (route, status), count in self._requests.items():
-            requests.add_metric((route, str(status)), count)
-        yield requests
         seconds = HistogramMetricFamily(
             "qserver_request_seconds", "From request to answer", labels=("route",)
         )
-        for route, latency in self._latencies.items():
-            seconds.add_metric((route,), _buckets(latency), latency.seconds)
+        for name, route in self._routes.items():
+            for status, count in route.statuses.items():
+                requests.add_metric((name, str(status)), count)
+            if route.statuses:
+                seconds.add_metric((name,), _buckets(route), route.seconds)
+        yield requests
         yield seconds
         yield CounterMetricFamily(
             "qserver_rate_limited", "Requests refused for their number", value=self.rate_limited
@@ -98,9 +100,9 @@ class Metrics:
         )
 
 
-def _buckets(latency: _Latency) -> list[tuple[str, float]]:
+def _buckets(route: RouteMetrics) -> list[tuple[str, float]]:
     buckets, total = [], 0
-    for bound, count in zip((*BUCKETS_SECONDS, "+Inf"), latency.counts, strict=True):
+    for bound, count in zip((*BUCKETS_SECONDS, "+Inf"), route.buckets, strict=True):
         total += count
         buckets.append((str(bound), float(total)))
     return buckets

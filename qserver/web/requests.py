@@ -17,6 +17,7 @@ from qserver.errors import (
 from qserver.limits import (
     NUMERIC_INTEGER_DIGITS_MAX,
     PARAMETERS_MAX,
+    REQUEST_BODY_BYTES_MAX,
     STATEMENT_BYTES_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
@@ -65,7 +66,8 @@ _transaction_decoder: Final = decoder_of(TransactionRequest)
 
 def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     """POST /v1/query."""
-    check_media_type(content_type, JSON_TYPES, "application/json")
+    if content_type not in JSON_TYPES:
+        check_media_type(content_type, JSON_TYPES, "application/json")
     request = decode(_query_decoder, body)
     if len(body) > STATEMENT_BYTES_MAX:
         _check_statement(request.sql)
@@ -120,6 +122,13 @@ def _statement(index: int, given: Any) -> Statement:
 def wants_stream(sql: str) -> bool:
     """Does the statement begin with the hint?"""
     return "/*+" in sql and _STREAM.match(sql) is not None
+
+
+def too_large() -> RequestTooLarge:
+    return RequestTooLarge(
+        f"the body is larger than {REQUEST_BODY_BYTES_MAX} bytes",
+        hint="Send it in several requests.",
+    )
 
 
 def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> None:

@@ -41,6 +41,7 @@ class RowEncoder:
         "_make",
         "columns",
         "columns_json",
+        "query_head",
         "types",
         "types_json",
     )
@@ -50,6 +51,8 @@ class RowEncoder:
         self.types = types
         names = unique_names(columns)
         self.columns_json = encode_json(names)
+        self.query_head = b'{"success":true,"columns":%b,"rows":' % self.columns_json
+        """What stands before the rows of a query's answer."""
         self.types_json = encode_json([str(each) for each in types])
         self._make = _maker(names)
         self._flat = 2 + sum(VALUE_BYTES_FLAT + len(name) for name in names)
@@ -63,7 +66,8 @@ class RowEncoder:
         """How many bytes rows have as objects, about; more where characters need escapes."""
         size = self._flat * len(rows)
         for at in self._long:
-            size += sum([size_of(row[at]) for row in rows])
+            for row in rows:
+                size += size_of(row[at])
         return size
 
     def cut(self, rows: Rows) -> Iterator[Rows]:

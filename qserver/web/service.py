@@ -38,7 +38,7 @@ from qserver.errors import (
 )
 from qserver.web.http1 import Counters
 from qserver.web.metrics import Metrics
-from qserver.web.statuses import Headers
+from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test
 from qserver.web.workloads.turnstile import Bench
 
@@ -127,7 +127,7 @@ class Service:
         if not grant.may_use(database_id) or (before.may_read and not grant.may_read):
             raise Forbidden("the key has been narrowed and may no longer read this")
 
-    def count_request(self, grant: Grant, headers: Headers, cost: int = 1) -> None:
+    def count_request(self, grant: Grant, headers: Pairs, cost: int = 1) -> None:
         """Count a request against the organization's limit; `headers` learn what is left of it."""
         if grant.tier == "unlimited":
             headers += UNLIMITED

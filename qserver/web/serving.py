@@ -16,7 +16,7 @@ import trio
 from qserver.config import Settings
 from qserver.errors import QserverError, first_of
 from qserver.web.app import Application
-from qserver.web.create import create_app
+from qserver.web.create import create_application
 from qserver.web.http1 import Counters, ServerOptions
 from qserver.web.http1 import serve as serve_http
 from qserver.web.welcome import welcome
@@ -40,7 +40,7 @@ def serve(settings: Settings) -> int:
 async def _serve(settings: Settings) -> None:
     first_keys: list[str | None] = []
     counters = Counters()
-    app = create_app(settings, first_keys.append, counters)
+    app = create_application(settings, first_keys.append, counters)
     stop = trio.Event()
     async with trio.open_nursery() as nursery:
 
@@ -53,7 +53,6 @@ async def _serve(settings: Settings) -> None:
                 stop=stop,
                 report=report,
                 counters=counters,
-                lanes=app.lane,
                 task_status=task_status,
             )
             nursery.cancel_scope.cancel()

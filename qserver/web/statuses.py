@@ -31,7 +31,8 @@ from qserver.errors import (
     WrongHost,
 )
 
-Headers = list[tuple[bytes, bytes]]
+Pair = tuple[bytes, bytes]
+Pairs = list[Pair]
 
 RETRY_AFTER_SECONDS: Final = b"1"
 
@@ -66,7 +67,7 @@ def status_of(error: QserverError) -> int:
     return 200
 
 
-def headers_of(error: QserverError) -> Headers:
+def headers_of(error: QserverError) -> Pairs:
     """What the status promises besides the body."""
     if isinstance(error, Unauthorized):
         return [(b"www-authenticate", b"Bearer")]

@@ -3,14 +3,14 @@
     columns ─► row … row ─► done            (SSE; `id:` is the version and the number of the row)
                         └─► error
 
-A page of rows is one write, and the next page is computed when that write is through: a slow reader
-slows its own query and nothing else, and memory does not grow with the result. Beside it a task
-listens for the reader: when it is gone, the query ends at its next page.
+A page of rows is one part, and the next page is computed when the server has sent that part and
+asks for another: a slow reader slows its own query and nothing else, and memory does not grow with
+the result. When the reader is gone the server closes the parts, and so the query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Final, Protocol
 
 import trio
@@ -19,7 +19,6 @@ from qserver.engine.row_stream import RowStream
 from qserver.errors import QserverError
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.web.answers import error_object
-from qserver.web.exchange import Exchange
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder, Rows
 
@@ -38,7 +37,7 @@ class Format(Protocol):
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes: ...
 
-    def done(self, stream: RowStream, count: int, exchange: Exchange) -> bytes: ...
+    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes: ...
 
     def error(self, error: QserverError, request_id: str) -> bytes: ...
 
@@ -66,11 +65,11 @@ class EventStream:
             ]
         )
 
-    def done(self, stream: RowStream, count: int, exchange: Exchange) -> bytes:
+    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
         return (
             b'event: done\ndata: {"success":true,"row_count":%d,"affected_rows":%d,"version":%d,'
             b'"timings":{"total_us":%d,"exec_us":%d}}\n\n'
-        ) % (count, stream.affected_rows, stream.version, exchange.elapsed_us(), exchange.exec_us)
+        ) % (count, stream.affected_rows, stream.version, total_us, exec_us)
 
     def error(self, error: QserverError, request_id: str) -> bytes:
         body = encode_json({"success": False, "error": error_object(error, request_id)})
@@ -95,95 +94,83 @@ class JsonLines:
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
         return b"\n".join(self.encoder.lines(rows)) + b"\n"
 
-    def done(self, stream: RowStream, count: int, exchange: Exchange) -> bytes:
+    def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
         return b""
 
     def error(self, error: QserverError, request_id: str) -> bytes:
         return encode_json({"success": False, "error": error_object(error, request_id)}) + b"\n"
 
 
-async def send_stream(
-    exchange: Exchange,
-    stream: RowStream,
-    form: Format,
-    internal: Callable[[Exception], QserverError],
-    still_allowed: Callable[[], Awaitable[None]],
-) -> None:
-    """Send all of it, or as much as the reader waits for.
+class RowParts:
+    """The parts of a stream, each made when the one before has left."""
 
-    `still_allowed` is asked before each page; what it raises ends the stream.
-    """
-    await exchange.start_stream(form.content_type)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_wait_until_gone, exchange.receive, nursery.cancel_scope)
-        try:
-            await _Sender(exchange, stream, form, internal, still_allowed).send_all()
-        except OSError:
-            pass  # out of `send`: the reader is gone
-        nursery.cancel_scope.cancel()
-    await stream.aclose()
-
-
-async def _wait_until_gone(
-    receive: Callable[[], Awaitable[object]], scope: trio.CancelScope
-) -> None:
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":  # type: ignore[index]
-            scope.cancel()
-            return
-
-
-class _Sender:
     def __init__(
         self,
-        exchange: Exchange,
         stream: RowStream,
         form: Format,
-        internal: Callable[[Exception], QserverError],
-        still_allowed: Callable[[], Awaitable[None]],
+        request_id: str,
+        elapsed_us: Callable[[], int],
+        internal: Callable[[Exception, str], QserverError],
     ) -> None:
-        self.exchange = exchange
-        self.stream = stream
-        self.form = form
-        self.internal = internal
-        self.still_allowed = still_allowed
-        self.count = 0
-        self._sent_at = trio.current_time()
+        self._stream = stream
+        self._form = form
+        self._request_id = request_id
+        self._elapsed_us = elapsed_us
+        self._internal = internal
 
-    async def send_all(self) -> None:
-        await self._send(self.form.head(self.stream))
+    async def parts(
+        self, still_allowed: Callable[[], Awaitable[None]]
+    ) -> AsyncGenerator[bytes, None]:
+        """`still_allowed` is asked before each page; what it raises ends the stream."""
+        stream, form = self._stream, self._form
+        count, seconds = 0, 0.0
+        asked = trio.current_time()
+        yield form.head(stream)
+        sent = self._sent(asked)
         try:
-            await self._send_rows()
+            while not stream.ended:
+                began = trio.current_time()
+                page = await stream.step()
+                seconds += trio.current_time() - began
+                await still_allowed()
+                for part in form.encoder.cut(page) if page else ():
+                    first, count = count + 1, count + len(part)
+                    data = form.rows(stream, first, part)
+                    asked = trio.current_time()
+                    yield data
+                    sent = self._sent(asked)
+                if not page and trio.current_time() - sent > KEEP_ALIVE_SECONDS:
+                    asked = trio.current_time()
+                    yield form.keep_alive
+                    sent = self._sent(asked)
         except QserverError as error:
-            last = self.form.error(error, self.exchange.request_id)
-        except OSError:
-            raise
+            yield form.error(error, self._request_id)
         except Exception as error:  # our own mistake, and the reader must not take it for the end
-            last = self.form.error(self.internal(error), self.exchange.request_id)
+            yield form.error(self._internal(error, self._request_id), self._request_id)
         else:
-            last = self.form.done(self.stream, self.count, self.exchange)
-        await self.exchange.send({"type": "http.response.body", "body": last})
+            yield form.done(stream, count, self._elapsed_us(), int(seconds * 1_000_000))
 
-    async def _send_rows(self) -> None:
-        stream = self.stream
-        while not stream.ended:
-            began = trio.current_time()
-            page = await stream.step()
-            now = trio.current_time()
-            self.exchange.exec_us += int((now - began) * 1_000_000)
-            await self.still_allowed()
-            if page:
-                for part in self.form.encoder.cut(page):
-                    first, self.count = self.count + 1, self.count + len(part)
-                    await self._send(self.form.rows(stream, first, part))
-            elif now - self._sent_at > KEEP_ALIVE_SECONDS:
-                await self._send(self.form.keep_alive)
+    def _sent(self, asked: float) -> float:
+        """A part has left; the time that the reader took for it is not the statement's."""
+        now = trio.current_time()
+        self._stream.reader_was_away(now - asked)
+        return now
 
-    async def _send(self, part: bytes) -> None:
-        began = trio.current_time()
-        if part:
-            message = {"type": "http.response.body", "body": part, "more_body": True}
-            await self.exchange.send(message)
-        self._sent_at = trio.current_time()
-        self.stream.reader_was_away(self._sent_at - began)
+
+class AnswerParts:
+    """Parts of an answer, and what is to be done when it has ended, was it ever begun or not."""
+
+    def __init__(
+        self, parts: AsyncGenerator[bytes, None], ended: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._parts = parts
+        self._ended = ended
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._parts
+
+    async def aclose(self) -> None:
+        try:
+            await self._parts.aclose()
+        finally:
+            await self._ended()

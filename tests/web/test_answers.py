@@ -13,7 +13,7 @@ from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ANSWER_BYTES_WHOLE, ANSWER_PART_BYTES, ROW_BYTES_MAX
 from qserver.values.types import INTEGER, TEXT
 from qserver.web.app import Application
-from qserver.web.exchange import Message
+from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.rows import RowEncoder
 from tests.web.test_app import KEY, new_app, running
 
@@ -55,7 +55,7 @@ async def ask(app: Application, path: str, request: dict[str, Any], reader: Read
             await trio.sleep_forever()
         return messages.pop()
 
-    await app({**scope, "query_string": b"", "raw_path": path.encode()}, receive, reader.send)
+    await AsgiApplication(app)({**scope, "query_string": b""}, receive, reader.send)
 
 
 async def test_a_long_answer_comes_in_parts_and_is_the_same() -> None:
@@ -94,9 +94,9 @@ async def test_what_a_client_does_not_read_is_not_encoded_and_counts_as_memory()
             nursery.start_soon(ask, app, "/v1/query", {"sql": LONG}, reader)
             await wait_all_tasks_blocked()
             assert sum(map(len, reader.parts)) < ANSWER_BYTES_WHOLE
-            assert app._service.memory.held > ROWS * 100
+            assert app.service.memory.held > ROWS * 100
             nursery.cancel_scope.cancel()
-        assert app._service.memory.held == 0
+        assert app.service.memory.held == 0
 
 
 def test_rows_are_cut_by_their_bytes() -> None:

@@ -12,8 +12,8 @@ import trio
 
 from qserver.config import load
 from qserver.web.app import Application
-from qserver.web.create import create_app
-from qserver.web.exchange import Exchange, Message
+from qserver.web.asgi import AsgiApplication, Message
+from qserver.web.create import create_application
 from tests.web.contract.servers import error_of
 
 KEY = "svc_k_0123456789abcdef"
@@ -22,11 +22,11 @@ SECRET = "the engine's own business"
 
 def new_app() -> Application:
     settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY, "QSERVER_SHARDS": "1"})
-    return create_app(settings, lambda first_key: None)
+    return create_application(settings, lambda first_key: None)
 
 
 def client_of(app: Application) -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(app=app)
+    transport = httpx.ASGITransport(app=AsgiApplication(app))
     headers = {"Authorization": f"Bearer {KEY}"}
     return httpx.AsyncClient(transport=transport, base_url="http://test", headers=headers)
 
@@ -37,7 +37,9 @@ async def running(app: Application) -> AsyncIterator[httpx.AsyncClient]:
     to_app, from_server = trio.open_memory_channel[Message](1)
     to_server, from_app = trio.open_memory_channel[Message](1)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(app, {"type": "lifespan"}, from_server.receive, to_server.send)
+        nursery.start_soon(
+            AsgiApplication(app), {"type": "lifespan"}, from_server.receive, to_server.send
+        )
         await to_app.send({"type": "lifespan.startup"})
         assert (await from_app.receive())["type"] == "lifespan.startup.complete"
         async with client_of(app) as client:
@@ -46,7 +48,7 @@ async def running(app: Application) -> AsyncIterator[httpx.AsyncClient]:
         assert (await from_app.receive())["type"] == "lifespan.shutdown.complete"
 
 
-async def fail(exchange: Exchange) -> None:
+def fail(*arguments: object) -> object:
     raise ZeroDivisionError(SECRET)
 
 
@@ -60,10 +62,13 @@ async def test_a_bug_is_500_without_internals_and_logged_with_the_request_id(
 ) -> None:
     app = new_app()
     async with running(app) as client:
-        app._hot["/v1/query"] = fail
-        app._service.plane.organization = fail_too  # type: ignore[assignment]
+        await client.post("/v1/query", json={"sql": "select 1"})  # so that all of it is known
+        app.service.plane.database_nowait = fail  # type: ignore[assignment]
+        app.service.plane.organization = fail_too  # type: ignore[assignment]
         with caplog.at_level(logging.ERROR):
-            answer = await client.request(method, path, headers={"X-Request-Id": "trace-7"})
+            answer = await client.request(
+                method, path, json={"sql": "select 1"}, headers={"X-Request-Id": "trace-7"}
+            )
     error = error_of(answer, 500)
     assert (error["message"], error["request_id"]) == ("internal error", "trace-7")
     assert SECRET not in answer.text and "ZeroDivision" not in answer.text
@@ -102,5 +107,5 @@ async def test_a_websocket_is_turned_away() -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await new_app()({"type": "websocket"}, receive, send)
+    await AsgiApplication(new_app())({"type": "websocket"}, receive, send)
     assert [message["type"] for message in sent] == ["websocket.close"]

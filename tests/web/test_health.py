@@ -16,7 +16,6 @@ from qserver.durability.port import Log, StoredRecord
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DataCorrupted, LogFailed
 from qserver.web.app import Application
-from qserver.web.lifespan import Lifespan
 from qserver.web.service import Service
 from tests.web.test_app import KEY, running
 
@@ -52,7 +51,7 @@ def app_on(disk: BadDisk) -> Application:
     settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY, "QSERVER_SHARDS": "1"})
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     service = Service(settings, world, disk, Random(2).randbytes)
-    return Application(service, Lifespan(service.running), "test-")
+    return Application(service, service.running, "test-")
 
 
 async def run(client: httpx.AsyncClient, sql: str, **fields: object) -> httpx.Response:

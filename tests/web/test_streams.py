@@ -14,9 +14,8 @@ from qserver.engine.row_stream import RowStream
 from qserver.errors import DivisionByZero, QserverError
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.values.types import INTEGER
-from qserver.web.exchange import Exchange, Message
 from qserver.web.rows import RowEncoder
-from qserver.web.streams import EventStream, JsonLines, send_stream
+from qserver.web.streams import AnswerParts, EventStream, JsonLines, RowParts
 
 COLUMNS, TYPES = ("n",), (INTEGER,)
 Step = float | list[tuple[int]] | Exception
@@ -53,36 +52,32 @@ class FakeStream(RowStream):
 
 
 class FakeServer:
-    """Keeps what is sent, with the time; may refuse it, or say that the client has left."""
+    """Asks for parts and keeps them, with the time; may be told to close them early."""
 
-    def __init__(self, *, leaves_after: float | None = None, breaks_at: int | None = None) -> None:
-        self.sent: list[tuple[float, Message]] = []
-        self._leaves_after = leaves_after
-        self._breaks_at = breaks_at
-
-    async def receive(self) -> Message:
-        await trio.sleep(self._leaves_after or trio.current_time() + 1e9)
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Message) -> None:
-        if self._breaks_at is not None and len(self.sent) >= self._breaks_at:
-            raise BrokenPipeError("the client is gone")
-        self.sent.append((trio.current_time(), message))
+    def __init__(self, *, leaves_at: int | None = None) -> None:
+        self.sent: list[tuple[float, bytes]] = []
+        self._leaves_at = leaves_at
 
     @property
     def text(self) -> str:
-        return b"".join(message.get("body", b"") for _, message in self.sent).decode()
+        return b"".join(part for _, part in self.sent).decode()
 
     async def run(self, *steps: Step, lines: bool = False) -> FakeStream:
-        exchange = Exchange({}, self.receive, self.send, {}, "request-1")
         stream = FakeStream(steps)
         encoder = RowEncoder(COLUMNS, TYPES)
         form = JsonLines(encoder) if lines else EventStream(encoder)
-        await send_stream(exchange, stream, form, _internal, trio.lowlevel.checkpoint)
+        rows = RowParts(stream, form, "request-1", lambda: 0, _internal)
+        parts = AnswerParts(rows.parts(trio.lowlevel.checkpoint), stream.aclose)
+        if self._leaves_at != 0:
+            async for part in parts:
+                self.sent.append((trio.current_time(), part))
+                if len(self.sent) == self._leaves_at:
+                    break
+        await parts.aclose()
         return stream
 
 
-def _internal(error: Exception) -> QserverError:
+def _internal(error: Exception, request_id: str) -> QserverError:
     return QserverError("internal error")
 
 
@@ -90,7 +85,7 @@ async def test_silence_is_broken_before_a_proxy_loses_patience(autojump_clock: M
     server = FakeServer()
     await server.run([(1,)], *[1.0] * 40, [(2,)])
     assert server.text.count(": keep-alive\n\n") == 2
-    times = [time for time, message in server.sent if message.get("body")]
+    times = [time for time, part in server.sent if part]
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert max(pauses) <= KEEP_ALIVE_SECONDS + 1
     assert "event: row\nid: 7:2\n" in server.text, "comments do not count as rows"
@@ -106,8 +101,7 @@ async def test_lines_are_kept_alive_with_empty_ones(autojump_clock: MockClock) -
 async def test_the_last_part_ends_the_answer_and_nothing_follows_it(lines: bool) -> None:
     server = FakeServer()
     stream = await server.run([(1,)], DivisionByZero("division by zero"), [(2,)], lines=lines)
-    more = [message.get("more_body", False) for _, message in server.sent[1:]]
-    assert more == [True] * (len(more) - 1) + [False]
+    assert b'"code":"22012"' in server.sent[-1][1]
     assert '"code":"22012"' in server.text and '{"n":2}' not in server.text
     assert "event: done" not in server.text
     assert stream.closed
@@ -120,15 +114,19 @@ async def test_our_own_mistake_is_an_error_event_that_shows_no_internals() -> No
     assert "secret of the engine" not in server.text
 
 
-async def test_a_reader_that_says_it_is_gone_ends_the_stream(autojump_clock: MockClock) -> None:
-    server = FakeServer(leaves_after=5.0)
-    stream = await server.run([(1,)], *[1.0] * 1000)
-    assert trio.current_time() < 10
-    assert stream.closed and "event: done" not in server.text
-
-
-@pytest.mark.parametrize("at", [1, 2, 3])
-async def test_a_reader_that_is_found_to_be_gone_ends_the_stream_quietly(at: int) -> None:
-    server = FakeServer(breaks_at=at)
+@pytest.mark.parametrize("at", [0, 1, 2, 3])
+async def test_a_reader_that_is_gone_ends_the_stream(at: int) -> None:
+    server = FakeServer(leaves_at=at)
     stream = await server.run([(1,)], [(2,)])
-    assert stream.closed
+    assert stream.closed and len(server.sent) == at
+    assert "event: done" not in server.text
+
+
+async def test_time_that_the_reader_takes_is_not_the_statement_s(autojump_clock: MockClock) -> None:
+    stream = FakeStream([[(1,)], [(2,)]])
+    away: list[float] = []
+    stream.reader_was_away = away.append  # type: ignore[assignment,method-assign]
+    rows = RowParts(stream, EventStream(RowEncoder(COLUMNS, TYPES)), "id", lambda: 0, _internal)
+    async for _ in rows.parts(trio.lowlevel.checkpoint):
+        await trio.sleep(5)
+    assert away == [5.0, 5.0, 5.0], "the head and two pages"

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 
 from qserver import limits
-from qserver.web.http1.head import TOKEN, body_too_large, check_characters
+from qserver.web.http1.head import body_too_large, check_characters
+from qserver.web.http1.headers import TOKEN
 from qserver.web.http1.options import ServerOptions
 from qserver.web.http1.refusal import Refusal
 

@@ -1,235 +1,197 @@
-"""One client's connection: a task that reads heads, lets the application answer, and reads on.
+"""One client's connection: a machine of the states in `state`, and a task that does what waits.
 
-                     +--------------- keep-alive ---------------+
-                     v                                          |
-    open --> waiting for a head --> exchange: the application --+--> linger --> closed
-                 |     |                  |                            ^
-       too late, |     | malformed        | failed                     |
-       draining  |     +--> refused: an answer of the server's own ----+
-                 +--> closed
+    bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent where it is
+                                                         ├─ PENDING    `respond` sends it
+                                                         └─ coroutine  the task awaits it
 
-A request that takes a lane is answered where it arrives, in whatever task that is; or it is begun
-there, and answered from where its end becomes known. Until then it stays in the buffer, and the
-connection's own task waits: if nothing comes of it, it goes the ordinary way.
+All that can be done without waiting is done in plain calls, by whoever has the bytes or the answer:
+the task, the reactor (which says that something has arrived), or the caller of `respond`. In IDLE,
+HEAD and PENDING nothing is left for the task; in every other state there is, and it is woken.
 
-Only one task reads and answers, so answers leave in the order of requests, and a client that sends
-many at once gets one after the other; between two of them everybody else has a turn. The task is
-cancelled from outside only while it waits for a head (`end_if_idle`, `end_if_late`), never while
-the application works: `waiting` says which. What was read before the cancellation came is kept.
+Requests of a connection are served one after the other, so answers leave in their order; between
+two of them everybody else has a turn. The task is interrupted from outside only while it waits for
+a head (`end_if_idle`, `end_if_late`), never while a request is served.
 """
 
 from __future__ import annotations
 
-import math
 import time
 import traceback
+from collections.abc import Coroutine
 from typing import Any
 
 import trio
 
 from qserver import limits
-from qserver.web.http1.asgi import VERSIONS, LaneAnswer, Waits
+from qserver.web.http1.answer import BODILESS
+from qserver.web.http1.application import PENDING, Answer, Client, Response
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.errors import ClientGone, InvalidAnswer
-from qserver.web.http1.exchange import Exchange
 from qserver.web.http1.head import END_OF_HEAD, Head, check_beginning
-from qserver.web.http1.refusal import Refusal, new_request_id, refusal_body, refusal_headers
+from qserver.web.http1.incoming import ArrivingBody
+from qserver.web.http1.parts import PartsSender
+from qserver.web.http1.refusal import Refusal, new_request_id, refusal_response
+from qserver.web.http1.state import State
 from qserver.web.http1.transport import Transport
+
+CLIENT_LEFT = 499
+"""In the access log: the client was gone before it got an answer."""
+
+CR = ord("\r")
+NOTHING = memoryview(b"")
+IDLE, HEAD, HANDLING = State.IDLE, State.HEAD, State.HANDLING  # names that are found at once
 
 
 class Connection:
     """The state of one connection; `run` is its life."""
 
-    def __init__(
-        self,
-        context: ServerContext,
-        transport: Transport,
-        client: tuple[str, int] | None,
-        server: tuple[str, int] | None,
-    ) -> None:
+    def __init__(self, context: ServerContext, transport: Transport, client: Client) -> None:
         self.context = context
         self.transport = transport
         self.buffer = b""
         """What has arrived and belongs to no request yet."""
+        self.state = State.OPENING
         self._client = client
-        self._server = server
-        self._waiting = False
         self._interruption = trio.CancelScope()
         self._began = time.monotonic()
         self._deadline = self._began + context.options.header_seconds
-        self._blank_line_skipped = False
-        self._lingers = False
-        self._ended = False
-        """The client has said all it will say, or nothing more can be said to it."""
-        self._unsent = memoryview(b"")
-        """What the kernel would not take yet of an answer that was made without waiting."""
-        self._lane_asked = False
-        """It does not answer the request at hand, which goes the ordinary way then."""
-        self._begun: tuple[Head, int] | None = None
-        """The request that a lane answers later, and its length."""
-        self._settled: trio.Event | None = None
-        """Set when it has been answered, if the connection's task waits for that."""
-        self._scope: dict[str, Any] = {
-            "type": "http",
-            "asgi": VERSIONS,
-            "scheme": context.scheme,
-            "client": client,
-            "server": server,
-            "root_path": "",
-        }
+        # What states carry:
+        self._head: Head | None = None
+        """From HANDLING on: that of the request."""
+        self._body: ArrivingBody | None = None
+        """From HANDLING on: the request's body, if it had not arrived whole."""
+        self._owed: Response | Coroutine[Any, Any, Answer] | None = None
+        """In HANDLING: what the task has to await, or to send in parts."""
+        self._responded: trio.Event | None = None
+        """In PENDING: set by `respond` if the task waits for that."""
+        self._unsent = NOTHING
+        """In SENDING: what the kernel has not taken."""
+        self._then = IDLE
+        """In SENDING: the state that follows."""
 
     def __repr__(self) -> str:
         client = f"{self._client[0]}:{self._client[1]}" if self._client else "somebody"
-        does = "waits" if self._waiting else "is served"
-        return f"<connection of {client}, which {does}, {len(self.buffer)} bytes at hand>"
+        return f"<connection of {client}, who {self.state.value}, {len(self.buffer)} bytes at hand>"
+
+    def _move(self, state: State) -> None:
+        assert state in self.state.followers, f"{state} cannot follow {self.state}"
+        self.state = state
+
+    # --- the task ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Serve until either side has had enough. Raises nothing but cancellation."""
-        context = self.context
         try:
-            await self.transport.open()
-            await self._live()
-            if self._lingers:
-                await self._linger()
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client left in the middle of something
+            await self._live(None)
         except Exception:
-            context.report(f"{self!r} failed:\n{traceback.format_exc()}")
+            self.context.report(f"{self!r} failed:\n{traceback.format_exc()}")
         finally:
-            self._close()
-            context.remove(self)
-
-    def _close(self) -> None:
-        self._begun = None  # should an answer come yet, there is nobody left to tell
-        if self.context.reactor is not None:
-            self.context.reactor.forget(self.transport.descriptor)
-        self.transport.close()
+            self.context.remove(self)
 
     async def turn_away(self, refusal: Refusal) -> None:
         """The whole life of a connection for which there is no room."""
+        await self._live(refusal)
+
+    async def _live(self, refusal: Refusal | None) -> None:
         try:
             await self.transport.open()
-            await self.refuse(refusal)
-            await self._linger()
+            self._move(IDLE)
+            if refusal is not None:
+                self._refuse(refusal)
+            while self.state is not State.CLOSED:
+                await self._go_on()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client left by itself
+            pass  # the client left in the middle of something
         finally:
+            self.state = State.CLOSED  # from wherever: should an answer come yet, nobody is there
+            if self.context.reactor is not None:
+                self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
 
-    # --- interruptions, from other tasks ----------------------------------------------------------
+    async def _go_on(self) -> None:
+        match self.state:
+            case State.IDLE | State.HEAD:
+                if self.buffer and self._begin():
+                    # Whoever sends many requests at once may not keep others waiting.
+                    await trio.lowlevel.checkpoint()
+                else:
+                    await self._wait_for_more()
+            case State.HANDLING:
+                await self._finish()
+            case State.PENDING:
+                await self._wait_for_response()
+            case State.SENDING:
+                await self.transport.send_all(self._unsent, self.context.options.send_seconds)
+                self._unsent = NOTHING
+                self._answered(self._then)
+            case State.SKIPPING:
+                await self._skip_body()
+            case State.LINGERING:
+                await self._linger()
+
+    def _has_work(self) -> bool:
+        """Is there something for the task to do?"""
+        state = self.state
+        if state is IDLE:
+            return bool(self.buffer)
+        return state is not State.PENDING and state is not HEAD
+
+    # --- arrival ----------------------------------------------------------------------------------
+
+    async def _wait_for_more(self) -> None:
+        reactor = self.context.reactor
+        if self.context.draining and not self.buffer:
+            self._received(await self.transport.look() or b"")
+            return
+        with trio.CancelScope() as self._interruption:
+            if reactor is not None and self.transport.may_be_watched:
+                await reactor.wait(self.transport.descriptor, self._readable)
+            else:
+                self._received(await self.transport.receive())
+        if self._interruption.cancel_called and self.state in (IDLE, HEAD):
+            await self._look_once_more()
 
     def end_if_idle(self) -> None:
-        if self._waiting and not self.buffer:
+        if self.state is IDLE and not self.buffer:
             self._interruption.cancel()
 
     def end_if_late(self, now: float) -> None:
-        if self._waiting and now > self._deadline:
+        if now > self._deadline and (self.state is IDLE or self.state is HEAD):
             self._interruption.cancel()
 
-    async def _live(self) -> None:
-        while True:
-            with trio.CancelScope() as self._interruption:
-                try:
-                    await self._serve()
-                except Refusal as refusal:
-                    await self.refuse(refusal)
-                    return
-            self._waiting = False
-            if not self._interruption.cancel_called or not await self._go_on():
-                return
-
-    async def _go_on(self) -> bool:
+    async def _look_once_more(self) -> None:
         """After an interruption: had a request begun to arrive at the last moment?"""
-        if self._unsent:
-            await self._send_rest()
         begun = bool(self.buffer)
         data = await self.transport.look()
         if data:
-            self._arrived(data)
-        if not self.buffer or data == b"":
-            return False
-        if begun and END_OF_HEAD not in self.buffer:
-            await self.refuse(Refusal(408, "the head of the request did not come in time"))
-            return False
-        return True
-
-    # --- requests, one after the other ------------------------------------------------------------
-
-    async def _serve(self) -> None:
-        """Serve requests until the connection is to be closed, or this wait was interrupted."""
-        while True:
-            if self._begun is not None:
-                await self._wait_for_lane()
-            if self._ended:
-                return
-            if self._unsent:
-                await self._send_rest()
-            if self.buffer and self._take_lane():
-                await trio.lowlevel.checkpoint()
-                continue
-            head = self._next_head()
-            if head is None:
-                if not await self._more():
-                    return
-            elif not await self._answer(head):
-                return
-            elif self.buffer:
-                # Pipelined: whoever sends many requests at once may not keep others waiting.
-                await trio.lowlevel.checkpoint()
-
-    async def _wait_for_lane(self) -> None:
-        self._settled = trio.Event()
-        try:
-            await self._settled.wait()
-        finally:
-            self._settled = None
-
-    async def _send_rest(self) -> None:
-        rest, self._unsent = self._unsent, memoryview(b"")
-        await self.transport.send_all(rest, self.context.options.send_seconds)
-
-    async def _more(self) -> bool:
-        """Wait for more of a head. False: there is no more, or an interruption came."""
-        if self.context.draining and not self.buffer:
-            data = await self.transport.look()
-        else:
-            self._waiting = True
-            reactor = self.context.reactor
-            if reactor is not None and self.transport.may_be_watched:
-                await reactor.wait(self.transport.descriptor, self._readable)
-                self._waiting = False
-                return not self._ended and not self._interruption.cancel_called
-            data = await self.transport.receive()
-            self._waiting = False
-        if not data:
-            return False
-        self._arrived(data)
-        return not self._interruption.cancel_called
+            self._received(data)
+        if data == b"" or not self.buffer:
+            self._move(State.CLOSED)
+        elif begun and END_OF_HEAD not in self.buffer:
+            self._refuse(Refusal(408, "the head of the request did not come in time"))
 
     def _readable(self) -> bool:
-        """Something came while the connection waits. False if that is all done, and it waits on."""
-        if self._begun is not None:
-            if self.context.reactor is not None:
-                self.context.reactor.mark(self.transport.descriptor)
+        """Something came while the task waits. False if that is all done, and it waits on."""
+        reactor, transport = self.context.reactor, self.transport
+        assert reactor is not None, "it calls"
+        if self.state is State.PENDING:
+            reactor.mark(transport.descriptor)  # it is for later
             return True
-        data = self.transport.try_receive()
+        data = transport.try_receive()
         if data is None:
             return False
+        if len(data) >= limits.RECEIVE_BYTES:
+            reactor.mark(transport.descriptor)
+        self._received(data)
+        if data:
+            self._begin()
+        return self._has_work()
+
+    def _received(self, data: bytes) -> None:
+        """Take what has come for the next request; b"" is the end."""
         if not data:
-            self._ended = True
-            return True
-        if len(data) >= limits.RECEIVE_BYTES and self.context.reactor is not None:
-            self.context.reactor.mark(self.transport.descriptor)
-        self._arrived(data)
-        return not self._take_lane() or self._has_work()
-
-    def _has_work(self) -> bool:
-        """Is there something that the connection's task must see to?"""
-        if self._begun is not None:
-            return False
-        return bool(self.buffer) or bool(self._unsent) or self._ended
-
-    def _arrived(self, data: bytes) -> None:
+            self._move(State.CLOSED)
+            return
         self.context.counters.bytes_in += len(data)
         if self.buffer:
             self.buffer += data
@@ -238,190 +200,140 @@ class Connection:
         self._began = time.monotonic()
         self._deadline = self._began + self.context.options.header_seconds
 
-    def has_more(self) -> bool:
+    def _has_more(self) -> bool:
         """Has a further request begun to arrive?"""
         if not self.buffer:
             data = self.transport.try_receive()
             if data:
-                self._arrived(data)
-        return bool(self.buffer)
+                self.context.counters.bytes_in += len(data)
+                self.buffer = data
+        return bool(self.buffer) or self.transport.may_have_more()
 
-    def _next_head(self) -> Head | None:
-        """The next request's head, cut off the buffer; None if it is not all there."""
-        buffer = self.buffer
-        if buffer.startswith(b"\r\n") and not self._blank_line_skipped:
-            self._blank_line_skipped = True  # one of them is forgiven, as HTTP advises
-            buffer = self.buffer = buffer[2:]
-        end = buffer.find(END_OF_HEAD)
-        if end < 0:
-            if buffer:
-                check_beginning(buffer, self.context.options)
-            return None
-        end += len(END_OF_HEAD)
-        self.buffer = buffer[end:]
-        return self.context.heads.find(buffer[:end])
+    # --- a request --------------------------------------------------------------------------------
 
-    def _take_lane(self) -> bool:
-        """Answer the next request, or begin with it, without any wait; if it is one that can be."""
+    def _begin(self) -> bool:
+        """Serve the next request, as far as that goes without waiting; False: there is none yet."""
         context, buffer = self.context, self.buffer
-        start = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
-        lane = context.heads.lane(buffer[:start])
-        if lane is None or self._lane_asked or context.draining:
-            return False
-        length = lane[0].length
-        assert length is not None, "a lane is for requests whose length is known"
-        stop = start + length
-        if stop > len(buffer):
-            return False
+        if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
+            self._move(HEAD)  # where another one would be an error: HTTP advises to forgive one
+            buffer = self.buffer = buffer[2:]
+        end = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
         try:
-            answer = lane[1].answer(buffer[start:stop], self._lane_answered)
-        except Exception:  # a bug; the ordinary way may know better, and answers at any rate
-            context.report(f"a lane failed:\n{traceback.format_exc()}")
-            answer = None
-        if answer is None:
-            self._lane_asked = True
-            return False
-        if answer is Waits.LATER:
-            self._begun = lane[0], stop
-            self._deadline = math.inf
-        else:
-            self._send_at_once(lane[0], stop, answer)
+            if end < len(END_OF_HEAD):
+                self._check_beginning()
+                return False
+            self._move(HANDLING)
+            raw = buffer[:end]
+            head, endpoint = context.heads.kept.get(raw) or context.heads.find(raw)
+            self._head = head
+            stop = end + (head.length or 0)
+            body: bytes | ArrivingBody
+            if head.length is not None and stop <= len(buffer):
+                body, self.buffer = buffer[end:stop], buffer[stop:]
+            else:
+                self.buffer = buffer[end:]
+                body = self._body = ArrivingBody(self, head)
+                if body.complete:
+                    body = body.arrived
+            context.counters.requests += 1
+            self._take(endpoint.handle(body, self._client, self.respond))
+        except Refusal as refusal:
+            self._refuse(refusal)
+        except Exception as error:
+            self._failed(error)
         return True
 
-    def _lane_answered(self, answer: LaneAnswer | None) -> None:
-        """What a lane has promised for later."""
-        if self._begun is None:
-            return
-        head, stop = self._begun
-        self._begun = None
-        if answer is None:
-            self._lane_asked = True
+    def _check_beginning(self) -> None:
+        if self.buffer:
+            check_beginning(self.buffer, self.context.options)
+        if self.state is IDLE and self.buffer not in (b"", b"\r"):
+            self._move(HEAD)
+
+    def _take(self, answer: Answer) -> None:
+        if answer is PENDING:
+            self._move(State.PENDING)
+        elif isinstance(answer, Response) and isinstance(answer.body, bytes):
+            head = self._head
+            assert head is not None
+            if head.keep_alive and self._body is None and not self.context.draining:
+                self._send(head, answer, answer.body, True, IDLE)  # as most are
+            else:
+                keep_alive = head.keep_alive and self._may_keep_alive()
+                self._send(head, answer, answer.body, keep_alive, self._after(keep_alive))
+        elif isinstance(answer, Response | Coroutine):
+            self._owed = answer
         else:
-            try:
-                self._send_at_once(head, stop, answer)
-            except Exception:  # it ends this connection, and is no affair of whoever called
-                self.context.report(f"{self!r} failed:\n{traceback.format_exc()}")
-                self._ended = True
-        if self._settled is not None:
-            self._settled.set()
+            raise InvalidAnswer(f"{answer!r} is no answer")
+
+    def respond(self, answer: Answer) -> None:
+        """Take the answer that was pending. Its failure harms this connection, not the caller."""
+        if self.state is not State.PENDING:
+            assert self.state is State.CLOSED, "an answer is given once, to a request that waits"
+            if isinstance(answer, Coroutine):
+                answer.close()
+            return
+        self._move(HANDLING)
+        try:
+            self._take(answer)
+        except Exception as error:
+            self._failed(error)
+        if self._responded is not None:
+            self._responded.set()
         elif self.context.reactor is not None and (self.context.draining or self._has_work()):
             self.context.reactor.wake(self.transport.descriptor)
 
-    def _send_at_once(self, head: Head, stop: int, answer: LaneAnswer) -> None:
-        context = self.context
-        self.buffer = self.buffer[stop:]
-        data = context.renderer.render_lane(answer.status, answer.lines, answer.body)
-        context.counters.requests += 1
+    async def _wait_for_response(self) -> None:
+        self._responded = trio.Event()
         try:
-            sent = self.transport.try_send(data)
-        except OSError:
-            self._ended = True  # there is nobody left to tell
-        else:
-            context.counters.bytes_out += len(data)
-            if sent < len(data):
-                self._unsent = memoryview(data)[sent:]
-        if context.options.access_log is not None:
-            self._log(head.logged, answer.status, len(answer.body), answer.request_id)
-        self._wait_for_next()
+            await self._responded.wait()
+        finally:
+            self._responded = None
 
-    async def _answer(self, head: Head) -> bool:
-        """Let the application answer. False if the connection ends with that."""
-        context = self.context
-        exchange = Exchange(self, head)
-        context.counters.requests += 1
-        scope = {**self._scope, **head.scope}
-        scope["headers"] = head.headers.copy()
-        if context.state is not None:
-            scope["state"] = context.state.copy()
+    async def _finish(self) -> None:
+        """Await what `handle` has left to do, or send what comes in parts."""
+        owed, self._owed = self._owed, None
+        assert owed is not None, "a request is served by its endpoint, or there is something owed"
         try:
-            await context.application(scope, exchange.receive, exchange.send)
-            if not exchange.done and not exchange.gone:
-                raise InvalidAnswer("the application returned before its answer was complete")
+            if isinstance(owed, Response):
+                await self._send_parts(owed)
+            else:
+                self._take(await owed)
         except Exception as error:
-            if not (exchange.gone and _is_only(error, ClientGone)):
-                await self._failed(exchange, error)
-        await exchange.stop_watching()
-        if context.options.access_log is not None and not exchange.refused:
-            self._log(head.logged, exchange.status_sent, exchange.body_bytes, exchange.request_id)
-        return await self._may_go_on(exchange)
+            self._failed(error)
 
-    async def _failed(self, exchange: Exchange, error: Exception) -> None:
-        head = exchange.head
-        request_id = exchange.request_id or head.request_id or new_request_id()
-        lines = "".join(traceback.format_exception(error))
-        self.context.report(f"request {request_id} ({head.logged}) failed:\n{lines}")
-        if exchange.done or exchange.gone:
+    def _failed(self, error: Exception) -> None:
+        """A request could not be answered: the client is gone, or the application has a bug."""
+        head = self._head
+        if _is_only(error, ClientGone):
+            if self._body is not None and self._body.refusal is not None:
+                self._refuse(self._body.refusal)
+                return
+            if self.state is HANDLING:
+                self._log(head, self._began, CLIENT_LEFT, 0, None)
+            self._end()
             return
-        if not exchange.head_sent:
-            exchange.refused = True
+        request_id = (head and head.request_id) or new_request_id()
+        logged = head.logged if head else "- -"
+        lines = "".join(traceback.format_exception(error))
+        self.context.report(f"request {request_id} ({logged}) failed:\n{lines}")
+        if self.state is HANDLING:
             mistake = Refusal(500, "the server made a mistake, which has been noted")
-            await self.refuse(mistake, head, request_id)
-        elif exchange.ends_with_connection:
-            self.transport.abort()  # an ordinary end would look like the end of the answer
+            self._refuse(mistake, request_id)
+        else:
+            self._end()
 
-    async def _may_go_on(self, exchange: Exchange) -> bool:
-        answer = exchange.answer
-        if not exchange.done or answer is None:
-            return False
-        if exchange.body_missing:
-            try:
-                while answer.keep_alive and exchange.body_missing:
-                    if await exchange.read_body() is None:
-                        return False
-            except Refusal:
-                pass  # it has its answer already
-        if not answer.keep_alive or exchange.body_missing:
-            self._lingers = exchange.head.keep_alive
-            return False
-        self._wait_for_next()
-        return True
-
-    def _wait_for_next(self) -> None:
-        self._blank_line_skipped = False
-        self._lane_asked = False
-        self._began = time.monotonic()
-        options = self.context.options
-        wait_seconds = options.header_seconds if self.buffer else options.idle_seconds
-        self._deadline = self._began + wait_seconds
-
-    # --- answers of the server's own --------------------------------------------------------------
-
-    async def refuse(
-        self, refusal: Refusal, head: Head | None = None, request_id: str | None = None
-    ) -> None:
-        """Answer with an error object; the connection is closed after that."""
-        context = self.context
-        context.counters.requests_refused += 1
-        self._lingers = True
-        request_id = request_id or (head.request_id if head else None) or new_request_id()
-        body = refusal_body(refusal, request_id, int((time.monotonic() - self._began) * 1e6))
-        answer = context.renderer.render(
-            refusal.status,
-            refusal_headers(refusal, request_id),
-            known_length=len(body),
-            head_request=head is not None and head.is_head,
-            modern=True,
-            keep_alive=False,
-        )
-        data = answer.data if answer.bodiless else answer.data + body
+    async def _skip_body(self) -> None:
+        """Read a body that nobody wanted, to find the request behind it."""
+        assert self._body is not None
         try:
-            sent = self.transport.try_send(data)
-            await self.transport.send_all(memoryview(data)[sent:], context.options.send_seconds)
-        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError):
-            self._lingers = False  # there is nobody left to tell
-        context.counters.bytes_out += len(data)
-        if context.options.access_log is not None:
-            logged = "- -" if head is None else head.logged
-            self._log(logged, refusal.status, len(data) - len(answer.data), request_id)
-
-    def _log(self, logged: str, status: int, body_bytes: int, request_id: str | None) -> None:
-        """Client, method, path, status, bytes of body, milliseconds, request id."""
-        assert self.context.options.access_log is not None
-        client = self._client[0] if self._client else "-"
-        milliseconds = (time.monotonic() - self._began) * 1000
-        self.context.options.access_log(
-            f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}"
-        )
+            while not self._body.complete:
+                await self._body.receive()
+        except ClientGone:
+            self._move(State.CLOSED)
+        except Refusal:
+            self._move(State.LINGERING)  # it has its answer already
+        else:
+            self._answered(IDLE)
 
     async def _linger(self) -> None:
         """Throw away what the client still sends.
@@ -433,6 +345,121 @@ class Connection:
         with trio.move_on_after(self.context.options.linger_seconds):
             while await self.transport.receive():
                 pass
+        self._move(State.CLOSED)
+
+    # --- answers ----------------------------------------------------------------------------------
+
+    def _send(
+        self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: State
+    ) -> None:
+        """Send a whole answer; what the kernel does not take is left for the task."""
+        context, began = self.context, self._began
+        data = context.renderer.render(response, len(body), head, keep_alive)
+        if response.status in BODILESS or (head is not None and head.is_head):
+            body = b""
+        data += body
+        try:
+            sent = self.transport.try_send(data)
+        except OSError:
+            self._move(State.CLOSED)  # there is nobody left to tell
+        else:
+            context.counters.bytes_out += len(data)
+            if sent == len(data):
+                self._answered(then)
+            else:
+                self._unsent, self._then = memoryview(data)[sent:], then
+                self._move(State.SENDING)
+        if context.options.access_log is not None:
+            self._log(head, began, response.status, len(body), response.request_id)
+
+    def _refuse(self, refusal: Refusal, request_id: str | None = None) -> None:
+        """Answer with an error object of the server's own; the connection is closed after that."""
+        head = self._head
+        self.context.counters.requests_refused += 1
+        request_id = request_id or (head and head.request_id) or new_request_id()
+        total_us = int((time.monotonic() - self._began) * 1_000_000)
+        response, body = refusal_response(refusal, request_id, total_us)
+        self._send(head, response, body, False, State.LINGERING)
+
+    def _may_keep_alive(self) -> bool:
+        if self._body is None or self._body.complete:
+            return not self.context.draining or self._has_more()
+        return self._body.is_worth_reading and not self.context.draining
+
+    def _after(self, keep_alive: bool) -> State:
+        """What follows an answer."""
+        if keep_alive:
+            return IDLE if self._body is None or self._body.complete else State.SKIPPING
+        assert self._head is not None
+        # Who was told that the connection ends here may have sent more before it knew.
+        return State.LINGERING if self._head.keep_alive else State.CLOSED
+
+    def _answered(self, state: State) -> None:
+        """The answer has left: go on with that state."""
+        assert state in self.state.followers, f"{state} cannot follow {self.state}"
+        self.state = state
+        if state is IDLE:
+            self._head = self._body = None
+            self._began = time.monotonic()
+            options = self.context.options
+            seconds = options.header_seconds if self.buffer else options.idle_seconds
+            self._deadline = self._began + seconds
+
+    async def _send_parts(self, response: Response) -> None:
+        head, parts = self._head, response.body
+        assert head is not None and not isinstance(parts, bytes)
+        sender = PartsSender(self, head, response)
+        try:
+            keep_alive = head.keep_alive and self._may_keep_alive()
+            keep_alive = keep_alive and not sender.ends_with_connection
+            data = self.context.renderer.render(response, None, head, keep_alive)
+            await sender.send(data, parts)
+        except Exception:
+            if sender.began and sender.ends_with_connection:
+                self.transport.abort()  # an ordinary end would look like the end of the answer
+            raise
+        finally:
+            if sender.began:
+                sent = sender.bytes_sent
+                self._log(head, self._began, response.status, sent, response.request_id)
+            await parts.aclose()
+        if self.state is State.SENDING:
+            self._answered(self._after(keep_alive))
+
+    def begin_sending(self) -> None:
+        """From here on only the rest of the answer can be sent."""
+        self._move(State.SENDING)
+
+    async def write(self, data: bytes) -> None:
+        """Send all of it, for whoever waits meanwhile. Raises ClientGone."""
+        try:
+            sent = self.transport.try_send(data)
+            if sent < len(data):
+                rest = memoryview(data)[sent:]
+                await self.transport.send_all(rest, self.context.options.send_seconds)
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            raise ClientGone("the client is gone") from error
+        self.context.counters.bytes_out += len(data)
+
+    def _log(
+        self, head: Head | None, began: float, status: int, body_bytes: int, request_id: str | None
+    ) -> None:
+        """Client, method, path, status, bytes of body, milliseconds, request id."""
+        write = self.context.options.access_log
+        if write is None:
+            return
+        client = self._client[0] if self._client else "-"
+        logged = "- -" if head is None else head.logged
+        milliseconds = (time.monotonic() - began) * 1000
+        try:
+            write(f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}")
+        except Exception:
+            self.context.report(f"{self!r} cannot be logged:\n{traceback.format_exc()}")
+            self._end()
+
+    def _end(self) -> None:
+        if self.state is not State.CLOSED:
+            self._move(State.CLOSED)
 
 
 def _is_only(error: Exception, kind: type[Exception]) -> bool:

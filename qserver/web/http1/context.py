@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from qserver.web.http1.answer import HeadRenderer
-from qserver.web.http1.asgi import Application, Lanes
+from qserver.web.http1.application import Application
 from qserver.web.http1.counters import Counters
 from qserver.web.http1.heads import Heads
 from qserver.web.http1.options import ServerOptions
@@ -23,7 +23,7 @@ SWEEP_SECONDS_MAX = 1.0
 
 
 class ServerContext:
-    """The application, the options, the counters, and the set of open connections."""
+    """The options, the counters, the heads that are known, and the set of open connections."""
 
     def __init__(
         self,
@@ -31,18 +31,12 @@ class ServerContext:
         options: ServerOptions,
         counters: Counters,
         report: Callable[[str], None],
-        state: dict[str, Any] | None,
-        lanes: Lanes | None = None,
     ) -> None:
-        self.application = application
         self.options = options
         self.counters = counters
         self.report = report
-        self.state = state
-        """What the application left for its requests when it started; None if it has no start."""
         self.renderer = HeadRenderer()
-        self.scheme = "http" if options.certificate is None else "https"
-        self.heads = Heads(options, self.scheme, lanes)
+        self.heads = Heads(application, options)
         self.reactor = Reactor() if Reactor.available() else None
         self.draining = False
         self.connections: set[Connection] = set()

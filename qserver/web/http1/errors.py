@@ -1,17 +1,14 @@
-"""What keeps the server from serving, and what it tells an application out of `send`.
+"""What an application may meet, or be blamed for.
 
-That an address cannot be had is `qserver.errors.CannotListen`, that the application does not start
-`qserver.errors.ApplicationFailed`.
+That an address cannot be had is `qserver.errors.CannotListen`.
 """
 
 from __future__ import annotations
 
-from qserver.errors import ApplicationFailed as ApplicationFailed
-
 
 class ClientGone(OSError):
-    """Nobody's fault: the client closed the connection, so nothing more can be sent to it."""
+    """Nobody's fault: the client left before its request had come, or before its answer had."""
 
 
 class InvalidAnswer(RuntimeError):
-    """The application's fault: what it sends is not an HTTP answer, or not in the right order."""
+    """The application's fault: what it gives is not an answer of HTTP."""

@@ -20,17 +20,17 @@ lines already; what it lets through by itself, and we do not:
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httptools
 import msgspec
 
+from qserver.web.http1.application import Request
+from qserver.web.http1.headers import TOKEN
 from qserver.web.http1.options import ServerOptions
 from qserver.web.http1.refusal import Refusal
 
 END_OF_HEAD = b"\r\n\r\n"
-TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")
 METHOD_START = re.compile(TOKEN + rb"(?: |\Z)")
 ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?]*)([/?].*)?")
@@ -44,11 +44,9 @@ PLAIN_HTTP_HINT = "This port speaks plain HTTP/1.1: use an address that begins w
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request says, checked. `scope` is the part of ASGI's scope it decides."""
+    """What the head of a request says, checked. `request` is what the application is told."""
 
-    raw: bytes
-    scope: dict[str, Any]
-    headers: list[tuple[bytes, bytes]]
+    request: Request
     is_head: bool
     """The method is HEAD: the answer has no body."""
     modern: bool
@@ -94,15 +92,13 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
         headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
     request_id = named.get(b"x-request-id", b"")
     return Head(
-        raw=raw,
-        scope={
-            "http_version": "1.1" if modern else "1.0",
-            "method": method.decode(),
-            "path": _decoded(path),
-            "raw_path": path,
-            "query_string": query,
-        },
-        headers=headers,
+        request=Request(
+            method.decode(),
+            _decoded(path),
+            query,
+            tuple(headers),
+            "http" if options.certificate is None else "https",
+        ),
         is_head=method == b"HEAD",
         modern=modern,
         keep_alive=_keep_alive(named.get(b"connection", b""), modern),

@@ -3,7 +3,7 @@
 Trio's own wait costs a registration with the kernel and two switches of tasks for each request,
 which is a third of what a small one costs in all. Here every socket is registered once, the set of
 them is a file that one task waits for, and a connection that has become readable is called where it
-is: it may answer on the spot (see `asgi.Lane`), and only if it cannot is its task woken.
+is: it may answer on the spot, and only if it cannot is its task woken.
 
     sockets ──► epoll (edge-triggered) ──► Trio waits for it ──► readable() ─┬─ False: waits on
                                                                              └─ True: task goes on

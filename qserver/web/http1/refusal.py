@@ -14,7 +14,11 @@ from http import HTTPStatus
 
 import msgspec
 
-RETRY_AFTER_SECONDS = 1
+from qserver.web.http1.application import Response
+from qserver.web.http1.headers import Headers
+
+JSON = Headers([(b"content-type", b"application/json")])
+COME_AGAIN = Headers([*JSON.pairs, (b"retry-after", b"1")])
 
 CODES: dict[int, tuple[str, str]] = {
     400: ("08P01", "protocol_violation"),
@@ -48,10 +52,10 @@ def new_request_id() -> str:
     return secrets.token_hex(12)
 
 
-def refusal_body(refusal: Refusal, request_id: str, total_us: int) -> bytes:
-    """The error object of the service, as JSON."""
+def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> tuple[Response, bytes]:
+    """The answer, and its body: the error object of the service, as JSON."""
     code, name = CODES[refusal.status]
-    return msgspec.json.encode(
+    body = msgspec.json.encode(
         {
             "success": False,
             "columns": [],
@@ -74,13 +78,5 @@ def refusal_body(refusal: Refusal, request_id: str, total_us: int) -> bytes:
             },
         }
     )
-
-
-def refusal_headers(refusal: Refusal, request_id: str) -> list[tuple[bytes, bytes]]:
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"x-request-id", request_id.encode()),
-    ]
-    if refusal.status == 503:
-        headers.append((b"retry-after", b"%d" % RETRY_AFTER_SECONDS))
-    return headers
+    headers = COME_AGAIN if refusal.status == 503 else JSON
+    return Response(refusal.status, headers, body, request_id), body

@@ -1,4 +1,4 @@
-"""Serving an ASGI application from start to end.
+"""Serving an application from start to end.
 
     bind --> start the application --> listen --> accept, serve ... stop is set
                                                                          |
@@ -20,12 +20,11 @@ from collections.abc import Callable
 import trio
 
 from qserver import limits
-from qserver.errors import CannotListen, QserverError
-from qserver.web.http1.asgi import Application, Lanes
+from qserver.errors import CannotListen
+from qserver.web.http1.application import Application
 from qserver.web.http1.connection import Connection
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.counters import Counters
-from qserver.web.http1.lifespan import Lifespan
 from qserver.web.http1.listening import (
     accept_for_ever,
     accept_waiting,
@@ -48,44 +47,37 @@ async def serve(
     stop: trio.Event,
     report: Callable[[str], None],
     counters: Counters | None = None,
-    lanes: Lanes | None = None,
     task_status: trio.TaskStatus[Addresses] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until `stop` is set, then drain and return. `lanes` are short ways past the
-    application, see `asgi.Lane`.
+    """Serve until `stop` is set, then drain and return.
 
-    Raises CannotListen when the address cannot be had, and ApplicationFailed when the application
-    does not start, or does not go on.
+    Raises CannotListen when the address cannot be had, and whatever keeps the application from
+    running.
     """
     encryption = tls_context(options)
     listeners = await bind_all(options)
-    failure: QserverError | None = None
+    failure: CannotListen | None = None
     try:
-        async with trio.open_nursery() as nursery:
-            lifespan = Lifespan(application, on_failure=nursery.cancel_scope.cancel)
-            nursery.start_soon(lifespan.run)
-            await lifespan.start()
-            state = lifespan.state if lifespan.supported else None
-            context = ServerContext(
-                application, options, counters or Counters(), report, state, lanes
-            )
-            try:
-                addresses = listen_all(listeners, options)
-            except CannotListen as error:
-                failure = error
-            else:
-                await Door(context, encryption).keep(listeners, addresses, stop, task_status)
-            if not await lifespan.stop(options.shutdown_seconds):
-                report(f"the application did not shut down in {options.shutdown_seconds} s")
-            nursery.cancel_scope.cancel()
+        with trio.CancelScope() as patience:
+            async with application.running():
+                context = ServerContext(application, options, counters or Counters(), report)
+                try:
+                    addresses = listen_all(listeners, options)
+                except CannotListen as error:
+                    failure = error
+                else:
+                    acceptor = Acceptor(context, encryption)
+                    await acceptor.run(listeners, addresses, stop, task_status)
+                patience.deadline = trio.current_time() + options.shutdown_seconds
+        if patience.cancelled_caught:
+            report(f"the application did not shut down in {options.shutdown_seconds} s")
     finally:
         close_all(listeners)
-    failure = failure or lifespan.failure
     if failure is not None:
         raise failure
 
 
-class Door:
+class Acceptor:
     """Lets connections in while there is room, and sees the last one out."""
 
     def __init__(self, context: ServerContext, encryption: ssl.SSLContext | None) -> None:
@@ -94,7 +86,7 @@ class Door:
         self._turned_away = 0
         self._nursery: trio.Nursery | None = None
 
-    async def keep(
+    async def run(
         self,
         listeners: list[socket.socket],
         addresses: Addresses,
@@ -124,7 +116,7 @@ class Door:
 
     def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
         """Start a connection, or say that there are too many."""
-        assert self._nursery is not None, "the door is open"
+        assert self._nursery is not None, "it runs"
         context = self._context
         context.counters.connections_accepted += 1
         full = len(context.connections) >= context.options.connections_max
@@ -135,7 +127,7 @@ class Door:
                 return
         try:
             transport = self._transport(connected)
-            connection = Connection(context, transport, client, connected.getsockname()[:2])
+            connection = Connection(context, transport, client)
         except OSError:
             connected.close()  # it has left already
             return

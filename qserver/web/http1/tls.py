@@ -58,6 +58,12 @@ class TlsTransport:
     def try_receive(self) -> bytes | None:
         return None
 
+    def may_have_more(self) -> bool:
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
     async def receive(self) -> bytes:
         try:
             return bytes(await self._stream.receive_some(limits.RECEIVE_BYTES))

@@ -37,6 +37,9 @@ class Transport(Protocol):
     def try_receive(self) -> bytes | None:
         """What is there; None if nothing is, or if that cannot be told without waiting."""
 
+    def may_have_more(self) -> bool:
+        """May something have arrived, though `try_receive` gives nothing?"""
+
     async def receive(self) -> bytes:
         """Wait for some bytes; b"" is the end."""
 
@@ -79,6 +82,9 @@ class PlainTransport:
             return None
         except OSError:
             return b""
+
+    def may_have_more(self) -> bool:
+        return False
 
     async def receive(self) -> bytes:
         # Wait first: after an answer, the next request needs at least the time of a round trip.

@@ -14,27 +14,24 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
-from qserver.errors import InvalidRequest, QserverError
+from qserver.errors import InvalidRequest
 from qserver.limits import REQUEST_BODY_BYTES_MAX
 from qserver.web.admission import Admission
-from qserver.web.answers import error_body
 from qserver.web.catalogue import ROUTES, Route
-from qserver.web.exchange import Message, too_large
+from qserver.web.dataplane import HOT
 from qserver.web.json_values import encode_json
+from qserver.web.requests import too_large
+from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
 from qserver.web.routes.upkeep import UpkeepRoutes
 from qserver.web.service import Service
-from qserver.web.statuses import headers_of, status_of
 
 Handler = Callable[..., Awaitable[Any]]
-HOT = ("/v1/query", "/query", "/v1/transaction")
-ADMISSION = "qserver.admission"
-"""Where in its scope a request finds its admission."""
 
 
-def make_routes(service: Service) -> Callable[[Admission], Awaitable[None]]:
-    """The app, as one call that answers an admitted request."""
+def make_routes(service: Service) -> Bridge:
+    """The app, behind its bridge."""
     app = QuartTrio("qserver", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = REQUEST_BODY_BYTES_MAX
     app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
@@ -48,24 +45,10 @@ def make_routes(service: Service) -> Callable[[Admission], Awaitable[None]]:
 
     @app.errorhandler(Exception)
     async def failed(error: Exception) -> Response:
-        admission = _admission()
-        return _failure(_as_ours(error, service, admission), admission)
+        _admission().error = _as_ours(error)
+        return Response(b"", 500)
 
-    serve: Any = app  # its own types are narrower than those of ASGI
-
-    async def answer(admission: Admission) -> None:
-        exchange = admission.exchange
-
-        async def send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                exchange.status = message["status"]
-                message["headers"] = [*message["headers"], *exchange.headers_out]
-            await exchange.send(message)
-
-        scope = {**exchange.scope, ADMISSION: admission}
-        await serve(scope, exchange.receive, send)
-
-    return answer
+    return Bridge(app)
 
 
 def _handler(handlers: tuple[object, ...], route: Route) -> Handler:
@@ -99,20 +82,9 @@ def _admission() -> Admission:
     return found
 
 
-def _as_ours(error: Exception, service: Service, admission: Admission) -> QserverError:
-    if isinstance(error, QserverError):
-        return error
+def _as_ours(error: Exception) -> Exception:
     if isinstance(error, RequestEntityTooLarge):
         return too_large()
     if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
         return InvalidRequest(error.description or error.name)
-    return service.internal_error(error, admission.exchange.request_id)
-
-
-def _failure(error: QserverError, admission: Admission) -> Response:
-    exchange = admission.exchange
-    body = error_body(error, exchange.request_id, exchange.elapsed_us())
-    response = Response(body, status_of(error), content_type="application/json")
-    for name, value in headers_of(error):
-        response.headers[name.decode()] = value.decode()
-    return response
+    return error

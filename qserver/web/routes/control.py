@@ -142,7 +142,8 @@ class ControlRoutes:
             )
         wanted = await _body(admission, shapes.SignupRequest)
         settings = self._service.settings
-        self._plane.take_signup(caller_of(admission.exchange, trusted=settings.trust_forwarded))
+        caller = caller_of(admission.client, admission.headers, trusted=settings.trust_forwarded)
+        self._plane.take_signup(caller)
         _, database, key, secret = await self._plane.signup(wanted.organization)
         grant = await self._plane.authenticate(secret)
         organization = await self._plane.organization(grant)
@@ -158,8 +159,8 @@ class ControlRoutes:
     def _urls(self, admission: Admission) -> dict[str, str]:
         """Where to go: what is set, or else where this request came to."""
         settings = self._service.settings
-        scheme = admission.exchange.scope.get("scheme", "http")
-        host = admission.exchange.headers.get(b"host", b"localhost").decode("latin-1")
+        scheme = admission.request.scheme
+        host = admission.headers.get(b"host", b"localhost").decode("latin-1")
         here = f"{scheme}://{host}"
         return {"data": settings.data_url or here, "control": settings.control_url or here}
 
@@ -169,7 +170,7 @@ async def _body(admission: Admission, shape: type[Shape]) -> Shape:
     assert isinstance(data, bytes)
     if not data and admission.route.body_optional:
         return shape()
-    content_type = admission.exchange.headers.get(b"content-type", b"")
+    content_type = admission.headers.get(b"content-type", b"")
     check_media_type(content_type, JSON_TYPES, "application/json")
     if not data:
         raise InvalidRequest(f"{admission.route.path} needs a JSON body")

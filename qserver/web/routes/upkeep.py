@@ -27,7 +27,7 @@ class UpkeepRoutes:
         checks = await self._service.checks()
         well = all(check == "ok" for check in checks.values())
         if not well:
-            admission.exchange.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
+            admission.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
         uptime = self._service.uptime_s()
         answer = shapes.HealthAnswer(well, "ok" if well else "fail", __version__, uptime, checks)
         return answer, 200 if well else 503
@@ -36,7 +36,7 @@ class UpkeepRoutes:
         state = self._service.state
         if state is State.READY:
             return shapes.ReadyAnswer(True, "ready"), 200
-        admission.exchange.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
+        admission.headers_out.append((b"retry-after", RETRY_AFTER_SECONDS))
         return shapes.ReadyAnswer(False, state.value), 503
 
     async def get_metrics(self, admission: Admission) -> bytes:
@@ -53,7 +53,7 @@ class UpkeepRoutes:
     async def get_tables(self, admission: Admission) -> shapes.TablesAnswer:
         name = admission.queries().get("database")
         if name is None:
-            header = admission.exchange.headers.get(b"x-database")
+            header = admission.headers.get(b"x-database")
             name = None if header is None else header.decode("latin-1")
         opened: OpenDatabase = await self._service.plane.database(admission.grant, name)
         with opened:

@@ -5,16 +5,27 @@ The client speaks bytes, so that a test can send what no library would; answers 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
 import trio
 
-from qserver.web.http1 import Application, Counters, ServerOptions, serve
-from qserver.web.http1.asgi import Lanes, Message, Receive, Scope, Send
+from qserver.web.http1 import Answer as Answered
+from qserver.web.http1 import (
+    Application,
+    Counters,
+    Headers,
+    IncomingBody,
+    Request,
+    Respond,
+    Response,
+    ServerOptions,
+    serve,
+)
+from qserver.web.http1 import Client as Caller
 
 PATIENCE_SECONDS = 10.0
 """A test that has not ended by then hangs."""
@@ -129,32 +140,17 @@ class Running:
 
 
 @asynccontextmanager
-async def running(
-    application: Application,
-    lifespan: bool = False,
-    *,
-    lanes: Lanes | None = None,
-    **options: Any,
-) -> AsyncIterator[Running]:
-    """Serve; at the end of the block stop, and see that the server ends by itself.
-
-    Unless `lifespan` is said, the application hears of requests only.
-    """
-
-    async def requests_only(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        await application(scope, receive, send)
-
+async def running(application: Application, **options: Any) -> AsyncIterator[Running]:
+    """Serve; at the end of the block stop, and see that the server ends by itself."""
     server = Running([], trio.Event(), Counters())
     chosen = ServerOptions(**{"linger_seconds": 0.5, "access_log": server.log.append, **options})
     run = partial(
         serve,
-        application if lifespan else requests_only,
+        application,
         chosen,
         stop=server.stop,
         report=server.reports.append,
         counters=server.counters,
-        lanes=lanes,
     )
 
     async def serve_and_tell(task_status: trio.TaskStatus[Any]) -> None:
@@ -181,41 +177,82 @@ def request(
 # --- applications --------------------------------------------------------------------------------
 
 
-async def read_body(receive: Receive) -> bytes:
-    body: bytes = b""
-    while True:
-        message = await receive()
-        assert message["type"] == "http.request", message
-        body += message["body"]
-        if not message["more_body"]:
-            return body
+@dataclass
+class Asked:
+    """One request, as an application of the tests gets it."""
+
+    request: Request
+    body: bytes | IncomingBody
+    client: Caller
+    respond: Respond
+
+    async def read(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else await self.body.read()
 
 
-async def reply(
-    send: Send, body: bytes, status: int = 200, headers: list[tuple[bytes, bytes]] | None = None
-) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": headers or []})
-    await send({"type": "http.response.body", "body": body})
+class App:
+    """An application of one function, which answers at once, or is asynchronous."""
+
+    def __init__(self, function: Callable[[Asked], Answered]) -> None:
+        self.function = function
+
+    def running(self) -> AbstractAsyncContextManager[object]:
+        return nullcontext()
+
+    def endpoint(self, request: Request) -> Served:
+        return Served(self.function, request)
 
 
-class Echo:
-    """Answers with method, path and body, and remembers every scope that it was called with."""
+@dataclass
+class Served:
+    """The endpoint of one head."""
+
+    function: Callable[[Asked], Answered]
+    request: Request
+
+    def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
+        return self.function(Asked(self.request, body, client, respond))
+
+
+def reply(
+    body: bytes,
+    status: int = 200,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+    request_id: str = "id",
+) -> Response:
+    return Response(status, Headers(headers), body, request_id)
+
+
+class Pieces:
+    """A body in parts."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
+        self.pieces = pieces
+        self.closed = trio.Event()
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self.pieces
+
+    async def aclose(self) -> None:
+        assert not self.closed.is_set(), "it is closed once"
+        self.closed.set()
+        await self.pieces.aclose()
+
+
+def in_parts(pieces: AsyncGenerator[bytes, None]) -> Response:
+    return Response(200, Headers([(b"content-type", b"text/plain")]), Pieces(pieces), "id")
+
+
+class Echo(App):
+    """Answers with method, path and body, in the connection's task; remembers every request."""
 
     def __init__(self) -> None:
-        self.scopes: list[Scope] = []
+        super().__init__(self.answer)
+        self.asked: list[Asked] = []
         self.bodies: list[bytes] = []
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
-        self.scopes.append(scope)
-        body = await read_body(receive)
+    async def answer(self, asked: Asked) -> Response:
+        self.asked.append(asked)
+        body = await asked.read()
         self.bodies.append(body)
-        await reply(send, f"{scope['method']} {scope['path']} ".encode() + body)
-
-
-def part(body: bytes, more: bool = True) -> Message:
-    return {"type": "http.response.body", "body": body, "more_body": more}
-
-
-def start(status: int = 200, *headers: tuple[bytes, bytes]) -> Message:
-    return {"type": "http.response.start", "status": status, "headers": list(headers)}
+        return reply(f"{asked.request.method} {asked.request.path} ".encode() + body)

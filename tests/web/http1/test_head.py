@@ -29,7 +29,7 @@ def test_headers_come_out_as_they_went_in(pairs: list[tuple[str, str]]) -> None:
     raw = f"GET /a HTTP/1.1\r\nHost: b\r\n{lines}\r\n".encode("latin-1")
     expected = [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs]
     check_beginning(raw[:-3], OPTIONS)
-    assert parse_head(raw, OPTIONS).headers == [(b"host", b"b"), *expected]
+    assert parse_head(raw, OPTIONS).request.headers == ((b"host", b"b"), *expected)
 
 
 @given(st.binary(max_size=60))
@@ -40,8 +40,8 @@ def test_any_bytes_are_either_a_head_or_refused(noise: bytes) -> None:
         except Refusal as refusal:
             assert refusal.status in (400, 413, 414, 417, 431, 501, 505)
         else:
-            assert head.raw == raw
-            assert all(b"\r" not in value and b"\n" not in value for _, value in head.headers)
+            values = [value for _, value in head.request.headers]
+            assert all(b"\r" not in value and b"\n" not in value for value in values)
 
 
 @given(st.data())
@@ -101,7 +101,7 @@ def test_a_head_may_be_as_large_as_the_limit_and_no_larger(more: int) -> None:
         with pytest.raises(Refusal, match="larger"):
             parse_head(raw, options)
     else:
-        assert parse_head(raw, options).raw == raw
+        assert parse_head(raw, options).request.headers[1] == (b"a", b"x" * 100)
 
 
 @pytest.mark.parametrize("more", [0, 1])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.web.http1.asgi import Receive, Scope, Send
-from tests.web.http1.serving import Client, Echo, part, read_body, reply, request, running, start
+from qserver.web.http1 import ClientGone, Response
+from tests.web.http1.serving import App, Asked, Client, Echo, reply, request, running
+from tests.web.http1.test_failures_and_disconnects import Streams
 
 SOON = 0.05
 LONG = 60.0
@@ -27,7 +28,7 @@ async def test_a_head_that_does_not_end_in_time_is_answered_with_408() -> None:
         assert answer.status == 408
         assert json.loads(answer.body)["error"]["retryable"] is True
         assert await client.rest() == b""
-        assert echo.scopes == []
+        assert echo.asked == []
 
 
 async def test_a_head_that_drips_does_not_get_more_time() -> None:
@@ -61,12 +62,12 @@ async def test_an_idle_connection_is_closed_without_a_word() -> None:
 
 
 async def test_time_that_the_application_takes_is_not_held_against_the_client() -> None:
-    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+    async def slow(asked: Asked) -> Response:
         await trio.sleep(3 * SOON)
-        await reply(send, b"at last")
+        return reply(b"at last")
 
     options: dict[str, Any] = {"header_seconds": SOON, "idle_seconds": SOON, "body_seconds": SOON}
-    async with running(slow, **options) as server, await server.client() as client:
+    async with running(App(slow), **options) as server, await server.client() as client:
         await client.send(request() * 3)
         for _ in range(3):
             assert (await client.answer()).body == b"at last"
@@ -75,29 +76,26 @@ async def test_time_that_the_application_takes_is_not_held_against_the_client() 
 async def test_a_body_that_stops_is_answered_with_408() -> None:
     left: list[str] = []
 
-    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
-        await receive()
-        left.append((await receive())["type"])
-        await reply(send, b"too late to say anything")
+    async def reads(asked: Asked) -> Response:
+        try:
+            return reply(await asked.read())
+        except ClientGone:
+            left.append("gone")
+            raise
 
-    async with running(reads, body_seconds=SOON) as server, await server.client() as client:
+    async with running(App(reads), body_seconds=SOON) as server, await server.client() as client:
         answer = await client.ask(
             b"POST / HTTP/1.1\r\nHost: a\r\nX-Request-Id: mine\r\nContent-Length: 9\r\n\r\nab"
         )
         assert answer.status == 408
         assert answer.header("x-request-id") == "mine"
         assert await client.rest() == b""
-        assert left == ["http.disconnect"]
+        assert left == ["gone"]
         assert server.reports == [], "not the application's fault"
 
 
 async def test_a_body_that_drips_is_answered_with_408() -> None:
-    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
-        while (message := await receive())["type"] == "http.request":
-            if not message["more_body"]:
-                await reply(send, b"patient")
-
-    async with running(reads, body_seconds=SOON) as server, await server.client() as client:
+    async with running(Echo(), body_seconds=SOON) as server, await server.client() as client:
         await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\n")
         with trio.CancelScope() as dripping:
             async with trio.open_nursery() as nursery:
@@ -115,13 +113,12 @@ async def _drip_body(client: Client) -> None:
 async def test_an_application_that_reads_slowly_does_not_make_the_client_late() -> None:
     begun = trio.Event()
 
-    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()
+    async def reads(asked: Asked) -> Response:
         begun.set()
         await trio.sleep(3 * SOON)
-        await reply(send, first["body"] + await read_body(receive))
+        return reply(await asked.read())
 
-    async with running(reads, body_seconds=SOON) as server, await server.client() as client:
+    async with running(App(reads), body_seconds=SOON) as server, await server.client() as client:
         await client.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab")
         await begun.wait()
         await client.send(b"cd")
@@ -135,36 +132,30 @@ async def test_a_chunked_body_that_goes_wrong_later_is_refused(bad: bytes, statu
     heard: list[str] = []
     begun = trio.Event()
 
-    async def reads(scope: Scope, receive: Receive, send: Send) -> None:
-        while not heard or heard[-1] == "http.request":
-            heard.append((await receive())["type"])
-            begun.set()
+    async def reads(asked: Asked) -> Response:
+        begun.set()
+        try:
+            return reply(await asked.read())
+        except ClientGone:
+            heard.append("gone")
+            raise
 
-    async with running(reads, body_bytes_max=1000) as server, await server.client() as client:
+    async with running(App(reads), body_bytes_max=1000) as server, await server.client() as client:
         await client.send(
             b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n"
         )
         await begun.wait()
         assert (await client.ask(bad)).status == status
         assert await client.rest() == b""
-        assert heard == ["http.request", "http.disconnect"]
+        assert heard == ["gone"]
+        assert server.reports == []
 
 
 async def test_a_reader_that_takes_nothing_is_cut_off() -> None:
-    ended = trio.Event()
-
-    async def streams(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await send(start())
-            while True:
-                await send(part(b"x" * 1_000_000))
-        except OSError:
-            ended.set()
-            raise
-
+    streams = Streams(1_000_000)
     async with running(streams, send_seconds=SOON) as server, await server.client() as client:
         await client.send(request())
-        await ended.wait()
+        await streams.pieces.closed.wait()
         assert server.reports == []
 
 

@@ -203,7 +203,7 @@ async def test_a_malformed_request_is_refused_and_never_reaches_the_application(
         assert answer.status == status
         assert await client.rest() == b"", "the connection ends after the answer"
         assert answer.header("connection") == "close"
-        assert echo.scopes == []
+        assert echo.asked == []
         assert server.counters.statistics().requests_refused == 1
         _check_error_object(answer.body, answer.header("x-request-id"))
 

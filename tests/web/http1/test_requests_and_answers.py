@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 
 import pytest
 import trio
 
-from qserver.web.http1.asgi import Receive, Scope, Send
+from qserver.web.http1 import Response
 from tests.web.http1.serving import (
+    App,
+    Asked,
     Client,
     Echo,
-    part,
-    read_body,
+    in_parts,
     reply,
     request,
     running,
-    start,
 )
 
 # --- requests ------------------------------------------------------------------------------------
@@ -33,38 +34,17 @@ async def test_a_connection_serves_one_request_after_another() -> None:
         assert server.counters.statistics().connections_accepted == 1
 
 
-async def test_the_scope_says_what_the_request_says() -> None:
+async def test_the_application_is_told_what_the_request_says() -> None:
     echo = Echo()
     async with running(echo) as server, await server.client() as client:
         await client.ask(request("/a%20b/%C3%A4?q=%20&r", "GET", None, "X-Thing:  two words \t"))
-        scope = echo.scopes[0]
-        assert scope["type"] == "http"
-        assert scope["http_version"] == "1.1"
-        assert scope["method"] == "GET"
-        assert scope["scheme"] == "http"
-        assert scope["path"] == "/a b/ä"
-        assert scope["raw_path"] == b"/a%20b/%C3%A4"
-        assert scope["query_string"] == b"q=%20&r"
-        assert scope["root_path"] == ""
-        assert scope["headers"] == [(b"host", b"example.org"), (b"x-thing", b"two words")]
-        assert scope["server"] == server.addresses[0]
-        assert scope["client"][0] == "127.0.0.1"
-        assert scope["asgi"]["version"] == "3.0"
-
-
-async def test_what_an_application_does_to_its_scope_is_not_seen_by_the_next_request() -> None:
-    seen: list[tuple[int, bool]] = []
-
-    async def spoils(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append((len(scope["headers"]), "mine" in scope))
-        scope["headers"].clear()
-        scope["mine"] = True
-        await reply(send, b"")
-
-    async with running(spoils) as server, await server.client() as client:
-        for _ in range(2):
-            await client.ask(request())
-    assert seen == [(1, False), (1, False)]
+        asked = echo.asked[0]
+        assert asked.request.method == "GET"
+        assert asked.request.scheme == "http"
+        assert asked.request.path == "/a b/ä"
+        assert asked.request.query == b"q=%20&r"
+        assert asked.request.headers == ((b"host", b"example.org"), (b"x-thing", b"two words"))
+        assert asked.client is not None and asked.client[0] == "127.0.0.1"
 
 
 async def test_an_absolute_target_names_path_and_host() -> None:
@@ -72,9 +52,9 @@ async def test_an_absolute_target_names_path_and_host() -> None:
     async with running(echo) as server, await server.client() as client:
         await client.ask(b"GET http://data.example:81/a?b HTTP/1.1\r\nHost: other\r\n\r\n")
         await client.ask(b"GET http://data.example?b HTTP/1.1\r\nHost: other\r\n\r\n")
-        assert [scope["path"] for scope in echo.scopes] == ["/a", "/"]
-        assert [scope["query_string"] for scope in echo.scopes] == [b"b", b"b"]
-        assert echo.scopes[0]["headers"] == [(b"host", b"data.example:81")]
+        assert [asked.request.path for asked in echo.asked] == ["/a", "/"]
+        assert [asked.request.query for asked in echo.asked] == [b"b", b"b"]
+        assert echo.asked[0].request.headers == ((b"host", b"data.example:81"),)
 
 
 async def test_options_may_ask_about_the_whole_server() -> None:
@@ -123,22 +103,14 @@ async def test_a_chunked_body_is_put_together_and_its_trailers_are_dropped() -> 
         assert (await client.ask(request())).status == 200
 
 
-async def test_a_large_body_reaches_the_application_in_parts() -> None:
-    sizes: list[int] = []
-
-    async def counts(scope: Scope, receive: Receive, send: Send) -> None:
-        more = True
-        while more:
-            message = await receive()
-            sizes.append(len(message["body"]))
-            more = message["more_body"]
-        await reply(send, str(sum(sizes)).encode())
-
-    size = 3_000_000
-    async with running(counts) as server, await server.client() as client:
-        assert (await client.ask(request("/", "POST", b"x" * size))).body == str(size).encode()
-        assert len(sizes) > 10
-        assert server.counters.statistics().bytes_in > size
+async def test_a_large_body_reaches_the_application_whole() -> None:
+    echo = Echo()
+    content = bytes(range(256)) * 12_000
+    async with running(echo) as server, await server.client() as client:
+        answer = await client.ask(request("/", "POST", content))
+        assert answer.body == b"POST / " + content
+        assert not isinstance(echo.asked[0].body, bytes), "it had not arrived with its head"
+        assert server.counters.statistics().bytes_in > len(content)
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:
@@ -155,13 +127,13 @@ async def test_pipelined_requests_give_way_to_others() -> None:
     served: list[str] = []
     second_asks = trio.Event()
 
-    async def notes(scope: Scope, receive: Receive, send: Send) -> None:
-        served.append(scope["path"])
+    def notes(asked: Asked) -> Response:
+        served.append(asked.request.path)
         second_asks.set()
-        await reply(send, b"")
+        return reply(b"")
 
     async with (
-        running(notes) as server,
+        running(App(notes)) as server,
         await server.client() as first,
         await server.client() as second,
     ):
@@ -181,7 +153,7 @@ async def test_garbage_after_a_body_is_refused_as_the_next_request() -> None:
         assert (await client.ask(request("/", "POST", b"hello") + b"garbage\r\n\r\n")).status == 200
         assert (await client.answer()).status == 400
         assert await client.rest() == b""
-        assert len(echo.scopes) == 1
+        assert len(echo.asked) == 1
 
 
 async def test_an_offer_to_upgrade_is_not_taken() -> None:
@@ -215,19 +187,17 @@ async def test_who_sends_the_body_at_once_is_not_told_to_continue() -> None:
 
 
 async def test_an_answer_without_a_look_at_the_expected_body_ends_the_connection() -> None:
-    async def refuses(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"no", 403)
-
-    async with running(refuses) as server, await server.client() as client:
+    async with (
+        running(App(lambda asked: reply(b"no", 403))) as server,
+        await server.client() as client,
+    ):
         answer = await client.ask(EXPECTING)
         assert (answer.status, answer.header("connection")) == (403, "close")
         assert await client.rest() == b""
 
 
 async def test_a_body_that_was_not_read_is_dropped_and_the_connection_goes_on() -> None:
-    async def ignores(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, scope["path"].encode())
-
+    ignores = App(lambda asked: reply(asked.request.path.encode()))
     head = b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"
     async with running(ignores) as server, await server.client() as client:
         assert (await client.ask(head + b"he")).body == b"/a"
@@ -236,10 +206,10 @@ async def test_a_body_that_was_not_read_is_dropped_and_the_connection_goes_on() 
 
 
 async def test_a_large_body_that_was_not_read_ends_the_connection_after_the_answer() -> None:
-    async def ignores(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"enough")
-
-    async with running(ignores) as server, await server.client() as client:
+    async with (
+        running(App(lambda asked: reply(b"enough"))) as server,
+        await server.client() as client,
+    ):
         await client.send(b"POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_send_in_vain, client, b"x" * 5_000_000)
@@ -269,14 +239,12 @@ async def test_an_answer_in_one_part_has_a_length_and_a_date() -> None:
         assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", date)
 
 
-async def streams(scope: Scope, receive: Receive, send: Send) -> None:
-    await read_body(receive)
-    await send(start(200, (b"content-type", b"text/plain")))
+async def pieces() -> AsyncGenerator[bytes, None]:
     for piece in (b"one", b"", b"two", b"x" * 100_000):
-        await send(part(piece))
-    await send(part(b"", more=False))
+        yield piece
 
 
+streams = App(lambda asked: in_parts(pieces()))
 STREAMED = b"onetwo" + b"x" * 100_000
 
 
@@ -296,17 +264,16 @@ async def test_an_answer_in_parts_to_http_1_0_ends_with_the_connection() -> None
         assert answer.body == STREAMED
 
 
-async def test_a_length_that_the_application_gives_is_kept_for_parts_too() -> None:
-    async def known(scope: Scope, receive: Receive, send: Send) -> None:
-        await send(start(200, (b"Content-Length", b"6")))
-        await send(part(b"one"))
-        await send(part(b"two", more=False))
+async def test_an_answer_without_any_part_is_empty() -> None:
+    async def nothing() -> AsyncGenerator[bytes, None]:
+        for piece in b"":
+            yield bytes([piece])
 
-    async with running(known) as server, await server.client() as client:
-        answer = await client.ask(request())
-        assert answer.header("content-length") == "6"
-        assert answer.body == b"onetwo"
-        assert (await client.ask(request())).body == b"onetwo"
+    async with running(App(lambda asked: in_parts(nothing()))) as server:
+        async with await server.client() as client:
+            for _ in range(2):
+                answer = await client.ask(request())
+                assert (answer.body, answer.header("transfer-encoding")) == (b"", "chunked")
 
 
 async def test_head_gets_the_headers_of_get_and_no_body() -> None:
@@ -321,10 +288,10 @@ async def test_head_gets_the_headers_of_get_and_no_body() -> None:
 
 @pytest.mark.parametrize("status", [204, 304])
 async def test_answers_that_have_no_body_get_none(status: int) -> None:
-    async def bodiless(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"surplus" if scope["path"] == "/surplus" else b"", status)
+    def bodiless(asked: Asked) -> Response:
+        return reply(b"surplus" if asked.request.path == "/surplus" else b"", status)
 
-    async with running(bodiless) as server, await server.client() as client:
+    async with running(App(bodiless)) as server, await server.client() as client:
         for target in ("/", "/surplus"):
             answer = await client.ask(request(target))
             assert answer.status == status
@@ -340,15 +307,6 @@ async def test_a_client_that_wants_to_close_is_closed() -> None:
         assert await client.rest() == b""
 
 
-async def test_an_application_that_wants_to_close_is_heard() -> None:
-    async def closes(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"", 200, [(b"Connection", b"close")])
-
-    async with running(closes) as server, await server.client() as client:
-        assert (await client.ask(request())).header("connection") == "close"
-        assert await client.rest() == b""
-
-
 async def test_http_1_0_is_closed_unless_it_asks_not_to_be() -> None:
     async with running(Echo()) as server:
         async with await server.client() as client:
@@ -361,24 +319,10 @@ async def test_http_1_0_is_closed_unless_it_asks_not_to_be() -> None:
                 assert answer.header("connection") == "keep-alive"
 
 
-async def test_framing_headers_of_the_application_are_left_out() -> None:
-    async def frames(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"body", 200, [(b"Transfer-Encoding", b"chunked"), (b"date", b"today")])
-
-    async with running(frames) as server, await server.client() as client:
-        answer = await client.ask(request())
-        assert answer.header("transfer-encoding") is None
-        assert answer.header("date") == "today"
-        assert answer.body == b"body"
-
-
 async def test_a_large_answer_arrives_whole() -> None:
     body = bytes(range(256)) * 40_000
 
-    async def large(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, body)
-
-    async with running(large) as server, await server.client() as client:
+    async with running(App(lambda asked: reply(body))) as server, await server.client() as client:
         assert (await client.ask(request())).body == body
         assert server.counters.statistics().bytes_out > len(body)
 
@@ -387,10 +331,10 @@ async def test_a_large_answer_arrives_whole() -> None:
 
 
 async def test_the_access_log_has_a_line_for_each_request_without_the_query_string() -> None:
-    async def tagged(scope: Scope, receive: Receive, send: Send) -> None:
-        await reply(send, b"12345", 201, [(b"x-request-id", b"tag-1")])
-
-    async with running(tagged) as server, await server.client() as client:
+    async with (
+        running(App(lambda asked: reply(b"12345", 201, request_id="tag-1"))) as server,
+        await server.client() as client,
+    ):
         await client.ask(request("/a%0Ab?key=secret", "POST", b""))
         answer = await client.ask(b"nonsense\r\n\r\n")
     assert len(server.log) == 2

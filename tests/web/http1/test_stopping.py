@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
 
-from qserver.errors import CannotListen
-from qserver.web.http1 import ApplicationFailed, ServerOptions, serve
-from qserver.web.http1.asgi import Receive, Scope, Send
-from tests.web.http1.serving import Echo, part, read_body, reply, request, running, start
+from qserver.errors import CannotListen, LogFailed
+from qserver.web.http1 import Response, ServerOptions, serve
+from tests.web.http1.serving import App, Asked, Echo, in_parts, reply, request, running
 
 
-class Gated:
+class Gated(App):
     """Begins each answer, and ends it when the gate is opened."""
 
     def __init__(self, streaming: bool = False) -> None:
-        self.streaming = streaming
+        super().__init__(self.stream if streaming else self.answer)
         self.entered = trio.Event()
         self.gate = trio.Event()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(receive)
-        if self.streaming:
-            await send(start())
-            await send(part(b"begun, "))
+    async def answer(self, asked: Asked) -> Response:
         self.entered.set()
         await self.gate.wait()
-        if self.streaming:
-            await send(part(b"done", False))
-        else:
-            await reply(send, b"done")
+        return reply(b"done")
+
+    def stream(self, asked: Asked) -> Response:
+        return in_parts(self.parts())
+
+    async def parts(self) -> AsyncGenerator[bytes, None]:
+        yield b"begun, "
+        self.entered.set()
+        await self.gate.wait()
+        yield b"done"
 
 
 # --- draining ------------------------------------------------------------------------------------
@@ -174,120 +177,76 @@ async def test_a_slow_head_does_not_hold_up_the_end_for_longer_than_it_may() -> 
 # --- the application's own start and end ---------------------------------------------------------
 
 
-class Living:
-    """Knows the lifespan protocol; notes what happens to it."""
+class Living(App):
+    """Has a start and an end; notes what happens to it."""
 
-    def __init__(self, fails_at: str = "", raises_at: str = "") -> None:
+    def __init__(self, fails_at: str = "") -> None:
+        super().__init__(self.answer)
         self.fails_at = fails_at
-        self.raises_at = raises_at
         self.events: list[str] = []
         self.hang = False
+        self.dies = trio.Event()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            self.events.append(f"request, knows {scope['state']['known']}")
-            scope["state"]["known"] = "changed"
-            await reply(send, b"")
-            return
-        scope["state"]["known"] = "all"
-        for phase in ("startup", "shutdown"):
-            assert (await receive())["type"] == f"lifespan.{phase}"
-            self.events.append(phase)
+    def answer(self, asked: Asked) -> Response:
+        self.events.append("request")
+        return reply(b"")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with trio.open_nursery() as nursery:
+            self._enter("startup")
+            nursery.start_soon(self._die)
+            yield
+            self._enter("shutdown")
             if self.hang:
                 await trio.sleep_forever()
-            if self.raises_at == phase:
-                raise ValueError("no disk")
-            if self.fails_at == phase:
-                await send({"type": f"lifespan.{phase}.failed", "message": "no disk"})
-                return
-            await send({"type": f"lifespan.{phase}.complete"})
+            await trio.testing.wait_all_tasks_blocked()
+            self.events.append("end")
+            nursery.cancel_scope.cancel()
+
+    def _enter(self, phase: str) -> None:
+        self.events.append(phase)
+        if self.fails_at == phase:
+            raise LogFailed("no disk")
+
+    async def _die(self) -> None:
+        await self.dies.wait()
+        raise LogFailed("no disk")
+
+
+FAILED = pytest.RaisesGroup(pytest.RaisesExc(LogFailed, match="no disk"), flatten_subgroups=True)
 
 
 async def test_the_application_starts_before_its_requests_and_shuts_down_after_them() -> None:
     living = Living()
-    async with running(living, lifespan=True) as server, await server.client() as client:
+    async with running(living) as server, await server.client() as client:
         for _ in range(2):
             assert (await client.ask(request())).status == 200
-    assert living.events == [
-        "startup",
-        "request, knows all",
-        "request, knows all",
-        "shutdown",
-    ]
+    assert living.events == ["startup", "request", "request", "shutdown", "end"]
 
 
-@pytest.mark.parametrize("living", [Living(fails_at="startup"), Living(raises_at="startup")])
-async def test_an_application_that_cannot_start_is_a_clear_error(living: Living) -> None:
-    with pytest.raises(ApplicationFailed, match=r"could not start: .*no disk"):
-        await serve(living, ServerOptions(), stop=trio.Event(), report=print)
-
-
-@pytest.mark.parametrize("living", [Living(fails_at="shutdown"), Living(raises_at="shutdown")])
-async def test_an_application_that_cannot_shut_down_is_a_clear_error(living: Living) -> None:
+@pytest.mark.parametrize("phase", ["startup", "shutdown"])
+async def test_what_keeps_an_application_from_starting_or_ending_is_raised(phase: str) -> None:
     stop = trio.Event()
     stop.set()
-    with pytest.raises(ApplicationFailed, match=r"could not shut down cleanly: .*no disk"):
-        await serve(living, ServerOptions(), stop=stop, report=print)
-
-
-async def test_what_an_application_does_after_its_last_word_is_waited_for() -> None:
-    tidied: list[bool] = []
-
-    async def tidy(scope: Scope, receive: Receive, send: Send) -> None:
-        for phase in ("startup", "shutdown"):
-            await receive()
-            await send({"type": f"lifespan.{phase}.complete"})
-        await trio.testing.wait_all_tasks_blocked()
-        tidied.append(True)
-
-    stop = trio.Event()
-    stop.set()
-    await serve(tidy, ServerOptions(), stop=stop, report=print)
-    assert tidied == [True]
-
-
-async def test_an_application_that_never_returns_from_its_lifespan_is_not_waited_for() -> None:
-    async def loops(scope: Scope, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            await send({"type": f"{message['type']}.complete"})
-
-    stop = trio.Event()
-    stop.set()
-    reports: list[str] = []
-    await serve(loops, ServerOptions(shutdown_seconds=60), stop=stop, report=reports.append)
-    assert reports == []
+    with FAILED:
+        await serve(Living(phase), ServerOptions(), stop=stop, report=print)
 
 
 async def test_an_application_that_hangs_in_its_shutdown_is_left() -> None:
     living = Living()
-    async with running(living, lifespan=True, shutdown_seconds=0.02) as server:
+    async with running(living, shutdown_seconds=0.02) as server:
         living.hang = True
     assert server.reports == ["the application did not shut down in 0.02 s"]
 
 
 async def test_the_server_does_not_outlive_its_application() -> None:
-    dies = trio.Event()
-
-    async def mortal(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "lifespan"
-        await receive()
-        await send({"type": "lifespan.startup.complete"})
-        await dies.wait()
-        raise ValueError("log lost")
-
-    started = partial(serve, mortal, ServerOptions(), stop=trio.Event(), report=print)
-    with pytest.RaisesGroup(pytest.RaisesExc(ApplicationFailed, match="while it was running")):
+    living = Living()
+    started = partial(serve, living, ServerOptions(), stop=trio.Event(), report=print)
+    with FAILED:
         async with trio.open_nursery() as nursery:
             await nursery.start(started)
-            dies.set()
-
-
-async def test_an_application_that_does_not_know_lifespan_is_served_without_state() -> None:
-    echo = Echo()
-    async with running(echo, lifespan=True) as server, await server.client() as client:
-        assert (await client.ask(request())).status == 200
-        assert "state" not in echo.scopes[0]
+            living.dies.set()
 
 
 # --- listening -----------------------------------------------------------------------------------
@@ -309,16 +268,15 @@ async def test_a_port_that_another_takes_meanwhile_is_the_same_error() -> None:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", 0))
 
-        async def slow_start(scope: Scope, receive: Receive, send: Send) -> None:
-            await receive()
-            other.listen()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            await send({"type": "lifespan.shutdown.complete"})
+        class SlowStart(Echo):
+            @asynccontextmanager
+            async def running(self) -> AsyncIterator[None]:
+                other.listen()
+                yield
 
         options = ServerOptions(port=other.getsockname()[1])
         with pytest.raises(CannotListen, match="already in use"):
-            await serve(slow_start, options, stop=trio.Event(), report=print)
+            await serve(SlowStart(), options, stop=trio.Event(), report=print)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no-such-host.invalid"])
@@ -350,13 +308,12 @@ async def test_a_server_can_start_again_on_the_same_port_at_once() -> None:
 async def test_cancelling_the_server_closes_its_connections() -> None:
     entered = trio.Event()
 
-    async def works(scope: Scope, receive: Receive, send: Send) -> None:
-        assert scope["type"] == "http"
+    async def works(asked: Asked) -> Response:
         entered.set()
-        await trio.sleep_forever()
+        return await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        run = partial(serve, works, ServerOptions(), stop=trio.Event(), report=print)
+        run = partial(serve, App(works), ServerOptions(), stop=trio.Event(), report=print)
         [address] = await nursery.start(run)
         stream = await trio.open_tcp_stream(*address)
         await stream.send_all(request())

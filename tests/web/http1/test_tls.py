@@ -11,8 +11,8 @@ import trio
 
 from qserver.errors import CannotListen
 from qserver.web.http1 import ServerOptions, serve
-from qserver.web.http1.asgi import Receive, Scope, Send
-from tests.web.http1.serving import Client, Echo, Running, part, read_body, request, running, start
+from tests.web.http1.serving import Client, Echo, Running, request, running
+from tests.web.http1.test_failures_and_disconnects import Streams
 
 HERE = Path(__file__).parent
 TLS: dict[str, Any] = {"certificate": HERE / "localhost.pem", "key": HERE / "localhost.key.pem"}
@@ -34,7 +34,7 @@ async def test_requests_and_answers_go_through_tls() -> None:
     async with running(echo, **TLS) as server, await tls_client(server) as client:
         for body in (b"", b"hello", b"x" * 1_000_000):
             assert (await client.ask(request("/a", "POST", body))).body == b"POST /a " + body
-        assert echo.scopes[0]["scheme"] == "https"
+        assert echo.asked[0].request.scheme == "https"
         answer = await client.ask(request("/", "GET", None, "Connection: close"))
         assert answer.status == 200
         assert await client.rest() == b""
@@ -61,34 +61,16 @@ async def test_one_connection_too_many_is_told_so_over_tls() -> None:
             assert await second.rest() == b""
 
 
-@pytest.mark.parametrize("listens", [False, True])
-async def test_a_stream_over_tls_stops_when_its_reader_is_gone(listens: bool) -> None:
-    ended = trio.Event()
-
-    async def streams(scope: Scope, receive: Receive, send: Send) -> None:
-        await read_body(receive)
-        async with trio.open_nursery() as nursery:
-            if listens:
-                nursery.start_soon(_cancel_when_gone, receive, nursery.cancel_scope)
-            try:
-                await send(start())
-                while True:
-                    await send(part(b"x" * 1000))
-            finally:
-                ended.set()
-
+@pytest.mark.parametrize("size", [1000, 1_000_000])
+async def test_a_stream_over_tls_stops_when_its_reader_is_gone(size: int) -> None:
+    streams = Streams(size)
     async with running(streams, **TLS) as server:
         async with await tls_client(server) as client:
             await client.send(request())
             await client.until(b"\r\n\r\n")
-        await ended.wait()
+        await streams.pieces.closed.wait()
         await server.until(lambda: server.counters.statistics().connections_open == 0)
     assert server.reports == []
-
-
-async def _cancel_when_gone(receive: Receive, scope: trio.CancelScope) -> None:
-    assert (await receive())["type"] == "http.disconnect"
-    scope.cancel()
 
 
 async def test_a_client_that_never_shakes_hands_is_closed() -> None:

@@ -1,8 +1,9 @@
-"""A lane, and an application beside it that echoes, so that an answer shows which way it came.
+"""An application that answers in all the ways there are, and shows in its answers which one it was.
 
-first request with a head ─► ordinary: "POST /fast hello"
-later ones                ─► lane:     "fast hello"
-                          └► begun:    "late later hello", when the test says so
+body       ─► "slow …"    in the connection's task: "POST /fast slow …"
+           ─► "later …"   pending, until the test says so: "late later …"
+           ─► any other   at once: "fast …"
+other path ─► in the connection's task: "GET /other "
 """
 
 from __future__ import annotations
@@ -11,61 +12,92 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import trio
 
-from qserver.web.http1 import Counters, Lane, LaneAnswer, LaneLater, ServerOptions, Waits
-from qserver.web.http1.asgi import Scope
+from qserver.web.http1 import PENDING, Counters, Headers, Respond, Response, ServerOptions
+from qserver.web.http1 import Answer as Answered
 from qserver.web.http1.connection import Connection
 from qserver.web.http1.context import ServerContext
 from qserver.web.http1.transport import PlainTransport
-from tests.web.http1.serving import PATIENCE_SECONDS, Client, Echo, Running, request, running
+from tests.web.http1.serving import (
+    PATIENCE_SECONDS,
+    App,
+    Asked,
+    Client,
+    Running,
+    Served,
+    reply,
+    request,
+    running,
+)
 
 SOON = 0.05
-LINES = b"x-way: lane\r\n"
+HEADERS = Headers([(b"x-way", b"fast")])
 LATE_STATUS = 202
 """Of answers that come later, unless the test says another."""
 
 
-class Fast:
-    """A lane for all requests to /fast. What it does is what the body asks for."""
+class Ways(App):
+    """What it does is what the body asks for."""
 
     def __init__(self) -> None:
+        super().__init__(self.answer)
         self.asked: list[bytes] = []
-        self.scopes: list[Scope] = []
-        self.begun: list[tuple[bytes, LaneLater]] = []
+        self.waited: list[bytes] = []
+        """Bodies of requests that were answered in the connection's task."""
+        self.endpoints: list[Served] = []
+        self.begun: list[tuple[bytes, Respond]] = []
         """Requests that wait for their answers, the oldest first."""
         self.eager = False
         """Promised answers are given by a task that is started with the promise."""
 
-    def lanes(self, scope: Scope) -> Lane | None:
-        self.scopes.append(scope)
-        return self if scope["path"] == "/fast" else None
+    def endpoint(self, request: Any) -> Served:
+        self.endpoints.append(super().endpoint(request))
+        return self.endpoints[-1]
 
-    def answer(self, body: bytes, later: LaneLater) -> LaneAnswer | Literal[Waits.LATER] | None:
+    def answer(self, asked: Asked) -> Answered:
+        if asked.request.path != "/fast":
+            return self._wait(asked)
+        if not isinstance(asked.body, bytes):
+            return self._read(asked)
+        return self._answer(asked.body, asked.respond)
+
+    async def _read(self, asked: Asked) -> Answered:
+        return self._answer(await asked.read(), asked.respond)
+
+    def _answer(self, body: bytes, respond: Respond) -> Answered:
         self.asked.append(body)
         if body.startswith(b"slow"):
-            return None
-        if body.startswith(b"bug"):
-            raise ZeroDivisionError
+            return self._echo(body)
         if body.startswith(b"later"):
-            self.begun.append((body, later))
+            self.begun.append((body, respond))
             if self.eager:
                 trio.lowlevel.spawn_system_task(self._settle_soon)
-            return Waits.LATER
+            return PENDING
         if body.startswith(b"tells"):
             self.settle_all()
-        return LaneAnswer(200, LINES, expected(body), "id")
+        return Response(200, HEADERS, expected(body), "id")
+
+    async def _wait(self, asked: Asked) -> Response:
+        await trio.lowlevel.checkpoint()
+        return reply(f"{asked.request.method} {asked.request.path} ".encode() + await asked.read())
+
+    async def _echo(self, body: bytes) -> Response:
+        await trio.lowlevel.checkpoint()
+        self.waited.append(body)
+        return reply(expected(body, waited=True))
 
     def settle(self, at: int = 0, status: int = LATE_STATUS) -> None:
         """Give the answer to a request that waits."""
-        body, later = self.begun.pop(at)
-        later(LaneAnswer(status, LINES, expected(body), "late-id"))
+        body, respond = self.begun.pop(at)
+        respond(Response(status, HEADERS, expected(body), "late-id"))
 
-    def give_up(self, at: int = 0) -> None:
-        """Send a request that waits the ordinary way."""
-        self.begun.pop(at)[1](None)
+    def go_on(self, at: int = 0) -> None:
+        """Let a request that waits be answered in its connection's task."""
+        body, respond = self.begun.pop(at)
+        respond(self._echo(body))
 
     def settle_all(self) -> None:
         while self.begun:
@@ -89,25 +121,19 @@ def fast(body: bytes, *headers: str) -> bytes:
     return request("/fast", "POST", body, *headers)
 
 
-def expected(body: bytes, lane: bool = True) -> bytes:
-    if not lane or body.startswith((b"slow", b"bug")):
+def expected(body: bytes, waited: bool = False) -> bytes:
+    if waited or body.startswith(b"slow"):
         return b"POST /fast " + body
     if b"large" in body:
         return large(body)
     return (b"late " if body.startswith(b"later") else b"fast ") + body
 
 
-async def learn(client: Client, *bodies: bytes) -> None:
-    """The first request with a head takes the ordinary way, and its head is known then."""
-    for body in bodies:
-        assert (await client.ask(fast(body))).body == expected(body, lane=False)
-
-
 @asynccontextmanager
-async def served(**options: Any) -> AsyncIterator[tuple[Running, Fast, Echo]]:
-    lane, echo = Fast(), Echo()
-    async with running(echo, lanes=lane.lanes, **options) as server:
-        yield server, lane, echo
+async def served(**options: Any) -> AsyncIterator[tuple[Running, Ways]]:
+    ways = Ways()
+    async with running(ways, **options) as server:
+        yield server, ways
 
 
 async def send_in_pieces(client: Client, random: Random, data: bytes) -> None:
@@ -142,20 +168,17 @@ def hesitant(near: socket.socket) -> Hesitant:
 @asynccontextmanager
 async def alone(
     transport_of: Callable[[socket.socket], PlainTransport],
-    lane: Fast | None = None,
+    ways: Ways | None = None,
     **options: Any,
 ) -> AsyncIterator[tuple[ServerContext, Connection, socket.socket, Client]]:
-    """A connection without a door before it, on a pair of sockets."""
+    """A connection that nobody has accepted, on a pair of sockets."""
     reports: list[str] = []
-    lane = lane or Fast()
-    context = ServerContext(
-        Echo(), ServerOptions(**options), Counters(), reports.append, None, lane.lanes
-    )
+    context = ServerContext(ways or Ways(), ServerOptions(**options), Counters(), reports.append)
     assert context.reactor is not None
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    connection = Connection(context, transport_of(near), None, None)
+    connection = Connection(context, transport_of(near), None)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))
     with trio.fail_after(PATIENCE_SECONDS):
         async with trio.open_nursery() as nursery, Client(stream) as client:

@@ -1,7 +1,6 @@
-"""What writes takes a lane too: the same answers as the ordinary way, and never applied twice.
+"""What writes is sent where it arrives and answered when it is durable; and never applied twice.
 
-Answers are compared with those of a twin: a service without lanes that is told the same. At the end
-of every test no database may be in use any more.
+At the end of every test no database may be in use any more.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ import trio
 from qserver.control.logs import MemoryLogs, SizedLog
 from qserver.control.plane import CONTROL
 from qserver.durability.port import Log
-from qserver.web.lanes import BODY_BYTES_MAX
 from tests.engine.fakes import HeldLog
 from tests.web.http1.serving import Answer, Client
-from tests.web.laned import (
+from tests.web.served import (
     ADMIN,
     USES_UNTIL_KNOWN,
     Served,
-    by_lane,
+    Way,
+    at_once,
     code_of,
     comparable,
     message,
@@ -85,11 +84,9 @@ def transaction(*statements: Any, token: str = ADMIN, **fields: Any) -> bytes:
 
 
 @asynccontextmanager
-async def writing(
-    logs: HeldLogs | None = None, laned: bool = True
-) -> AsyncIterator[tuple[Served, Client]]:
+async def writing(logs: HeldLogs | None = None) -> AsyncIterator[tuple[Served, Client]]:
     """A service with tables, and one connection to it; at the end nobody uses a database."""
-    async with serving(logs, laned) as served, await served.client() as client:
+    async with serving(logs) as served, await served.client() as client:
         await prepared(client)
         yield served, client
         assert set(users_of(served).values()) <= {0}, users_of(served)
@@ -116,15 +113,15 @@ async def hits(client: Client, counter: int = 0) -> int:
     return body_of(answer)["rows"][0]["hits"]  # type: ignore[no-any-return]
 
 
-# --- the same answers -----------------------------------------------------------------------------
+# --- answers --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("form", ["objects", "arrays"])
-async def test_a_write_takes_the_lane_once_its_plan_is_known(form: str) -> None:
+async def test_a_write_needs_no_task_once_its_plan_is_known(form: str) -> None:
     async with writing() as (served, client):
         body = {"sql": INCREMENT, "params": [0], "format": form}
         data = message("POST", "/v1/query", body)
-        answer = body_of(await by_lane(served, client, data))
+        answer = body_of(await at_once(served, client, data))
         expected = USES_UNTIL_KNOWN + 1
         row = {"hits": expected} if form == "objects" else [expected]
         assert (answer["rows"], answer["affected_rows"], answer["retries"]) == ([row], 1, 0)
@@ -133,13 +130,13 @@ async def test_a_write_takes_the_lane_once_its_plan_is_known(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["objects", "arrays"])
-async def test_a_transaction_takes_the_lane_once_its_plans_are_known(form: str) -> None:
+async def test_a_transaction_needs_no_task_once_its_plans_are_known(form: str) -> None:
     async with writing() as (served, client):
         data = transaction((INCREMENT, [0]), (INCREMENT, [1]), (INCREMENT, [0]), format=form)
-        answer = body_of(await by_lane(served, client, data))
+        answer = body_of(await at_once(served, client, data))
         found = [each["rows"][0] for each in answer["results"]]
-        ends = [served.answered[-1], answer["affected_rows"], answer["retries"]]
-        assert ends == [True, 3, 0]
+        ends = [served.ways[-1], answer["affected_rows"], answer["retries"]]
+        assert ends == [Way.PENDING, 3, 0]
         values = [each["hits"] if form == "objects" else each[0] for each in found]
         assert values == [2 * USES_UNTIL_KNOWN + 1, USES_UNTIL_KNOWN + 1, 2 * USES_UNTIL_KNOWN + 2]
         assert sum(answer["timings"][each] for each in ("exec_us", "commit_us")) > 0
@@ -192,76 +189,51 @@ def some_bodies(random: Random) -> list[tuple[str, Any]]:
     return bodies
 
 
+def as_new(body: Any, number: int) -> Any:
+    """The same request with statements that nobody has seen, so that they have to be planned."""
+    if "sql" in body:
+        return {**body, "sql": f"{body['sql']} /* {number} */"}
+    listed = [as_new(each, number) for each in body["statements"]]
+    return {**body, "statements": listed}
+
+
 @pytest.mark.parametrize("seed", range(2))
-async def test_whatever_is_written_is_answered_as_a_service_without_lanes_does(seed: int) -> None:
-    async with writing() as (served, client), writing(None, False) as (twin, other):
-        begun: dict[tuple[str, bool], int] = {}
-        for path, body in some_bodies(Random(seed)):
-            data = message("POST", path, body)
-            served.answered.clear()
-            found = comparable(await client.ask(data))
-            assert found == comparable(await other.ask(data)), body
-            if True in served.answered:
+async def test_whatever_is_written_is_answered_as_if_it_were_new(seed: int) -> None:
+    async with writing() as (served, client), writing() as (_, other):
+        pending: dict[tuple[str, bool], int] = {}
+        for number, (path, body) in enumerate(some_bodies(Random(seed))):
+            found = comparable(await client.ask(message("POST", path, body)))
+            new = message("POST", path, as_new(body, number))
+            assert found == comparable(await other.ask(new)), body
+            if served.ways[-1] is Way.PENDING:
                 kind = path, found[2]["success"]
-                begun[kind] = begun.get(kind, 0) + 1
-        assert twin.answered == []
-        assert begun["/v1/query", True] > 50
-        assert begun["/v1/transaction", True] > 20
+                pending[kind] = pending.get(kind, 0) + 1
+        assert pending["/v1/query", True] > 50
+        assert pending["/v1/transaction", True] > 20
         for table in ("parents", "t", "counters"):
             all_rows = query(f"select * from {table} order by 1")
             assert comparable(await client.ask(all_rows)) == comparable(await other.ask(all_rows))
 
 
-async def test_an_error_is_that_of_the_ordinary_way_and_nothing_is_left_of_it() -> None:
-    async with writing() as (served, client), writing(None, False) as (_, other):
+async def test_an_error_is_said_in_full_and_nothing_is_left_of_it() -> None:
+    async with writing() as (served, client):
         insert = "insert into t (n, parent) values ($1, $2)"
-        for asked in (client, other):
-            for _ in range(USES_UNTIL_KNOWN):
-                await asked.ask(transaction((INCREMENT, [0]), (insert, [1, 1])))
+        good = transaction((INCREMENT, [0]), (insert, [1, 1]))
+        for _ in range(USES_UNTIL_KNOWN):
+            await client.ask(good)
+        codes = set()
         for params in ([None, 1], [-1, 1], [1, 77], ["x", 1], [1], [2**40, 1], {"n": 1}):
-            data = transaction((INCREMENT, [0]), (insert, params))
-            served.answered.clear()
             for _ in range(2):
-                found = await client.ask(data)
-                assert comparable(found) == comparable(await other.ask(data))
+                found = await client.ask(transaction((INCREMENT, [0]), (insert, params)))
                 assert body_of(found)["error"]["statement"] == 1
                 assert body_of(found)["results"] == []
-            assert len(served.answered) > 0
+                codes.add(body_of(found)["error"]["code"])
+        assert {"23502", "23514", "23503"} < codes
         assert await hits(client) == USES_UNTIL_KNOWN
-        served.answered.clear()
-        good = transaction((INCREMENT, [0]), (insert, [1, 1]))
-        for _ in range(3):  # now and then the ordinary way looks whether a plan still suits
-            assert comparable(await client.ask(good)) == comparable(await other.ask(good))
-        assert True in served.answered, "an error does not keep the next ones from the lane"
-
-
-@pytest.mark.parametrize("fields", [{"max_retries": 0}, {"max_retries": 3}, {"max_rows": 5}])
-async def test_who_says_how_it_is_to_be_run_takes_the_ordinary_way(fields: dict[str, Any]) -> None:
-    async with writing() as (served, client):
-        await by_lane(served, client, query(INCREMENT, [0]))
-        await by_lane(served, client, transaction((INCREMENT, [0])))
-        before = await hits(client)
-        body = {"sql": INCREMENT, "params": [0], **fields}
-        for data in (message("POST", "/v1/query", body), transaction((INCREMENT, [0]), **fields)):
-            served.answered.clear()
-            for _ in range(3):
-                assert (await client.ask(data)).status == 200
-            assert served.answered == [False, False], "its head was new only once"
-        assert await hits(client) == before + 6
-
-
-async def test_a_body_that_is_too_long_for_the_lane_takes_the_ordinary_way() -> None:
-    async with writing() as (served, client):
-        await by_lane(served, client, query(INSERT, ["a", 1]))
-        empty = len(json.dumps({"sql": INSERT, "params": ["", 1]}))
-        for size, by_the_lane in ((BODY_BYTES_MAX, True), (BODY_BYTES_MAX + 1, False)):
-            served.answered.clear()
-            for _ in range(2):
-                answer = await client.ask(query(INSERT, ["x" * (size - empty), 1]))
-                assert body_of(answer)["affected_rows"] == 1
-            assert served.answered == [by_the_lane], "its head was new only once"
-        lengths = await client.ask(query("select max(length(a)) as most from t"))
-        assert body_of(lengths)["rows"] == [{"most": BODY_BYTES_MAX + 1 - empty}]
+        served.ways.clear()
+        for _ in range(3):  # now and then it is looked whether a plan still suits
+            assert body_of(await client.ask(good))["success"]
+        assert Way.PENDING in served.ways, "an error does not keep the next ones from it"
 
 
 async def test_every_write_is_counted_and_logged_once() -> None:
@@ -269,7 +241,7 @@ async def test_every_write_is_counted_and_logged_once() -> None:
         for at in range(40):
             await client.ask(transaction((INCREMENT, [at % 2]), (INCREMENT, [0])))
             await client.ask(transaction((INSERT, ["a", -1])))
-        assert served.answered.count(True) > 20
+        assert served.ways.count(Way.PENDING) > 20
         text = (await client.ask(message("GET", "/metrics"), "GET")).body.decode()
         prefix = 'qserver_requests_total{route="/v1/transaction",status="200"} '
         (counted,) = [
@@ -286,10 +258,8 @@ async def test_every_write_is_counted_and_logged_once() -> None:
 async def test_many_connections_that_count_on_one_row_lose_nothing_and_are_told_once() -> None:
     connections, each_sends = 12, 15
     told: list[int] = []
-    retried = 0
 
     async def count(served: Served, kind: int) -> None:
-        nonlocal retried
         async with await served.client() as client:
             data = query(INCREMENT, [0]) if kind else transaction((INCREMENT, [0]))
             await client.send(data * each_sends)  # one after the other, as fast as they go
@@ -297,24 +267,22 @@ async def test_many_connections_that_count_on_one_row_lose_nothing_and_are_told_
                 body = body_of(await client.answer())
                 assert body["success"], body
                 told.append((body if kind else body["results"][0])["rows"][0]["hits"])
-                retried += body["retries"] > 0
 
     async with writing() as (served, client):
-        await by_lane(served, client, query(INCREMENT, [0]))
+        await at_once(served, client, query(INCREMENT, [0]))
         before = await hits(client)
-        count_before = len(served.answered)
+        count_before = len(served.ways)
         async with trio.open_nursery() as nursery:
             for number in range(connections):
                 nursery.start_soon(count, served, number % 2)
-        by_the_lane = served.answered[count_before:].count(True)
+        pending = served.ways[count_before:].count(Way.PENDING)
         after = await hits(client)
         assert after == before + connections * each_sends
         assert sorted(told) == list(range(before + 1, after + 1))
-        assert by_the_lane > connections * each_sends / 2
-        assert retried <= connections * each_sends - by_the_lane, "no lane knows of conflicts"
+        assert pending > connections * each_sends / 2
 
 
-async def test_one_that_fails_because_of_another_is_answered_by_the_ordinary_way() -> None:
+async def test_of_those_who_want_one_key_one_gets_it() -> None:
     async with writing() as (served, client):
         sql = "insert into counters values ($1, 0)"
         for _ in range(USES_UNTIL_KNOWN):
@@ -343,16 +311,15 @@ async def test_a_commit_of_which_nobody_knows_is_not_sent_again(path: str, appli
     logs = HeldLogs()
     async with writing(logs) as (served, client):
         data = query(INCREMENT, [0]) if path == "/v1/query" else transaction((INCREMENT, [0]))
-        await by_lane(served, client, data)
+        await at_once(served, client, data)
         before = await hits(client)
         log = logs.log_of(served, "main")
         log.fails_before_append, log.fails_after_append = not applied, applied
-        served.answered.clear()
         answer = await client.ask(data)
         log.fails_before_append = log.fails_after_append = False
         body = body_of(answer)
         error = body["error"]
-        assert (answer.status, body["success"], served.answered) == (200, False, [True])
+        assert (answer.status, body["success"], served.ways[-1]) == (200, False, Way.PENDING)
         assert (error["code"], error["name"], error["retryable"]) == (
             "08007",
             "transaction_resolution_unknown",
@@ -366,29 +333,13 @@ async def test_a_commit_of_which_nobody_knows_is_not_sent_again(path: str, appli
         assert body_of(again)["success"], "the connection goes on"
 
 
-async def test_it_is_said_as_the_ordinary_way_says_it() -> None:
-    answers = []
-    for laned in (True, False):
-        logs = HeldLogs()
-        async with writing(logs, laned) as (served, client):
-            for data in (query(INCREMENT, [0]), transaction((INCREMENT, [0]), (INCREMENT, [1]))):
-                for _ in range(USES_UNTIL_KNOWN):
-                    await client.ask(data)
-                log = logs.log_of(served, "main")
-                log.fails_before_append = True
-                answers.append(comparable(await client.ask(data)))
-                log.fails_before_append = False
-                assert await hits(client) > 0
-    assert answers[:2] == answers[2:]
-
-
 # --- while the log takes its time -----------------------------------------------------------------
 
 
 async def test_nobody_is_answered_before_the_log_has_it_and_others_are_served_meanwhile() -> None:
     logs = HeldLogs()
     async with writing(logs) as (served, client), await served.client() as other:
-        await by_lane(served, client, query(INCREMENT, [0]))
+        await at_once(served, client, query(INCREMENT, [0]))
         log = logs.log_of(served, "main")
         before = await hits(other)
         log.hold()
@@ -403,16 +354,16 @@ async def test_nobody_is_answered_before_the_log_has_it_and_others_are_served_me
 async def test_a_client_that_leaves_does_not_keep_the_database_and_its_write_is_done() -> None:
     logs = HeldLogs()
     async with writing(logs) as (served, client):
-        await by_lane(served, client, query(INCREMENT, [0]))
+        await at_once(served, client, query(INCREMENT, [0]))
         log = logs.log_of(served, "main")
         before = await hits(client)
         log.hold()
         async with await served.client() as leaving:
-            served.answered.clear()
             await leaving.send(query(INCREMENT, [0]))
             await log.appending()
+        assert served.ways[-1] is Way.PENDING
         log.release()
-        while served.answered != [True]:
+        while users_of(served)["main"]:
             await trio.lowlevel.checkpoint()
         assert await hits(client) == before + 1
 
@@ -423,7 +374,7 @@ async def test_a_database_that_is_deleted_while_one_writes_waits_for_it() -> Non
         await served.admin("POST", "/v1/databases", {"name": "second"})
         await prepared(client, X_Database="second")
         data = query(INCREMENT, [0], X_Database="second")
-        await by_lane(served, client, data)
+        await at_once(served, client, data)
         log = logs.log_of(served, "second")
         log.hold()
         await client.send(data)
@@ -443,7 +394,7 @@ async def test_a_database_that_is_gone_is_gone_for_writes_too() -> None:
         await served.admin("POST", "/v1/databases", {"name": "second"})
         await prepared(client, X_Database="second")
         data = query(INCREMENT, [0], X_Database="second")
-        await by_lane(served, client, data)
+        await at_once(served, client, data)
         await served.admin("DELETE", "/v1/databases/second")
         assert code_of(await client.ask(data))[0] == 404
         await served.admin("POST", "/v1/databases", {"name": "second"})
@@ -454,13 +405,13 @@ async def test_a_database_that_is_gone_is_gone_for_writes_too() -> None:
 
 
 @pytest.mark.parametrize("scopes", [["data:read"], ["data:write"]])
-async def test_a_key_does_what_its_scopes_allow_on_the_lane_too(scopes: list[str]) -> None:
+async def test_a_key_does_what_its_scopes_allow(scopes: list[str]) -> None:
     async with writing() as (served, client):
         token = (await served.admin("POST", "/v1/keys", {"name": "k", "scopes": scopes}))["key"]
         write = (INCREMENT, [0])
         mixed = [write, ("select hits from counters where id = $1", [0])]
         for data in (query(*write), transaction(write), transaction(*mixed)):
-            await by_lane(served, client, data)
+            await at_once(served, client, data)
         before = await hits(client)
         writer = scopes == ["data:write"]
         allowed = 200 if writer else 403

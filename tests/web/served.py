@@ -1,7 +1,6 @@
-"""The real application behind our own server, in this process, with lanes that are watched.
+"""The real application behind our own server, in this process, with notes on how it answers.
 
-A request takes the ordinary way when it brings an id of its own; without one it takes the lane, as
-soon as its head and plan are known.
+A request is answered without a task as soon as its key, its database and its plan are known.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import trio
 
@@ -19,16 +19,19 @@ from qserver.config import load
 from qserver.control.logs import MemoryLogs
 from qserver.engine.world import OrdinaryWorld
 from qserver.web.app import Application
+from qserver.web.calls import Endpoint
 from qserver.web.http1 import (
+    PENDING,
     Counters,
-    Lane,
-    LaneAnswer,
-    LaneLater,
+    IncomingBody,
+    Request,
+    Respond,
+    Response,
     ServerOptions,
-    Waits,
     serve,
 )
-from qserver.web.lifespan import Lifespan
+from qserver.web.http1 import Answer as Answered
+from qserver.web.http1 import Client as Caller
 from qserver.web.service import Service
 from tests.sql.databases import NOON
 from tests.web.http1.serving import Answer, Client
@@ -41,22 +44,36 @@ USES_UNTIL_KNOWN = 9
 """Whether a plan suits is looked at often while it is young; then for some uses it is not."""
 
 
+class Way(Enum):
+    """How a request was answered."""
+
+    AT_ONCE = "at once"
+    PENDING = "pending"
+    TASK = "in a task"
+
+
 class Watched:
-    """A lane that notes what it answered."""
+    """An endpoint, with notes on how it answers."""
 
-    def __init__(self, lane: Lane, answered: list[bool]) -> None:
-        self.lane = lane
-        self.answered = answered
+    def __init__(self, endpoint: Endpoint, ways: list[Way]) -> None:
+        self.endpoint = endpoint
+        self.ways = ways
 
-    def answer(self, body: bytes, later: LaneLater) -> LaneAnswer | Literal[Waits.LATER] | None:
-        def note(answer: LaneAnswer | None) -> None:
-            self.answered.append(answer is not None)
-            later(answer)
-
-        answer = self.lane.answer(body, note)
-        if answer is not Waits.LATER:
-            self.answered.append(answer is not None)
+    def handle(self, body: bytes | IncomingBody, client: Caller, respond: Respond) -> Answered:
+        answer = self.endpoint.handle(body, client, respond)
+        if answer is PENDING:
+            self.ways.append(Way.PENDING)
+        else:
+            self.ways.append(Way.AT_ONCE if isinstance(answer, Response) else Way.TASK)
         return answer
+
+
+class WatchedApplication(Application):
+    ways: list[Way]
+
+    def endpoint(self, request: Request) -> Endpoint:
+        endpoint: Any = Watched(super().endpoint(request), self.ways)
+        return endpoint  # type: ignore[no-any-return]
 
 
 @dataclass
@@ -65,8 +82,8 @@ class Served:
     service: Service
     counters: Counters
     clock: list[float]
-    answered: list[bool] = field(default_factory=list)
-    """For each time that a lane was asked: did it answer?"""
+    ways: list[Way] = field(default_factory=list)
+    """How each request was answered."""
     reports: list[str] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
@@ -82,12 +99,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(
-    logs: MemoryLogs | None = None, laned: bool = True, /, **variables: str
-) -> AsyncIterator[Served]:
-    """The whole service, with a clock that can be put forward. Its logs may fail if they are given;
-    where it is not `laned`, every request takes the ordinary way.
-    """
+async def serving(logs: MemoryLogs | None = None, /, **variables: str) -> AsyncIterator[Served]:
+    """The whole service, with a clock that can be put forward. Its logs may fail if they are
+    given."""
     chosen = load(
         {
             "QSERVER_DATA_DIR": ":memory:",
@@ -106,12 +120,9 @@ async def serving(
     world = OrdinaryWorld(lambda: clock[0], Random(0), report)
     counters = Counters()
     service = Service(chosen, world, logs or MemoryLogs(), Random(1).randbytes, counters)
-    app = Application(service, Lifespan(service.running), "test-")
+    app = WatchedApplication(service, service.running, "test-")
     served = Served(("", 0), service, counters, clock)
-
-    def lanes(scope: Any) -> Lane | None:
-        lane = app.lane(scope)
-        return None if lane is None else Watched(lane, served.answered)
+    app.ways = served.ways
 
     async def run(task_status: trio.TaskStatus[list[tuple[str, int]]]) -> None:
         await serve(
@@ -120,7 +131,6 @@ async def serving(
             stop=stop,
             report=served.reports.append,
             counters=counters,
-            lanes=lanes if laned else None,
             task_status=task_status,
         )
 
@@ -156,9 +166,6 @@ def query(sql: str, params: Any = None, *, token: str = ADMIN, **headers: str) -
     return message("POST", "/v1/query", {"sql": sql, "params": params}, token, named)
 
 
-ORDINARY = {"X-Request-Id": "ordinary"}
-
-
 async def filled(client: Client) -> None:
     for sql in (
         "create table t (id int primary key, a text, n int, x numeric, d date, j jsonb, l int[])",
@@ -169,12 +176,12 @@ async def filled(client: Client) -> None:
         assert answer.status == 200, answer.body
 
 
-async def by_lane(served: Served, client: Client, data: bytes) -> Answer:
-    """The answer of a request that takes the lane, at the latest after some of its kind."""
+async def at_once(served: Served, client: Client, data: bytes) -> Answer:
+    """The answer of a request that needs no task, at the latest after some of its kind."""
     for _ in range(USES_UNTIL_KNOWN):
         await client.ask(data)
     answer = await client.ask(data)
-    assert served.answered[-1], "it takes the lane"
+    assert served.ways[-1] is not Way.TASK
     return answer
 
 

@@ -1,6 +1,7 @@
-"""Whichever way a query takes, its answer is the same; and what was taken away is gone at once.
+"""Queries whose key, database and plan are known are answered where they arrive; what was taken
+away is gone at once.
 
-What writes is the matter of `test_lanes_that_write`.
+What writes is the matter of `test_pending_writes`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ from hypothesis import strategies as st
 
 from qserver.control.plane import CONTROL
 from tests.web.http1.serving import Answer, Client
-from tests.web.laned import (
-    ORDINARY,
+from tests.web.served import (
     POINT,
     ROWS,
-    USES_UNTIL_KNOWN,
     Served,
-    by_lane,
+    Way,
+    at_once,
     code_of,
     comparable,
     filled,
@@ -36,16 +36,16 @@ from tests.web.laned import (
 # --- the same answers -----------------------------------------------------------------------------
 
 
-async def test_the_answer_of_the_lane_has_what_every_answer_has() -> None:
+async def test_an_answer_at_once_has_what_every_answer_has() -> None:
     async with serving() as served, await served.client() as client:
         await filled(client)
-        answer = await by_lane(served, client, query(POINT, [3]))
+        answer = await at_once(served, client, query(POINT, [3]))
         assert json.loads(answer.body)["rows"] == [{"a": "row 3", "n": 3}]
         request_id = answer.header("x-request-id")
         assert request_id is not None and request_id.startswith("test-")
         assert answer.header("content-type") == "application/json"
         assert answer.header("ratelimit") == '"unlimited"'
-        other = await by_lane(served, client, query(POINT, [3]))
+        other = await at_once(served, client, query(POINT, [3]))
         assert other.header("x-request-id") != request_id
         timings = json.loads(answer.body)["timings"]
         assert 0 <= timings["exec_us"] <= timings["total_us"]
@@ -131,7 +131,7 @@ URLS = {
 }
 
 
-async def test_the_same_request_gets_the_same_answer_on_either_way() -> None:
+async def test_the_same_request_gets_the_same_answer_at_once_and_in_a_task() -> None:
     async with serving(**URLS) as served, await served.client() as client:
         await filled(client)
         await served.admin("POST", "/v1/databases", {"name": "second"})
@@ -150,15 +150,14 @@ async def test_the_same_request_gets_the_same_answer_on_either_way() -> None:
             suppress_health_check=[HealthCheck.too_slow],
         )
         def same(body: Any, headers: dict[str, str]) -> None:
-            ordinary = message("POST", "/v1/query", body, headers={**headers, **ORDINARY})
-            expected = comparable(trio.from_thread.run(ask, ordinary))
-            plain = message("POST", "/v1/query", body, headers=headers)
-            for _ in range(6):
-                assert comparable(trio.from_thread.run(ask, plain)) == expected
+            data = message("POST", "/v1/query", body, headers=headers)
+            expected = comparable(trio.from_thread.run(ask, data))
+            for _ in range(5):
+                assert comparable(trio.from_thread.run(ask, data)) == expected
 
         await trio.to_thread.run_sync(same)
-        assert served.answered.count(True) > 20
-        assert served.answered.count(False) > 10
+        assert served.ways.count(Way.AT_ONCE) > 20
+        assert served.ways.count(Way.TASK) > 10
 
 
 async def test_a_database_without_a_name_is_not_the_one_of_the_header() -> None:
@@ -166,7 +165,7 @@ async def test_a_database_without_a_name_is_not_the_one_of_the_header() -> None:
         await filled(client)
         headers = {"X-Database": "main"}
         named: dict[str, Any] = {"sql": POINT, "params": [3], "database": "main"}
-        await by_lane(served, client, message("POST", "/v1/query", named, headers=headers))
+        await at_once(served, client, message("POST", "/v1/query", named, headers=headers))
         named["database"] = ""
         for _ in range(3):
             answer = await client.ask(message("POST", "/v1/query", named, headers=headers))
@@ -179,7 +178,7 @@ async def test_every_request_is_counted_and_logged_once() -> None:
         for at in range(40):
             for sql in (POINT, "select 1 / (n - n) from t where id = $1", "delete from t where $1"):
                 await client.ask(query(sql, [at]))
-        assert served.answered.count(True) > 20
+        assert served.ways.count(Way.AT_ONCE) > 20
         text = (await client.ask(message("GET", "/metrics"), "GET")).body.decode()
         counted = {
             line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1])
@@ -198,12 +197,12 @@ async def test_every_request_is_counted_and_logged_once() -> None:
 
 @asynccontextmanager
 async def with_key(**fields: Any) -> AsyncIterator[tuple[Served, Client, dict[str, Any], bytes]]:
-    """A connection that has used its lane with a key of its own, just now."""
+    """A connection that was answered at once with a key of its own, just now."""
     async with serving(**URLS) as served, await served.client() as client:
         await filled(client)
         key = await served.admin("POST", "/v1/keys", {"name": "test", **fields})
         data = query(POINT, [3], token=key["key"])
-        assert (await by_lane(served, client, data)).status == 200
+        assert (await at_once(served, client, data)).status == 200
         yield served, client, key, data
 
 
@@ -226,7 +225,7 @@ async def test_a_session_that_was_ended_is_refused_on_the_next_request() -> None
         await filled(client)
         token = (await served.admin("POST", "/v1/session"))["session"]["token"]
         data = query(POINT, [3], token=token)
-        assert (await by_lane(served, client, data)).status == 200
+        assert (await at_once(served, client, data)).status == 200
         async with await served.client() as other:
             ended = await other.ask(message("DELETE", "/v1/session", token=token), "DELETE")
             assert ended.status == 204
@@ -265,11 +264,11 @@ async def test_a_database_that_was_renamed_is_found_by_its_new_name_only() -> No
     async with serving() as served, await served.client() as client:
         await served.admin("POST", "/v1/databases", {"name": "second"})
         by_name = query("select 1 as one where $1 = 1", [1], X_Database="second")
-        assert (await by_lane(served, client, by_name)).status == 200
+        assert (await at_once(served, client, by_name)).status == 200
         await served.admin("PATCH", "/v1/databases/second", {"name": "third"})
         assert (await client.ask(by_name)).status == 404
         renamed = by_name.replace(b"second", b"third")
-        assert (await by_lane(served, client, renamed)).status == 200
+        assert (await at_once(served, client, renamed)).status == 200
 
 
 async def test_a_database_that_was_deleted_is_gone_and_a_new_one_of_its_name_is_empty() -> None:
@@ -278,26 +277,30 @@ async def test_a_database_that_was_deleted_is_gone_and_a_new_one_of_its_name_is_
         for sql in ("create table t (id int primary key)", "insert into t values (1)"):
             assert (await client.ask(query(sql, X_Database="second"))).status == 200
         data = query("select id from t where id = $1", [1], X_Database="second")
-        assert (await by_lane(served, client, data)).status == 200
+        assert (await at_once(served, client, data)).status == 200
         await served.admin("DELETE", "/v1/databases/second")
         assert code_of(await client.ask(data))[0] == 404
         await served.admin("POST", "/v1/databases", {"name": "second"})
         assert code_of(await client.ask(data))[1] == "42P01"
 
 
-async def test_an_organization_with_a_limit_never_takes_a_lane() -> None:
+async def test_an_organization_with_a_limit_is_answered_at_once_and_counted() -> None:
     async with serving() as served, await served.client() as client:
         key = (await served.admin("POST", "/v1/signup", {"organization": "limited"}))["key"]
-        served.answered.clear()
-        left = []
-        for _ in range(USES_UNTIL_KNOWN):
-            answer = await client.ask(query("select $1::int", [1], token=key))
-            assert answer.status == 200
+        left, ways = [], []
+        answer = await client.ask(query("select $1::int", [1], token=key))
+        while answer.status == 200:
+            assert answer.header("ratelimit-policy") == '"free";q=200;w=60'
             limit = answer.header("ratelimit")
             assert limit is not None
             left.append(int(limit.split(";")[1].removeprefix("r=")))
-        assert left == sorted(left, reverse=True) and left[0] - left[-1] >= USES_UNTIL_KNOWN - 2
-        assert True not in served.answered
+            ways.append(served.ways[-1])
+            answer = await client.ask(query("select $1::int", [1], token=key))
+        assert left == list(range(199, -1, -1))
+        assert ways.count(Way.AT_ONCE) > 150
+        assert (answer.status, answer.header("ratelimit")) == (429, '"free";r=0;t=60')
+        assert answer.header("retry-after") == "60"
+        assert served.ways[-1] is Way.AT_ONCE
 
 
 async def test_a_limit_that_is_new_counts_from_the_next_request_on() -> None:
@@ -307,7 +310,6 @@ async def test_a_limit_that_is_new_counts_from_the_next_request_on() -> None:
         answer = await client.ask(data)
         limit = answer.header("ratelimit")
         assert limit is not None and limit.startswith('"free";r=')
-        assert not served.answered[-1]
 
 
 # --- heads that are not the same ------------------------------------------------------------------
@@ -318,7 +320,7 @@ async def test_each_origin_gets_its_own_headers() -> None:
         await filled(client)
         for _ in range(2):
             for origin in ("https://page.example", "https://app.example", "https://evil.example"):
-                answer = await by_lane(served, client, query(POINT, [3], Origin=origin))
+                answer = await at_once(served, client, query(POINT, [3], Origin=origin))
                 allowed = answer.header("access-control-allow-origin")
                 assert allowed == (None if "evil" in origin else origin)
                 assert answer.header("vary") == "Origin"
@@ -327,39 +329,20 @@ async def test_each_origin_gets_its_own_headers() -> None:
 async def test_each_host_serves_what_it_is_for_on_one_connection() -> None:
     async with serving(**URLS) as served, await served.client() as client:
         await filled(client)
-        await by_lane(served, client, query(POINT, [3]))
+        await at_once(served, client, query(POINT, [3]))
         for _ in range(3):
-            served.answered.clear()
             alias = await client.ask(query(POINT, [3], Host="alias.example"))
             assert (alias.status, alias.header("via")) == (200, "1.1 qserver-alias")
             assert (await client.ask(query(POINT, [3], Host="control.example"))).status == 404
-            assert served.answered == []
-            direct = await by_lane(served, client, query(POINT, [3], Host="data.example"))
+            direct = await at_once(served, client, query(POINT, [3], Host="data.example"))
             assert (direct.status, direct.header("via")) == (200, None)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"X-Request-Id": "mine"},
-        {"Idempotency-Key": "one"},
-        {"Accept": "application/x-ndjson"},
-        {"Accept": "text/event-stream"},
-        {"Content-Type": "text/plain"},
-        {"Expect": "100-continue"},
-        {"Authorization": "Basic abc"},
-    ],
-    ids=lambda headers: "".join(headers),
-)
-async def test_requests_that_want_more_take_no_lane(headers: dict[str, str]) -> None:
+async def test_a_request_id_of_the_caller_is_repeated_at_once() -> None:
     async with serving() as served, await served.client() as client:
         await filled(client)
-        await by_lane(served, client, query(POINT, [3]))
-        served.answered.clear()
-        body = {"sql": POINT, "params": [3]}
-        for _ in range(3):
-            await client.ask(message("POST", "/v1/query", body, headers=headers))
-        assert served.answered == []
+        answer = await at_once(served, client, query(POINT, [3], X_Request_Id="mine"))
+        assert answer.header("x-request-id") == "mine"
 
 
 # --- many at once ---------------------------------------------------------------------------------
@@ -375,7 +358,8 @@ async def test_many_connections_that_do_all_kinds_of_things_get_their_own_answer
         async with trio.open_nursery() as nursery:
             for number in range(40):
                 nursery.start_soon(_talk, served, Random(seed * 1000 + number), number)
-        assert served.answered.count(True) > 100
+        assert served.ways.count(Way.AT_ONCE) > 100
+        assert served.ways.count(Way.PENDING) > 20
 
 
 async def _talk(served: Served, random: Random, number: int) -> None:

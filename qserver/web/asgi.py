@@ -1,0 +1,173 @@
+"""The application for any ASGI server that runs Trio, such as hypercorn.
+
+    scope ─► Request ─► endpoint ─► handle ─┬─ Response ─► messages
+                                            ├─ PENDING: wait for `respond`
+                                            └─ coroutine: awaited here
+
+A server calls this in a task of its own, so here everything may wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import trio
+
+from qserver.errors import QserverError, first_of
+from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.web.app import Application
+from qserver.web.http1 import PENDING, Answer, ClientGone, Parts, Request, Response
+from qserver.web.requests import too_large
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class AsgiApplication:
+    def __init__(self, application: Application) -> None:
+        self.application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await live(self.application.running, receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = tuple([(bytes(name), bytes(value)) for name, value in scope["headers"]])
+        request = Request(
+            scope["method"],
+            scope["path"],
+            scope.get("query_string", b""),
+            headers,
+            scope.get("scheme", "http"),
+        )
+        body = ReceivedBody(receive)
+        waiting = _Waiting()
+        try:
+            # Some servers cannot go on behind an unread body; so a small one is read first.
+            whole = await body.read() if _is_small(request) else None
+            endpoint = self.application.endpoint(request)
+            answer = endpoint.handle(
+                body if whole is None else whole, scope.get("client"), waiting.respond
+            )
+            response = await waiting.response(answer)
+        except ClientGone:
+            return
+        start = {"type": "http.response.start", "status": response.status}
+        pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
+        if isinstance(response.body, bytes):
+            if response.status != 204:
+                pairs.append((b"content-length", b"%d" % len(response.body)))
+            await send({**start, "headers": pairs})
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await send({**start, "headers": pairs})
+            await _send_parts(response.body, receive, send)
+
+
+class ReceivedBody:
+    """The body as it comes from the server."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+
+    async def read(self) -> bytes:
+        parts, size, more = [], 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone("the client left before the end of its request")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+            if size > REQUEST_BODY_BYTES_MAX:
+                raise too_large()
+        return b"".join(parts)
+
+
+def _is_small(request: Request) -> bool:
+    headers = dict(request.headers)
+    length = headers.get(b"content-length", b"0")
+    return (
+        length.isdigit()
+        and len(length) < 8
+        and int(length) <= BODY_UNREAD_BYTES_MAX
+        and b"expect" not in headers
+        and b"transfer-encoding" not in headers
+    )
+
+
+class _Waiting:
+    """Waits until an answer is a response."""
+
+    def __init__(self) -> None:
+        self._responded = trio.Event()
+        self._answer: Answer = PENDING
+
+    def respond(self, answer: Answer) -> None:
+        self._answer = answer
+        self._responded.set()
+
+    async def response(self, answer: Answer) -> Response:
+        while not isinstance(answer, Response):
+            if isinstance(answer, Coroutine):
+                answer = await answer
+            else:
+                await self._responded.wait()
+                self._responded, answer = trio.Event(), self._answer
+        return answer
+
+
+async def _send_parts(parts: Parts, receive: Receive, send: Send) -> None:
+    """Send all, or as much as the reader waits for."""
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_wait_until_gone, receive, nursery.cancel_scope)
+            async for part in parts:
+                if part:
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                    await trio.lowlevel.checkpoint()
+            await send({"type": "http.response.body", "body": b""})
+            nursery.cancel_scope.cancel()
+    except* OSError:
+        pass  # out of `send`: the reader is gone
+    finally:
+        await parts.aclose()
+
+
+async def _wait_until_gone(receive: Receive, scope: trio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def live(
+    running: Callable[[], AbstractAsyncContextManager[object]], receive: Receive, send: Send
+) -> None:
+    """The life of the application as the server tells it. What keeps it from starting is said in
+    words."""
+    message = await receive()
+    assert message["type"] == "lifespan.startup"
+    started = False
+    try:
+        async with running():
+            started = True
+            await send({"type": "lifespan.startup.complete"})
+            message = await receive()
+            assert message["type"] == "lifespan.shutdown"
+    except Exception as error:
+        problem = first_of(error)
+        if started or not isinstance(problem, QserverError):
+            raise
+        hint = f" {problem.hint}" if problem.hint else ""
+        failed = {"type": "lifespan.startup.failed", "message": f"{problem.message}.{hint}"}
+        await send(failed)
+        return
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,106 @@
+"""A body that had not arrived whole when its head had: read when somebody wants it.
+
+Only then is a client that asked for it told to continue (`Expect: 100-continue`). A body must come
+at some pace; one that does not is refused by the server, and its reader learns only that it will
+not come.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import trio
+
+from qserver import limits
+from qserver.web.http1.answer import CONTINUE
+from qserver.web.http1.body import ChunkedBody, SizedBody
+from qserver.web.http1.errors import ClientGone
+from qserver.web.http1.head import Head
+from qserver.web.http1.refusal import Refusal
+
+if TYPE_CHECKING:
+    from qserver.web.http1.connection import Connection
+
+
+class ArrivingBody:
+    """Takes what of the body is in the connection's buffer, and waits for the rest."""
+
+    __slots__ = (
+        "_body",
+        "_connection",
+        "_patience",
+        "_progress",
+        "arrived",
+        "continue_owed",
+        "refusal",
+    )
+
+    def __init__(self, connection: Connection, head: Head) -> None:
+        """Raises `Refusal` when what has arrived is malformed."""
+        options = connection.context.options
+        self._connection = connection
+        self._body = ChunkedBody(options) if head.length is None else SizedBody(head.length)
+        self._patience = options.body_seconds
+        self._progress = 0
+        self.continue_owed = head.expects_continue and not connection.buffer
+        self.refusal: Refusal | None = None
+        """Why the server does not read on."""
+        self.arrived, connection.buffer = self._body.take(connection.buffer)
+        """What came with the head; all of it if the body is complete."""
+
+    @property
+    def complete(self) -> bool:
+        return self._body.complete
+
+    @property
+    def is_worth_reading(self) -> bool:
+        """Is the rest short, and on its way, so that it may be read only to keep the connection?"""
+        missing = self._body.missing
+        short = missing is not None and missing <= limits.BODY_UNREAD_BYTES_MAX
+        return self.complete or (short and not self.continue_owed)
+
+    async def read(self) -> bytes:
+        """All of it. Raises ClientGone if it does not come."""
+        parts, self.arrived = [self.arrived], b""
+        try:
+            while not self.complete:
+                parts.append(await self.receive())
+        except Refusal as refusal:
+            self.refusal = refusal
+            raise ClientGone("the body was refused") from None
+        return b"".join(parts)
+
+    async def receive(self) -> bytes:
+        """Wait for the next part. Raises ClientGone, or Refusal."""
+        connection, body = self._connection, self._body
+        if self.continue_owed:
+            self.continue_owed = False
+            await connection.write(CONTINUE)
+        while True:
+            data = await self._more_input()
+            if not data:
+                raise ClientGone("the client left before the end of its request")
+            piece, connection.buffer = body.take(connection.buffer + data)
+            self._progress += len(piece)
+            if self._progress >= limits.BODY_PROGRESS_BYTES_MIN:
+                self._progress = 0
+                self._patience = connection.context.options.body_seconds
+            if piece or body.complete:
+                return piece
+
+    async def _more_input(self) -> bytes:
+        connection = self._connection
+        # A client that sends quickly must not starve others. Nothing is waited for once there is
+        # data: a cancellation would lose it.
+        await trio.lowlevel.checkpoint()
+        data = connection.transport.try_receive()
+        if data is None:
+            began = time.monotonic()
+            with trio.move_on_after(self._patience):
+                data = await connection.transport.receive()
+            self._patience = max(0.0, self._patience - (time.monotonic() - began))
+            if data is None:
+                raise Refusal(408, "the body of the request did not come in time")
+        connection.context.counters.bytes_in += len(data)
+        return data

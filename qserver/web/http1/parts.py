@@ -1,0 +1,85 @@
+"""Sends an answer whose body is made while it is sent.
+
+    first part ─► head and part ─► sent ─► next part … ─► the end
+                 meanwhile a task reads: the next request is kept, an end means that nobody reads
+
+The next part is asked for when the one before has left, so a slow reader slows only what is made
+for it. When the reader is gone the body is cancelled where it works.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from qserver import limits
+from qserver.web.http1.answer import Framing, framing_of
+from qserver.web.http1.application import Parts, Response
+from qserver.web.http1.errors import ClientGone
+from qserver.web.http1.head import Head
+
+if TYPE_CHECKING:
+    from qserver.web.http1.connection import Connection
+
+
+class PartsSender:
+    """`bytes_sent` and `began` tell how far it came, also when it has failed."""
+
+    __slots__ = ("_connection", "_framing", "_gone", "_head", "began", "bytes_sent")
+
+    def __init__(self, connection: Connection, head: Head, response: Response) -> None:
+        self._connection = connection
+        self._framing = framing_of(response, head)
+        self._head = b""
+        self._gone = False
+        self.began = False
+        """The head has been sent, and with it perhaps a part."""
+        self.bytes_sent = 0
+
+    @property
+    def ends_with_connection(self) -> bool:
+        return self._framing is Framing.CONNECTION
+
+    async def send(self, head: bytes, parts: Parts) -> None:
+        """Send all; raises ClientGone if the client is gone before that."""
+        self._head = head
+        if self._framing is Framing.NO_BODY:
+            await self._write(b"")
+            return
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._listen, nursery.cancel_scope)
+            async for part in parts:
+                if part:
+                    await self._send_part(part)
+                    await trio.lowlevel.checkpoint()
+            await self._write(b"0\r\n\r\n" if self._framing is Framing.CHUNKS else b"")
+            nursery.cancel_scope.cancel()
+        if self._gone:
+            raise ClientGone("the client is gone")
+
+    async def _send_part(self, part: bytes) -> None:
+        self.bytes_sent += len(part)
+        if self._framing is Framing.CHUNKS:
+            part = b"%x\r\n%b\r\n" % (len(part), part)
+        await self._write(part)
+
+    async def _write(self, data: bytes) -> None:
+        if not self.began:
+            self.began = True
+            self._connection.begin_sending()
+            data = self._head + data
+        if data:
+            await self._connection.write(data)
+
+    async def _listen(self, scope: trio.CancelScope) -> None:
+        """Keep what the client sends, up to a bound; cancel when it has ended."""
+        connection = self._connection
+        while len(connection.buffer) < limits.RECEIVE_BYTES:
+            data = await connection.transport.receive()
+            if not data:
+                self._gone = True
+                scope.cancel()
+                return
+            connection.context.counters.bytes_in += len(data)
+            connection.buffer += data

@@ -1,0 +1,61 @@
+"""The states of a connection, and which of them may follow which.
+
+                    ┌────────────────────────────────────────────────────────┐
+                    ▼                                                        │
+    OPENING ─► IDLE ─► HEAD ─► HANDLING ◄─► PENDING      all of it sent,     │
+                │       │         │            │         the request read    │
+                │       │         └─────┬──────┘                             │
+                │       │ refused       ▼                                    │
+                │       └────────►  SENDING ─► SKIPPING ─────────────────────┤
+                │                      └──────────┴──────────────────────────┘
+                │ nothing came, in time           │ the connection ends with the answer
+                ▼                                 ▼
+             CLOSED ◄──────────────────────── LINGERING
+
+An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. From
+any state the client may leave, which is CLOSED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+
+class State(Enum):
+    """Values complete the sentence "a connection whose client …"."""
+
+    OPENING = "is being greeted"
+    IDLE = "rests"
+    """No byte of the next request's first line has been looked at."""
+    HEAD = "sends a head"
+    HANDLING = "is served"
+    """The endpoint has the request, or has given something for the connection's task to do."""
+    PENDING = "waits for its answer"
+    """The endpoint calls `respond` later."""
+    SENDING = "is sent its answer"
+    SKIPPING = "sends a body that nobody reads"
+    LINGERING = "is seen out"
+    """It has its answer; what it still sends is thrown away."""
+    CLOSED = "has left"
+
+    followers: tuple[State, ...]
+
+
+_ANSWERED: Final = (State.IDLE, State.SKIPPING, State.LINGERING, State.CLOSED)
+
+TRANSITIONS: Final[Mapping[State, tuple[State, ...]]] = {
+    State.OPENING: (State.IDLE, State.CLOSED),
+    State.IDLE: (State.HANDLING, State.HEAD, State.SENDING, State.LINGERING, State.CLOSED),
+    State.HEAD: (State.HANDLING, State.SENDING, State.LINGERING, State.CLOSED),
+    State.HANDLING: (State.PENDING, State.SENDING, *_ANSWERED),
+    State.PENDING: (State.HANDLING, State.CLOSED),
+    State.SENDING: _ANSWERED,
+    State.SKIPPING: (State.IDLE, State.LINGERING, State.CLOSED),
+    State.LINGERING: (State.CLOSED,),
+    State.CLOSED: (),
+}
+
+for _state, _followers in TRANSITIONS.items():
+    _state.followers = _followers  # found without hashing: two transitions are made per request

@@ -1,0 +1,117 @@
+"""From a call to the quart-trio app and back: the one place where its requests are made ASGI's.
+
+Routes that are not hot answer as a whole, so the answer is collected and takes the same way out as
+every other. What a handler raises comes out here, for the one place where errors are answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import msgspec
+import trio
+from quart_trio import QuartTrio
+
+from qserver.web.admission import Admission
+from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.catalogue import Route
+from qserver.web.http1 import Answer, IncomingBody, Response
+from qserver.web.statuses import Pairs
+
+Message = MutableMapping[str, Any]
+
+ADMISSION: Final = "qserver.admission"
+"""Where in its scope a request finds its admission."""
+
+
+class Collected(msgspec.Struct):
+    """What the app has answered."""
+
+    status: int = 500
+    headers: Pairs = []
+    body: bytes = b""
+
+
+class Bridge:
+    def __init__(self, app: QuartTrio) -> None:
+        self._app: Any = app  # its own types are narrower than those of ASGI
+
+    async def ask(self, admission: Admission, body: bytes) -> Collected:
+        """Let the app answer an admitted request. Raises what its handler has raised."""
+        messages: list[Message] = [{"type": "http.request", "body": body}]
+        collected = Collected()
+
+        async def receive() -> Message:
+            return messages.pop() if messages else await trio.sleep_forever()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                collected.status = message["status"]
+                collected.headers = [
+                    (name, value)
+                    for name, value in message["headers"]
+                    if name.lower() != b"content-length"  # the server knows
+                ]
+            else:
+                collected.body += message.get("body", b"")
+
+        await self._app(_scope(admission), receive, send)
+        if admission.error is not None:
+            raise admission.error
+        return collected
+
+
+def _scope(admission: Admission) -> dict[str, Any]:
+    request = admission.request
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": request.scheme,
+        "path": request.path,
+        "query_string": request.query,
+        "root_path": "",
+        "headers": list(request.headers),
+        "client": admission.client,
+        "server": None,
+        ADMISSION: admission,
+    }
+
+
+class RouteCall(KeyedCall):
+    """A request to a route of the app."""
+
+    _admission: Admission
+    endpoint: RouteEndpoint
+
+    def begin(self) -> Answer:
+        if not self.endpoint.route.anonymous:
+            return super().begin()
+        return self.run(self.body) if isinstance(self.body, bytes) else self.read(self.body)
+
+    def read(self, body: IncomingBody) -> Answer:
+        return self.run(b"") if self.endpoint.route.method == "GET" else super().read(body)
+
+    def run(self, body: bytes) -> Answer:
+        endpoint = self.endpoint
+        grant = None if endpoint.route.anonymous else self.grant
+        self._admission = Admission(
+            endpoint.request, endpoint.headers, self.client, endpoint.route, grant, []
+        )
+        return self.after(endpoint.bridge.ask(self._admission, body), self._collected)
+
+    def _collected(self, collected: Collected) -> Response:
+        headers = self.headers((*collected.headers, *self._admission.headers_out))
+        return self.answer(collected.status, headers, collected.body)
+
+
+class RouteEndpoint(Endpoint):
+    kind = RouteCall
+
+    def __init__(self, facts: Facts, route: Route, bridge: Bridge) -> None:
+        super().__init__(facts, route.path)
+        self.route = route
+        self.bridge = bridge
+        self.cost = route.cost
