@@ -124,17 +124,16 @@ MUTANTS: Final = (
         "who has only read is answered when the version before is durable",
         ("list_append", "bank"),
         Gateway._try,
-        "wait_durable(view.version)",
-        "wait_durable(view.version - 1)",
+        "yield _durable(incarnation, view.version, attempt.deadline)",
+        "yield _durable(incarnation, view.version - 1, attempt.deadline)",
     ),
     _mutant(
         "refuse_by_what_is_not_durable",
         "an error leaves before what it was caused by is durable",
         ("sql_keys", "sql_references", "unique_keys"),
         Gateway._run,
-        "await before(attempt.deadline, incarnation.published.wait_durable(view.version))\n"
-        "        raise",
-        "raise",
+        "yield _durable(incarnation, view.version, attempt.deadline)",
+        "pass",
     ),
     _mutant(
         "recover_the_time_of_the_checkpoint",
