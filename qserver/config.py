@@ -249,7 +249,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "QSERVER_SHARDS",
         "shards",
         str(limits.SHARDS_DEFAULT),
-        "Partitions of a database, fixed when it is made.",
+        "Shards of a database. It may change from one start to the next.",
         _whole(1, limits.SHARDS_MAX),
     ),
     Setting(

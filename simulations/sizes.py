@@ -70,8 +70,8 @@ SMALL: Final = Sizes(page_entries=min(PAGE_ENTRIES), read_at_once=min(READ_AT_ON
 NARROW: Final = Sizes(range_entries=min(RANGE_ENTRIES))
 """Ranges as narrow as can be."""
 
-CUT: Final = Sizes(page_entries=min(PAGE_ENTRIES), range_entries=20)
-"""Ranges of several pages."""
+JOINED: Final = Sizes(range_entries=6)
+"""Ranges that are joined as often as they are cut."""
 
 
 def draw_sizes(chance: Random) -> Sizes:

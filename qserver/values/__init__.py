@@ -4,7 +4,7 @@
              └───────┴───── casts ──────────┘                between the types
     types ── admission ── schema                             what a column takes, what a table is
     numerics, floats                                         rounding as PostgreSQL rounds
-    keys ── encoding ── comparison                           order, partition, bytes, sameness
+    keys ── encoding ── comparison                           order, bytes, sameness
 
 A row is a tuple of plain Python values in the order of the columns, a key is a tuple that compares
 natively in SQL order, and both become bytes without loss. Start with `types`, then `keys`.

@@ -12,14 +12,14 @@ from qserver.durability import loading, recovery
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, ranges, routing
-from qserver.storage.btree import Change, Key, Tree, Value, apply, difference, pages, pages_backward
+from qserver.storage.btree import Change, Key, Tree, difference, key_at, pages_backward, split
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.view import Page, View
 from qserver.values.keys import TOP
 from simulations.mutants.mutant import Mutant
-from simulations.sizes import CUT, NARROW
+from simulations.sizes import JOINED, NARROW
 
 
 def _cut_behind_the_key(original: Any) -> Any:
@@ -30,11 +30,12 @@ def _cut_behind_the_key(original: Any) -> Any:
     return split
 
 
-def _join_without_the_last_page(original: Any) -> Any:
+def _join_without_the_last_entry(original: Any) -> Any:
     def join(one: Tree, other: Tree) -> Tree:
-        for keys, values in list(pages(other))[: max(1, other.height and -1)]:
-            one = apply(one, keys, values)
-        return one
+        if other.length > 1:
+            other, _ = split(other, key_at(other, other.length - 1))
+        joined: Tree = original(one, other)
+        return joined
 
     return join
 
@@ -154,12 +155,12 @@ def _stop_at_the_first_range(original: Any) -> Any:
     def first_entries(
         self: View, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> Page:
-        for _, first, last in self.trees.tree(tree).pieces(low, high):
-            found: tuple[list[Key], list[Value]] = original(self, tree, first, last, backward, most)
-            if found[0] and not backward:
+        pieces = list(self.trees.tree(tree).pieces(low, high))
+        for _, first, last in reversed(pieces) if backward else pieces:
+            found: Page = original(self, tree, first, last, backward, most)
+            if found[0]:
                 return found
-        page: Page = original(self, tree, low, high, backward, most)
-        return page
+        return [], []
 
     return first_entries
 
@@ -202,11 +203,11 @@ MUTANTS: Final = (
         shape=WITH_RANGES,
     ),
     Mutant(
-        "join_without_the_last_page",
-        "two ranges become one without the last page of the right one",
-        ("sql_queue", "range_sums", "sql_bounds"),
-        ((ranges, "join", _join_without_the_last_page),),
-        shape=(("sizes", CUT),),
+        "join_without_the_last_entry",
+        "two ranges become one without the last of several entries of the right one",
+        ("sql_queue", "sql_keys", "sql_references"),
+        ((ranges, "join", _join_without_the_last_entry),),
+        shape=(("sizes", JOINED),),
     ),
     Mutant(
         "own_one_range",
@@ -267,7 +268,7 @@ MUTANTS: Final = (
     Mutant(
         "take_any_root_for_the_same",
         "keys count as unchanged if the root that has them now is any that the tree had",
-        ("unique_keys", "sql_keys", "sql_queue", "sql_references"),
+        ("sql_moves",),
         ((shard, "stale_read", _take_any_root_for_the_same),),
         shape=WITH_RANGES,
     ),

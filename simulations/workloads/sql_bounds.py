@@ -61,7 +61,8 @@ HOLD_ON: Final = """UPDATE spots SET anchor =
     WHERE line = $1 AND spot = $2 AND anchor IS NULL"""
 
 ALL: Final = "SELECT line, spot, anchor, number FROM spots"
-BETWEEN: Final = "SELECT spot FROM spots WHERE line = $1 AND spot > $2 AND spot <= $3"
+BETWEEN: Final = """SELECT spot FROM spots WHERE line = $1 AND spot > $2 AND spot <= $3
+    ORDER BY spot DESC"""
 LAST_TWO: Final = """SELECT spot FROM spots WHERE line = $1 AND spot >= $2 AND spot < $3
     ORDER BY spot DESC LIMIT 2"""
 HELD_BY: Final = "SELECT spot FROM spots WHERE line = $1 AND anchor = $2"
@@ -165,8 +166,8 @@ class SqlBounds(SqlWorkload):
         for name, found, expected in (
             (
                 "between",
-                sorted(row[0] for row in between.rows),
-                [s for s in spots if spot < s <= high],
+                [row[0] for row in between.rows],
+                [s for s in reversed(spots) if spot < s <= high],
             ),
             (
                 "the last two",

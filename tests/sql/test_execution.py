@@ -40,7 +40,7 @@ def read_by(database: SqlDatabase, sql: str) -> Transaction:
 
 
 def keys_of(transaction: Transaction) -> list[tuple[int, tuple[Any, ...]]]:
-    return sorted(each for keys in transaction.keys.values() for each in keys)
+    return sorted((tree, key) for tree, keys in transaction.keys.items() for key in keys)
 
 
 # --- what counts as read ---
