@@ -85,7 +85,7 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/sql/functions/regex_time.py": frozenset({"time"}),
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
-    "qserver/durability/sqlite.py": frozenset({"pathlib"}),
+    "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),
     "qserver/durability/sqlite_file.py": frozenset({"os", "pathlib", "shutil", "sqlite3"}),
     "qserver/durability/files.py": frozenset({"os", "pathlib"}),
     "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),

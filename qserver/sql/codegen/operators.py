@@ -17,14 +17,12 @@ list, and a new nest begins.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from qserver.errors import QserverError
 from qserver.sql import plan
-from qserver.sql.bound import Expression, Slot
+from qserver.sql.bound import Expression
 from qserver.sql.codegen.aggregates import produce_aggregate
 from qserver.sql.codegen.charges import costly_rows, may_be_long, size_code
 from qserver.sql.codegen.common_tables import produce_tables
@@ -39,13 +37,13 @@ from qserver.sql.codegen.runtime import (
     pages_of,
     row_limit,
     row_offset,
-    unreadable,
     with_ties,
 )
 from qserver.sql.codegen.scans import produce_scan
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.sorting import print_sort
 from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.value_lists import produce_values
 from qserver.sql.codegen.weight import Weight
 from qserver.sql.codegen.windows import produce_window
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
@@ -63,7 +61,6 @@ PAGE_BYTES = 1024 * 1024
 
 KEPT_BYTES_BETWEEN_CHECKS = 64 * 1024
 """Bytes of long values that are kept before they are counted."""
-_ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
 
 KEPT_VALUE_BYTES = 96
 """What a value that is kept costs beside its own length: the object, its place in a list or set."""
@@ -191,62 +188,7 @@ class Operators:
         self.produce(node.input, rows, inside)
 
     def values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
-        if node.repeated:
-            self._repeated_values(node, rows, consume)
-            return
-        items = [self.printer.values(item, rows) for item in node.items]
-        code = self._rows_of_slots(items, node) or (self.printer.together(items) if items else "()")
-        self.loop(node.source, code, rows, consume)
-
-    def _rows_of_slots(self, items: list[str], node: plan.Values) -> str | None:
-        """All rows at once, where they are the slots of an execution one after the other."""
-        width = len(node.items[0]) if items else 0
-        end = first = -1
-        single = len(items)
-        while single and (found := _ROW_OF_SLOTS.fullmatch(items[single - 1])) is not None:
-            low = int(found[1] or found[3])
-            high = int(found[2] or low + 1)
-            if high - low != width or first not in (-1, high):
-                break
-            first, end = low, max(end, high)
-            single -= 1
-        if len(items) - single < 2:
-            return None
-        rest = f"*zip(*[iter(made[{first}:{end}])] * {width})"
-        return f"({', '.join([*items[:single], rest])},)"
-
-    def _repeated_values(self, node: plan.Values, rows: Rows, consume: Consumer) -> None:
-        """All rows of a lifted list: its slots are positions in a row of literals."""
-        (item,) = node.items
-        if all(
-            isinstance(each, Slot) and each.name == at and each.convert is None
-            for at, each in enumerate(item)
-        ):
-            self.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
-            return
-        given, row = self.source.fresh("given"), self.source.fresh("r")
-        with self.loop_by_pages(given, f"slots[{node.slot}]"):
-            with self.source.block("try:"):
-                self.printer.row_of_literals = given
-                self.source.line(f"{row} = {self.printer.values(item, rows)}")
-                self.printer.row_of_literals = None
-            self._say_which_value(node, given)
-            consume(rows.with_row(node.source, row, len(item)))
-
-    def _say_which_value(self, node: plan.Values, given: str) -> None:
-        """A value that cannot be read is told by its number; who has the text finds its place."""
-        readers = {
-            each.name: each.convert
-            for each in node.items[0]
-            if isinstance(each, Slot) and isinstance(each.name, int) and each.convert is not None
-        }
-        known = self.source.known(readers, "readers")
-        self.source.name("QserverError", QserverError)
-        self.source.name("unreadable", unreadable)
-        with self.source.block("except QserverError as error:"):
-            self.source.line(f"error.literal = {node.slot}")
-            self.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
-            self.source.line("raise")
+        produce_values(self, node, rows, consume)
 
     def function_scan(self, node: plan.FunctionScan, rows: Rows, consume: Consumer) -> None:
         arguments = [self.printer.value(each, rows) for each in node.arguments]
