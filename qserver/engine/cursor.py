@@ -103,6 +103,7 @@ class Cursor:
         More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short;
         whoever has more lets others run after each.
         """
+        heading = self.heading
         while True:
             page = self.step(sent)
             if type(page) is not list:
@@ -118,13 +119,13 @@ class Cursor:
             else:
                 self.rows += page
             if page:
-                self.context.hold_page(page, len(page[0]), self.heading.long_columns)
+                self.context.hold_page(page, len(page[0]), heading.long_columns)
             if max_rows is not None and len(self.rows) > max_rows:
                 raise ProgramLimitExceeded(
                     f"the result has more than {max_rows} rows",
                     hint="Add a LIMIT, or have the rows streamed.",
                 )
-            if cut_rows is not None and len(self.rows) > cut_rows and not self.heading.writes:
+            if cut_rows is not None and len(self.rows) > cut_rows and not heading.writes:
                 self.close()
                 self._cut(cut_rows)
                 return END

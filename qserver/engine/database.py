@@ -215,16 +215,14 @@ class Database:
         self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
     ) -> Outcome:
         """Run work and commit what it writes; see `Gateway.transact`."""
-        steps = self._gateway.transact(work, max_retries=max_retries, deadline=deadline)
+        steps = self._gateway.transact(work, max_retries, deadline)
         return await run(steps)  # type: ignore[no-any-return]
 
     def transacting(
-        self, work: Work, *, max_retries: int, deadline: float, untried: bool
+        self, work: Work, max_retries: int, deadline: float, untried: bool
     ) -> Generator[Step, Any, Outcome]:
         """The same as part of other work."""
-        return self._gateway.transact(
-            work, max_retries=max_retries, deadline=deadline, untried=untried
-        )
+        return self._gateway.transact(work, max_retries, deadline, untried)
 
     def durable_view(self) -> View | None:
         """The newest durable view, without waiting; None where there is none to be had."""

@@ -34,7 +34,7 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
-from qserver.limits import RETRIES_DEFAULT, RETRY_PAUSE_SECONDS_MAX
+from qserver.limits import RETRY_PAUSE_SECONDS_MAX
 from qserver.storage.conflict import Conflict
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
@@ -77,9 +77,8 @@ class Gateway:
     def transact(
         self,
         work: Work,
-        *,
-        max_retries: int = RETRIES_DEFAULT,
-        deadline: float = FOREVER,
+        max_retries: int,
+        deadline: float,
         untried: bool = False,
     ) -> Generator[Step, Any, Outcome]:
         """Run work and commit what it writes, serializably.

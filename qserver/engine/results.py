@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.limits import RETRIES_DEFAULT
@@ -48,6 +49,11 @@ class Result(msgspec.Struct, frozen=True):
     exec_us: int = 0
     """Microseconds of its planning and execution."""
 
+    def committed(self, version: int, retries: int) -> None:
+        """Its transaction has made this version, after so many retries. Nobody has seen it yet."""
+        force_setattr(self, "version", version)
+        force_setattr(self, "retries", retries)
+
 
 class TransactionResult(msgspec.Struct, frozen=True):
     """What the statements of a request came to, one after the other."""
@@ -55,18 +61,3 @@ class TransactionResult(msgspec.Struct, frozen=True):
     results: list[Result]
     version: int
     retries: int = 0
-
-
-def committed(result: Result, version: int, retries: int) -> Result:
-    """The same result at the version that its transaction has made, after so many retries."""
-    return Result(
-        result.columns,
-        result.types,
-        result.rows,
-        result.affected_rows,
-        version,
-        retries,
-        result.truncated,
-        result.held_bytes,
-        result.exec_us,
-    )

@@ -32,11 +32,11 @@ from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
-from qserver.engine.results import Options, Result, Statement, TransactionResult, committed
+from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
 from qserver.engine.work import FOREVER, PENDING, Pending, Step, before, begin, begin_with, run
 from qserver.engine.world import World
-from qserver.errors import ProgramLimitExceeded
+from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
@@ -152,14 +152,19 @@ class SqlDatabase:
         reads = True
         found: list[Found] = []
         for statement in statements:
-            sql, given = statement.sql, statement.parameters
+            sql, given, lifted, plan = statement.sql, statement.parameters, None, None
             try:
-                lifted = planner.lift(sql, given)
-            except NotShort:
-                lifted = yield partial(before, deadline, planner.lift_long, sql)
-            plan = planner.find(lifted, view.catalog, view, given)
-            if plan is None and len(statements) == 1:
-                plan = yield from self._new_plan(sql, lifted, view, deadline, given)
+                try:
+                    lifted = planner.lift(sql, given)
+                except NotShort:
+                    lifted = yield partial(before, deadline, planner.lift_long, sql)
+                plan = planner.find(lifted, view.catalog, view, given)
+                if plan is None and len(statements) == 1:
+                    plan = yield from self._new_plan(sql, lifted, view, deadline, given)
+            except QserverError as error:
+                if len(statements) == 1:
+                    error.statement = 0
+                    raise  # of several, those before it come first: the body meets it in its turn
             found.append((sql, given, lifted, plan))
             if plan is None:  # what those behind it are may depend on what it defines
                 found += [
@@ -181,26 +186,22 @@ class SqlDatabase:
                         if rest is not None:
                             results = yield from rest.go_on(deadline)
                         return TransactionResult(results, view.version)
-                    done = yield from self._transact(found, request, options)
-                    return _stream_of(done.results[0], view, request) if streamed else done
+                    outcome = yield from self.database.transacting(
+                        partial(run_statements, planner, request, found, options),
+                        options.max_retries,
+                        deadline,
+                        _are_short(found),
+                    )
+                    for result in outcome.result:
+                        result.committed(outcome.version, outcome.retries)
+                    if streamed:
+                        return _stream_of(outcome.result[0], view, request)
+                    return TransactionResult(outcome.result, outcome.version, outcome.retries)
                 except NeedsNumbers as needs:
                     yield partial(request.supply, needs)
         finally:
             if request.drawn:
                 request.give_back_unused()
-
-    def _transact(
-        self, found: list[Found], request: Request, options: Options
-    ) -> Generator[Step, Any, TransactionResult]:
-        outcome = yield from self.database.transacting(
-            partial(run_statements, self.planner, request, found, options),
-            max_retries=options.max_retries,
-            deadline=request.deadline,
-            untried=_are_short(found),
-        )
-        version, retries = outcome.version, outcome.retries
-        results = [committed(each, version, retries) for each in outcome.result]
-        return TransactionResult(results, version, retries)
 
     def _new_plan(
         self, sql: str, lifted: Lifted, view: View, deadline: float, given: Given

@@ -138,11 +138,13 @@ async def finish(rest: Rest) -> Any:
 
 def begin_with(work: Steps, done: Done) -> Begun:
     """The result; or PENDING, and `done` is called later; or the rest as a coroutine."""
-    result, rest = begin(work)
-    if rest is None:
-        return result
-    if isinstance(rest.step, Reply):
-        rest.step.then(partial(_go_on_with, rest, done))
+    try:
+        step = next(work)
+    except StopIteration as end:
+        return end.value
+    rest = Rest(work, step)
+    if isinstance(step, Reply):
+        step.then(partial(_go_on_with, rest, done))
         return PENDING
     return finish(rest)
 

@@ -262,5 +262,3 @@ class Compiled:
     tables: tuple[Table, ...]
     long_columns: tuple[int, ...] = ()
     """Columns whose values the statement makes and may be long: who keeps rows measures them."""
-    sized_columns: tuple[int, ...] = ()
-    """All columns whose values may be long: who encodes rows measures them."""

@@ -170,7 +170,7 @@ MUTANTS: Final = (
         "a scan in any order ends after two runs of leaves below one branch",
         ("range_sums", "sql_keys", "sql_queue"),
         ((view, "value_runs", _rest_of_a_run),),
-        shape=(("sizes", SMALL),),
+        shape=(("sizes", replace(SMALL, page_entries=6)),),  # more leaves than two runs have
     ),
     Mutant(
         "miss_the_page_at_the_bound",

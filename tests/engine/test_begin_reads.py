@@ -21,7 +21,7 @@ from qserver.engine.sql_gateway import (
 from qserver.engine.work import Pending
 from qserver.errors import InsufficientPrivilege, QserverError, QueryCanceled
 from qserver.sql.parameters import Given
-from tests.engine.begun import count_runs, plan_of
+from tests.engine.begun import count_runs, ended, plan_of
 from tests.engine.fakes import Laboratory
 from tests.sql.databases import opened_sql
 
@@ -271,3 +271,19 @@ async def test_an_error_is_raised_where_it_is_met_and_nothing_is_run_twice(
         assert repr(at_once.value) == repr(from_execute.value)
         assert len(runs) == runs_expected
         assert read(database, sql, good) == expected
+
+
+@pytest.mark.parametrize("broken", ["SELECT 'never closed", "SELECT nothing FROM nowhere"])
+async def test_of_several_the_first_that_fails_is_told_whatever_is_wrong_with_those_behind_it(
+    broken: str,
+) -> None:
+    async with opened_sql() as database:
+        await filled(database)
+        fails = "SELECT 1 / n FROM t WHERE id = 7"
+        for _ in range(2):  # with a new plan, and with a kept one
+            with pytest.raises(QserverError, match="division by zero") as caught:
+                await ended(database, [Statement(fails), Statement(broken)])
+            assert caught.value.statement == 0
+        with pytest.raises(QserverError) as caught:
+            await ended(database, [Statement("SELECT 1"), Statement(broken)])
+        assert caught.value.statement == 1

@@ -98,7 +98,7 @@ def compile_statement(
     else:
         columns = () if statement.returning is None else statement.returning.columns
         long = _sized(columns)
-    return Compiled(columns, run, writes, text, tables, long, _sized(columns))
+    return Compiled(columns, run, writes, text, tables, long)
 
 
 def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:

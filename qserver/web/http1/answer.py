@@ -62,31 +62,29 @@ class HeadRenderer:
 
         `head` is None for a request whose head could not be read.
         """
-        modern = head is None or head.modern
+        status, request_id = response.status, response.request_id
         if length is None:
             chunked = head is not None and framing_of(response, head) is Framing.CHUNKS
             framing = b"transfer-encoding: chunked\r\n" if chunked else b""
         else:
-            framing = b"" if response.status == 204 else b"content-length: %d\r\n" % length
-        connection = b"" if modern else KEEP_ALIVE
-        request_id = response.request_id
+            framing = b"" if status == 204 else b"content-length: %d\r\n" % length
+        if not keep_alive:
+            framing += CLOSE
+        elif head is not None and not head.modern:
+            framing += KEEP_ALIVE
         if not request_id.isprintable():
             raise InvalidAnswer(f"{request_id!r} is no request id")
-        return b"%b%bx-request-id: %b\r\n%b%b%b\r\n" % (
-            STATUS_LINES.get(response.status) or _status_line(response.status),
-            response.headers.lines,
-            request_id.encode(),
-            framing,
-            self._date_line(),
-            connection if keep_alive else CLOSE,
-        )
-
-    def _date_line(self) -> bytes:
         now = int(time.time())
         if now != self._second:
             self._second = now
-            self._date = b"date: %s\r\n" % formatdate(now, usegmt=True).encode()
-        return self._date
+            self._date = b"date: %b\r\n" % formatdate(now, usegmt=True).encode()
+        return b"%b%bx-request-id: %b\r\n%b%b\r\n" % (
+            STATUS_LINES.get(status) or _status_line(status),
+            response.headers.lines,
+            request_id.encode(),
+            framing,
+            self._date,
+        )
 
 
 def _status_line(status: int) -> bytes:

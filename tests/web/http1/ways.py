@@ -169,6 +169,7 @@ def hesitant(near: socket.socket) -> Hesitant:
 async def alone(
     transport_of: Callable[[socket.socket], PlainTransport],
     ways: Ways | None = None,
+    connection_of: type[Connection] = Connection,
     **options: Any,
 ) -> AsyncIterator[tuple[ServerContext, Connection, socket.socket, Client]]:
     """A connection that nobody has accepted, on a pair of sockets."""
@@ -178,7 +179,7 @@ async def alone(
     near, far = socket.socketpair()
     near.setblocking(False)
     far.setblocking(False)
-    connection = Connection(context, transport_of(near), None)
+    connection = connection_of(context, transport_of(near), None)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))
     with trio.fail_after(PATIENCE_SECONDS):
         async with trio.open_nursery() as nursery, Client(stream) as client:

@@ -1,0 +1,121 @@
+"""The application as an ASGI server sees it: bodies read when they are wanted, readers that leave."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.web.app import Application
+from qserver.web.asgi import AsgiApplication, Message
+from tests.web.test_app import KEY, new_app, running
+
+LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"
+
+
+class Server:
+    """Gives a body in parts, keeps what is sent; says that the client has left when it is told."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self.parts = list(parts)
+        self.received = 0
+        self.sent: list[Message] = []
+        self.left = trio.Event()
+
+    async def receive(self) -> Message:
+        if not self.parts:
+            await self.left.wait()
+            return {"type": "http.disconnect"}
+        self.received += 1
+        body = self.parts.pop(0)
+        return {"type": "http.request", "body": body, "more_body": bool(self.parts)}
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+        await trio.lowlevel.checkpoint()
+
+    async def ask(self, app: Application, *headers: tuple[bytes, bytes], key: str = KEY) -> None:
+        own = [(b"authorization", f"Bearer {key}".encode()), *headers]
+        scope = {"type": "http", "method": "POST", "path": "/v1/query", "headers": own}
+        await AsgiApplication(app)(scope, self.receive, self.send)
+
+    @property
+    def status(self) -> int:
+        return self.sent[0]["status"]  # type: ignore[no-any-return]
+
+    @property
+    def body(self) -> Any:
+        assert not self.sent[-1].get("more_body", False)
+        return json.loads(b"".join(each.get("body", b"") for each in self.sent[1:]))
+
+
+def length(size: int) -> tuple[bytes, bytes]:
+    return b"content-length", str(size).encode()
+
+
+async def test_a_body_may_come_in_parts() -> None:
+    app = new_app()
+    async with running(app):
+        server = Server(b'{"sql": ', b"", b'"select 1 as one"}')
+        await server.ask(app)
+        assert server.body["rows"] == [{"one": 1}]
+        assert dict(server.sent[0]["headers"])[b"content-length"] == b"%d" % len(
+            server.sent[1]["body"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("headers", "received"),
+    [
+        ([length(20)], 2),
+        ([length(BODY_UNREAD_BYTES_MAX + 1)], 0),
+        ([length(20), (b"expect", b"100-continue")], 0),
+        ([(b"transfer-encoding", b"chunked")], 0),
+    ],
+    ids=["small", "large", "expected", "chunks"],
+)
+async def test_a_body_that_nobody_wants_is_read_only_if_it_is_small(
+    headers: list[tuple[bytes, bytes]], received: int
+) -> None:
+    app = new_app()
+    async with running(app):
+        server = Server(b"12345", b"67890")
+        await server.ask(app, *headers, key="svc_k_unknown_0123456789")
+        assert (server.status, server.received) == (401, received)
+
+
+async def test_a_body_that_is_too_large_is_refused() -> None:
+    app = new_app()
+    async with running(app):
+        server = Server(*[b"x" * (REQUEST_BODY_BYTES_MAX // 4)] * 10)
+        await server.ask(app, (b"transfer-encoding", b"chunked"))
+        assert (server.status, server.received) == (413, 5)
+
+
+async def test_a_client_that_leaves_before_the_end_of_its_request_gets_nothing() -> None:
+    app = new_app()
+    async with running(app):
+        server = Server()
+        server.left.set()
+        await server.ask(app, (b"transfer-encoding", b"chunked"))
+        assert server.sent == []
+
+
+@pytest.mark.parametrize("accept", [b"text/event-stream", b"application/json"])
+async def test_an_answer_in_parts_ends_when_its_reader_is_gone(accept: bytes) -> None:
+    app = new_app()
+    async with running(app):
+        server = Server(json.dumps({"sql": LONG, "max_rows": 20_000}).encode())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.ask, app, (b"accept", accept))
+            while len(server.sent) < 3:
+                await trio.lowlevel.checkpoint()
+            server.left.set()
+        assert server.sent[-1]["more_body"]
+        await wait_all_tasks_blocked()
+        assert app.service.memory.held == 0
+        assert {each.users for each in app.service.databases.statistics()} <= {0, 1}
