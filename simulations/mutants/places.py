@@ -22,6 +22,9 @@ from simulations.mutants.mutant import Mutant, edited
 from simulations.sizes import SMALL
 
 _SMALL: Final = (("sizes", SMALL),)
+_SLOW_SYNCS: Final = (
+    ("probabilities", {"sync_slow": 0.7, "sync_fails": 0.05, "process_crash": 0.01}),
+)
 
 
 def _mutant(
@@ -130,10 +133,11 @@ MUTANTS: Final = (
     _mutant(
         "refuse_by_what_is_not_durable",
         "an error leaves before what it was caused by is durable",
-        ("sql_keys", "sql_references", "unique_keys"),
+        ("sql_keys",),
         Gateway._run,
         "yield _durable(incarnation, view.version, attempt.deadline)",
         "pass",
+        _SLOW_SYNCS,
     ),
     _mutant(
         "recover_the_time_of_the_checkpoint",

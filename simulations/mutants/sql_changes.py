@@ -206,7 +206,7 @@ MUTANTS: Final = (
         "define_where_it_is_run_again",
         "work that changes definitions and rows is run at the coordinator, which installs the rows"
         " alone",
-        ("sql_migrations",),
+        ("definitions", "sql_migrations"),
         ((coordinator.Coordinator, "run_work", _define_where_it_is_run_again),),
     ),
     Mutant(

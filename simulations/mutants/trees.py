@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from qserver.storage import btree, conflict, transaction, view

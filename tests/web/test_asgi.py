@@ -1,4 +1,4 @@
-"""The application as an ASGI server sees it: bodies read when they are wanted, readers that leave."""
+"""The application as an ASGI server sees it: bodies read when wanted, readers that leave."""
 
 from __future__ import annotations
 
