@@ -90,7 +90,8 @@ class Cursor:
         except MemoryError:
             raise out_of_memory(self.context.memory_bytes_most) from None
         except QserverError as error:
-            locate(error, self.sql)
+            if self.sql:
+                locate(error, self.sql)
             raise
 
     def gather(
