@@ -217,9 +217,9 @@ class Connection:
         if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
             self._move(HEAD)  # where another one would be an error: HTTP advises to forgive one
             buffer = self.buffer = buffer[2:]
-        end = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
+        end = buffer.find(END_OF_HEAD) + 4  # what marks it belongs to it
         try:
-            if end < len(END_OF_HEAD):
+            if end < 4:
                 self._check_beginning()
                 return False
             self._move(HANDLING)
@@ -363,8 +363,9 @@ class Connection:
         except OSError:
             self._move(State.CLOSED)  # there is nobody left to tell
         else:
-            context.counters.bytes_out += len(data)
-            if sent == len(data):
+            size = len(data)
+            context.counters.bytes_out += size
+            if sent == size:
                 self._answered(then)
             else:
                 self._unsent, self._then = memoryview(data)[sent:], then
