@@ -265,13 +265,11 @@ class Connection:
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
-    def respond(self, answer: Answer) -> None:
+    def respond(self, answer: Answer) -> bool:
         """Take the answer that was pending. Its failure harms this connection, not the caller."""
         if self.state is not State.PENDING:
             assert self.state is State.CLOSED, "an answer is given once, to a request that waits"
-            if isinstance(answer, Coroutine):
-                answer.close()
-            return
+            return False
         self._move(HANDLING)
         try:
             self._take(answer)
@@ -281,6 +279,7 @@ class Connection:
             self._responded.set()
         elif self.context.reactor is not None and (self.context.draining or self._has_work()):
             self.context.reactor.wake(self.transport.descriptor)
+        return True
 
     async def _wait_for_response(self) -> None:
         self._responded = trio.Event()
