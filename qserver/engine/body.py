@@ -53,6 +53,7 @@ def run_statements(
         run = StatementRun(planner, reader, request)
         version, context = reader.view.version, run.context
     results: list[Result] = []
+    began = request.time if run is None else request.supplies.now()
     now, max_rows, cut_rows = request.supplies.now, options.max_rows, options.cut_rows
     most = 0
     """How much the heaviest statement did since others last ran, and which that was."""
@@ -60,7 +61,6 @@ def run_statements(
     index = 0
     try:
         for index, statement in enumerate(statements):
-            began = now()
             if run is None:
                 cursor = open_reading(statement, reader, request, context)  # type: ignore[arg-type]
             else:
@@ -70,18 +70,17 @@ def run_statements(
                     cursor = yield from _start_slowly(run, *statement)
             before = context.work
             step = cursor.gather(None, max_rows, cut_rows)
-            if step is not END:
+            if step is END:
+                if context.work - before > most:
+                    most, heaviest = context.work - before, cursor.plan
+            else:
                 if step is None:
-                    blamed = cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest
-                    if blamed is not None:
-                        blamed.may_yield = True
+                    _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
                 while step is not END:
                     step = cursor.gather((yield step), max_rows, cut_rows)
-                most, before = 0, context.work
-            elif context.work - before > most:
-                most, heaviest = context.work - before, cursor.plan
+                most = 0
             heading = cursor.heading
-            microseconds = int((now() - began) * 1_000_000)
+            ended = now()
             results.append(
                 Result(
                     heading.columns,
@@ -92,9 +91,10 @@ def run_statements(
                     0,
                     cursor.truncated,
                     context.held,
-                    microseconds if microseconds > 0 else 0,  # the clock may be set back
+                    int((ended - began) * 1_000_000) if ended > began else 0,
                 )
             )
+            began = ended
             if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
@@ -104,6 +104,12 @@ def run_statements(
         raise
     finally:
         context.release()
+
+
+def _blame(heaviest: Plan | None) -> None:
+    """Of what was run, and together was not short, the heaviest is not left to the coordinator."""
+    if heaviest is not None:
+        heaviest.may_yield = True
 
 
 def open_reading(statement: Found, view: View, request: Request, context: RequestContext) -> Cursor:

@@ -56,8 +56,6 @@ class Cursor:
     affected_rows = 0
     truncated = False
     """Were there more rows than were wanted?"""
-    yielded = False
-    """Has it, while it was gathered, ever wanted others to run?"""
 
     def __init__(
         self,
@@ -92,7 +90,8 @@ class Cursor:
         except MemoryError:
             raise out_of_memory(self.context.memory_bytes_most) from None
         except QserverError as error:
-            locate(error, self.sql)
+            if self.sql:
+                locate(error, self.sql)
             raise
 
     def gather(
@@ -107,9 +106,7 @@ class Cursor:
         while True:
             page = self.step(sent)
             if type(page) is not list:
-                if page is None:
-                    self.yielded = True
-                elif page is END and cut_rows is not None:
+                if page is END and cut_rows is not None:
                     self._cut(cut_rows)
                 return page
             sent = None
@@ -130,7 +127,6 @@ class Cursor:
                 self._cut(cut_rows)
                 return END
             if not is_first:
-                self.yielded = True
                 return None
 
     def _cut(self, cut_rows: int) -> None:

@@ -58,11 +58,12 @@ class Request:
         self.supplies = supplies
         self.deadline = deadline
         self.allowed = allowed
-        self._time = supplies.now()
+        self.time = supplies.now()
+        """When it began: seconds since 1970."""
 
     @property
     def now(self) -> datetime:
-        return datetime.fromtimestamp(self._time, UTC)
+        return datetime.fromtimestamp(self.time, UTC)
 
     def random(self) -> Random:
         """Chance that is the same in every run of the request."""

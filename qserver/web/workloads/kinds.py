@@ -4,7 +4,7 @@
     insert        one new row
     update        one row by its key, any of many
     transfer      two rows in one transaction; the sum of all is kept
-    hot_counter   one row, the same for everybody: conflicts all the time
+    hot_counter   one row, the same for everybody: each commit follows from the one before
     scan          all rows, grouped
     mixed         eight reads, one update, one insert, by chance
 
