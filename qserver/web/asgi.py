@@ -110,19 +110,24 @@ class _Waiting:
     def __init__(self) -> None:
         self._responded = trio.Event()
         self._answer: Answer = PENDING
+        self._ended = False
 
-    def respond(self, answer: Answer) -> None:
+    def respond(self, answer: Answer) -> bool:
         self._answer = answer
         self._responded.set()
+        return not self._ended
 
     async def response(self, answer: Answer) -> Response:
-        while not isinstance(answer, Response):
-            if isinstance(answer, Coroutine):
-                answer = await answer
-            else:
-                await self._responded.wait()
-                self._responded, answer = trio.Event(), self._answer
-        return answer
+        try:
+            while not isinstance(answer, Response):
+                if isinstance(answer, Coroutine):
+                    answer = await answer
+                else:
+                    await self._responded.wait()
+                    self._responded, answer = trio.Event(), self._answer
+            return answer
+        finally:
+            self._ended = True
 
 
 async def _send_parts(parts: Parts, receive: Receive, send: Send) -> None:

@@ -12,7 +12,7 @@ forget it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -124,7 +124,11 @@ class Call(ABC):
             answer = step(outcome)
         except Exception as error:
             answer = self.failed(error)
-        self._respond(answer)
+        if not self._respond(answer):
+            self.release()
+            for each in (answer, outcome):
+                if isinstance(each, Coroutine):
+                    each.close()
 
     # --- answers ----------------------------------------------------------------------------------
 

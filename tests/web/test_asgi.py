@@ -1,4 +1,4 @@
-"""The application as an ASGI server sees it: bodies read when wanted, readers that leave."""
+"""The application as an ASGI server sees it: bodies read when they are wanted, readers that go."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from qserver.control.plane import CONTROL
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
+from qserver.web.dataplane import QueryCall
+from qserver.web.http1 import Request
 from tests.web.test_app import KEY, new_app, running
 
 LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"
@@ -118,4 +121,23 @@ async def test_an_answer_in_parts_ends_when_its_reader_is_gone(accept: bytes) ->
         assert server.sent[-1]["more_body"]
         await wait_all_tasks_blocked()
         assert app.service.memory.held == 0
-        assert {each.users for each in app.service.databases.statistics()} <= {0, 1}
+        used = [each for each in app.service.databases.statistics() if each.id != CONTROL]
+        assert [each.users for each in used] == [0]
+
+
+async def test_what_goes_on_when_nobody_waits_any_more_is_closed_and_holds_nothing() -> None:
+    released: list[str] = []
+
+    class Opened:
+        def release(self) -> None:
+            released.append("database")
+
+    async def rest() -> Any:
+        raise AssertionError("nobody wants it")
+
+    headers = ((b"authorization", f"Bearer {KEY}".encode()),)
+    endpoint = new_app().endpoint(Request("POST", "/v1/query", b"", headers))
+    call = QueryCall(endpoint, b"", None, lambda answer: False)
+    call._opened = Opened()  # type: ignore[assignment]
+    call.settled(rest())
+    assert released == ["database"]

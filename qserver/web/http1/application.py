@@ -57,8 +57,10 @@ class Pending(Enum):
 PENDING: Final = Pending.PENDING
 
 Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer]"
-Respond: TypeAlias = Callable[[Answer], None]
-"""Takes the answer that was pending. Called from any task, after `handle` has returned."""
+Respond: TypeAlias = Callable[[Answer], bool]
+"""Takes the answer that was pending. Called from any task, after `handle` has returned.
+
+False: nobody is there any more. A coroutine is the caller's to close then."""
 
 
 class IncomingBody(Protocol):

@@ -217,9 +217,9 @@ class Connection:
         if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
             self._move(HEAD)  # where another one would be an error: HTTP advises to forgive one
             buffer = self.buffer = buffer[2:]
-        end = buffer.find(END_OF_HEAD) + len(END_OF_HEAD)
+        end = buffer.find(END_OF_HEAD) + 4  # what marks it belongs to it
         try:
-            if end < len(END_OF_HEAD):
+            if end < 4:
                 self._check_beginning()
                 return False
             self._move(HANDLING)
@@ -265,13 +265,11 @@ class Connection:
         else:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
-    def respond(self, answer: Answer) -> None:
+    def respond(self, answer: Answer) -> bool:
         """Take the answer that was pending. Its failure harms this connection, not the caller."""
         if self.state is not State.PENDING:
             assert self.state is State.CLOSED, "an answer is given once, to a request that waits"
-            if isinstance(answer, Coroutine):
-                answer.close()
-            return
+            return False
         self._move(HANDLING)
         try:
             self._take(answer)
@@ -281,6 +279,7 @@ class Connection:
             self._responded.set()
         elif self.context.reactor is not None and (self.context.draining or self._has_work()):
             self.context.reactor.wake(self.transport.descriptor)
+        return True
 
     async def _wait_for_response(self) -> None:
         self._responded = trio.Event()
@@ -363,8 +362,9 @@ class Connection:
         except OSError:
             self._move(State.CLOSED)  # there is nobody left to tell
         else:
-            context.counters.bytes_out += len(data)
-            if sent == len(data):
+            size = len(data)
+            context.counters.bytes_out += size
+            if sent == size:
                 self._answered(then)
             else:
                 self._unsent, self._then = memoryview(data)[sent:], then

@@ -97,7 +97,9 @@ class Ways(App):
     def go_on(self, at: int = 0) -> None:
         """Let a request that waits be answered in its connection's task."""
         body, respond = self.begun.pop(at)
-        respond(self._echo(body))
+        rest = self._echo(body)
+        if not respond(rest):
+            rest.close()
 
     def settle_all(self) -> None:
         while self.begun:
