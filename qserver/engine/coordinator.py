@@ -27,7 +27,7 @@ until it is returned nobody else commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import trio
@@ -53,7 +53,7 @@ from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import RangedTree, Roots, by_tree
-from qserver.storage.routing import Part, parts_of, unconditional_parts
+from qserver.storage.routing import Part, Steps, parts_of, unconditional_parts
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.storage.writes import Writes, merge_writes
@@ -62,6 +62,7 @@ from qserver.values.relations import Definition
 ToShard: TypeAlias = Prepare | Decide | Own
 ToCoordinator: TypeAlias = Commit | Turn
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
+Each = TypeVar("Each")
 
 WORK_BEFORE_GIVING_WAY = 16
 """Pieces of work that the coordinator runs before it lets other tasks run."""
@@ -132,7 +133,7 @@ class Coordinator:
     # --- a round: decisions are synchronous, the waits between them are here ---
 
     async def _first_try(self, commits: list[Commit]) -> list[Conflict | None]:
-        conflicts, parts = self.prepare(commits)
+        conflicts, parts = await _in_steps(self.prepare(commits))
         votes = await self._ask(
             {shard: Prepare(self._round, tuple(of_shard)) for shard, of_shard in parts.items()}
         )
@@ -155,8 +156,13 @@ class Coordinator:
             await self._publish(installed, deltas, redefining, answers)
         return conflicts
 
-    def prepare(self, commits: list[Commit]) -> tuple[list[Conflict | None], dict[int, list[Part]]]:
-        """Check each transaction's catalog, and lay out what each shard is to vote on."""
+    def prepare(
+        self, commits: list[Commit]
+    ) -> Steps[tuple[list[Conflict | None], dict[int, list[Part]]]]:
+        """Check each transaction's catalog, and lay out what each shard is to vote on.
+
+        Others may run between the steps; nobody else changes what is newest.
+        """
         self._round += 1
         conflicts: list[Conflict | None] = []
         parts: dict[int, list[Part]] = {}
@@ -170,7 +176,8 @@ class Coordinator:
             if conflict is None:
                 if transaction.changes_catalog:
                     redefined = transaction.catalog
-                for shard, part in parts_of(transaction, position, newest).items():
+                routed = yield from parts_of(transaction, position, newest)
+                for shard, part in routed.items():
                     if shard in parts:
                         parts[shard].append(part)
                     else:
@@ -254,11 +261,9 @@ class Coordinator:
                 reply.put(answer)
             return
         self._round += 1
+        parts = await _in_steps(unconditional_parts(writes, view))
         votes = await self._ask(
-            {
-                shard: Prepare(self._round, (part,))
-                for shard, part in unconditional_parts(writes, view).items()
-            }
+            {shard: Prepare(self._round, (part,)) for shard, part in parts.items()}
         )
         self._commits += writers
         installed = await self._second_phase(votes, [], {})
@@ -369,6 +374,17 @@ class Coordinator:
 
     def __repr__(self) -> str:
         return f"the coordinator at version {self.published.newest.version}"
+
+
+async def _in_steps(steps: Steps[Each]) -> Each:
+    """The result of steps, between which others run."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Each = end.value
+            return result
+        await trio.lowlevel.checkpoint()
 
 
 def _shard_of(answer: Voted | Installed) -> int:
