@@ -251,7 +251,7 @@ class Coordinator:
             yield from self._run_all(short)
 
     def _first_try(self, commits: list[Commit]) -> Round[list[Conflict | None]]:
-        conflicts, parts = self.prepare(commits)
+        conflicts, parts = yield from self.prepare(commits)
         votes = yield from self._asked(
             {shard: Prepare(self._round, tuple(of_shard)) for shard, of_shard in parts.items()}
         )
@@ -279,8 +279,13 @@ class Coordinator:
             return []
         return (yield messages)
 
-    def prepare(self, commits: list[Commit]) -> tuple[list[Conflict | None], dict[int, list[Part]]]:
-        """Check each transaction's catalog, and lay out what each shard is to vote on."""
+    def prepare(
+        self, commits: list[Commit]
+    ) -> Round[tuple[list[Conflict | None], dict[int, list[Part]]]]:
+        """Check each transaction's catalog, and lay out what each shard is to vote on.
+
+        Others may run between the steps; nobody else changes what is newest.
+        """
         self._round += 1
         conflicts: list[Conflict | None] = []
         parts: dict[int, list[Part]] = {}
@@ -294,7 +299,8 @@ class Coordinator:
             if conflict is None:
                 if transaction.changes_catalog:
                     redefined = transaction.catalog
-                for shard, part in parts_of(transaction, position, newest).items():
+                routed = yield from parts_of(transaction, position, newest)
+                for shard, part in routed.items():
                     if shard in parts:
                         parts[shard].append(part)
                     else:
@@ -368,11 +374,9 @@ class Coordinator:
                 reply.put(answer)
             return
         self._round += 1
+        parts = yield from unconditional_parts(writes, view)
         votes = yield from self._asked(
-            {
-                shard: Prepare(self._round, (part,))
-                for shard, part in unconditional_parts(writes, view).items()
-            }
+            {shard: Prepare(self._round, (part,)) for shard, part in parts.items()}
         )
         self._commits += writers
         installed = yield from self._second_phase(votes, [], {})

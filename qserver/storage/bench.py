@@ -43,7 +43,7 @@ from qserver.storage.btree import (
     put,
 )
 from qserver.storage.conflict import stale_read
-from qserver.storage.routing import parts_of, written
+from qserver.storage.routing import at_once, parts_of, written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
 from qserver.storage.writes import Writes
@@ -250,7 +250,7 @@ class Bench:
         changes: Writes = {TREE: {self.keys[1]: make_row(-1)}}
         trees = written(view, view.catalog, changes).tree(TREE)
         now = dict(zip(trees.ranges, trees.roots, strict=True))
-        parts = parts_of(transaction, 0, view)
+        parts = at_once(parts_of(transaction, 0, view))
 
         def test() -> None:
             for part in parts.values():

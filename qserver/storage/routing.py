@@ -5,14 +5,17 @@
 The newest snapshot decides, not the one that was read: ranges may have been cut or joined since.
 A part therefore brings along the whole snapshot that was read, and a shard compares a range with
 whatever roots had its keys then.
+
+Large transactions are routed in steps, so that others can run between them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Generator
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,7 +24,9 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.view import View
-from qserver.storage.writes import TreeWrites, Writes, changed
+from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, changed
+
+Each = TypeVar("Each")
 
 
 class Part(msgspec.Struct, frozen=True, eq=False):
@@ -50,18 +55,34 @@ class Share:
         self.writes: dict[Range, TreeWrites] = {}
 
 
-def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int, Part]:
+Steps: TypeAlias = Generator[None, None, Each]
+"""Yields now and then, where many keys are routed; returns the result."""
+
+
+def at_once(steps: Steps[Each]) -> Each:
+    """The result, when nobody else needs to run in between."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Each = end.value
+            return result
+
+
+def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
     """The parts of a transaction, by shard."""
     catalog, dropped = transaction.catalog, transaction.dropped
     shares: dict[int, Share] = defaultdict(Share)
     for tree, seen in transaction.keys.items():
-        for each, entries in spread(newest, catalog, tree, seen).items():
+        routed = yield from spread(newest, catalog, tree, seen)
+        for each, entries in routed.items():
             shares[each.shard].keys[each] = entries
     for scanned in transaction.ranges:
         for each in ranges_between(newest, catalog, scanned):
             shares[each.shard].scans.append((each, scanned))
     for tree, changes in transaction.writes.items():
-        for each, entries in spread(newest, catalog, tree, changes).items():
+        routed = yield from spread(newest, catalog, tree, changes)
+        for each, entries in routed.items():
             shares[each.shard].writes[each] = entries
     for tree in dropped:  # also where it is written for the first time in this very round
         for each in newest.ranges(tree):
@@ -75,11 +96,12 @@ def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int,
     }
 
 
-def unconditional_parts(writes: Writes, newest: View) -> dict[int, Part]:
+def unconditional_parts(writes: Writes, newest: View) -> Steps[dict[int, Part]]:
     """Writes of work that was run where nothing could come between: there is nothing to check."""
     parts: dict[int, Part] = {}
     for tree, changes in writes.items():
-        for each, entries in spread(newest, newest.catalog, tree, changes).items():
+        routed = yield from spread(newest, newest.catalog, tree, changes)
+        for each, entries in routed.items():
             if each.shard not in parts:
                 parts[each.shard] = Part(0, True, newest, {}, [], {})
             parts[each.shard].writes[each] = entries
@@ -88,20 +110,24 @@ def unconditional_parts(writes: Writes, newest: View) -> dict[int, Part]:
 
 def spread(
     newest: View, catalog: Catalog, tree: int, entries: dict[Key, Any]
-) -> dict[Range, dict[Key, Any]]:
+) -> Steps[dict[Range, dict[Key, Any]]]:
     """Entries by the range that they belong to."""
     ranges = newest.ranges(tree, catalog)
     if len(ranges) == 1:
         return {ranges[0]: entries}
     lows = newest.trees.tree(tree).lows
-    parts: dict[Range, dict[Key, Any]] = {}
-    for key, value in entries.items():
-        at = ranges[bisect_right(lows, key)]
-        if at in parts:
-            parts[at][key] = value
-        else:
-            parts[at] = {key: value}
-    return parts
+    parts: dict[int, dict[Key, Any]] = {}
+    rest = iter(entries.items())
+    for start in range(0, len(entries), CHANGES_AT_ONCE):
+        if start:
+            yield
+        for key, value in islice(rest, CHANGES_AT_ONCE):
+            at = bisect_right(lows, key)
+            if at in parts:
+                parts[at][key] = value
+            else:
+                parts[at] = {key: value}
+    return {ranges[at]: part for at, part in parts.items()}
 
 
 def ranges_between(newest: View, catalog: Catalog, scanned: ScannedRange) -> tuple[Range, ...]:
@@ -118,7 +144,7 @@ def written(view: View, catalog: Catalog, writes: Writes, dropped: Collection[in
         before = view.trees.tree(number)
         roots = {
             each: changed(before.root_of(each), entries)
-            for each, entries in spread(view, catalog, number, changes).items()
+            for each, entries in at_once(spread(view, catalog, number, changes)).items()
         }
         trees[number] = before.changed(roots).laid_out(view.shards)
     return view.trees.changed(trees, dropped)

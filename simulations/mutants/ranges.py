@@ -14,7 +14,7 @@ from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, ranges, routing
 from qserver.storage.btree import Change, Key, Tree, difference, key_at, pages_backward, split
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
-from qserver.storage.routing import Part
+from qserver.storage.routing import Part, Steps
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.storage.view import Page, View
 from qserver.values.keys import TOP
@@ -59,9 +59,9 @@ def _keep_what_is_taken(original: Any) -> Any:
 
 
 def _route_by_what_was_read(original: Any) -> Any:
-    def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int, Part]:
-        parts: dict[int, Part] = original(transaction, position, transaction.view)
-        return parts
+    def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
+        steps: Steps[dict[int, Part]] = original(transaction, position, transaction.view)
+        return steps
 
     return parts_of
 
@@ -112,8 +112,8 @@ def _take_any_root_for_the_same(original: Any) -> Any:
 
 
 def _drop_all_but_the_last(original: Any) -> Any:
-    def parts_of(transaction: Transaction, position: int, newest: View) -> dict[int, Part]:
-        parts: dict[int, Part] = original(transaction, position, newest)
+    def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
+        parts: dict[int, Part] = yield from original(transaction, position, newest)
         if transaction.dropped and len(parts) > 1:
             at = max(parts)
             parts[at] = replace(parts[at], dropped=())

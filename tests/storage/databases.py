@@ -12,7 +12,7 @@ from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.ranges import Trees, roots_of_shard
-from qserver.storage.routing import parts_of, written
+from qserver.storage.routing import at_once, parts_of, written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import Page, View
 from qserver.values.schema import Column, Index, Table, define_index, define_table
@@ -109,17 +109,17 @@ def stale_reads(transaction: Transaction, now: View) -> list[Conflict]:
     """What shards that have installed this view find stale."""
     found = [
         stale_read(part, roots_of_shard(now.trees, shard))
-        for shard, part in parts_of(transaction, 0, now).items()
+        for shard, part in at_once(parts_of(transaction, 0, now)).items()
     ]
     return [conflict for conflict in found if conflict is not None]
 
 
 def overlaps(reader: Transaction, writer: Transaction, newest: View) -> list[Conflict]:
     """Which reads the writes of another in the same round make untrue."""
-    writes = parts_of(writer, 1, newest)
+    writes = at_once(parts_of(writer, 1, newest))
     found = [
         overlap(part, writes[shard].writes, "another")
-        for shard, part in parts_of(reader, 0, newest).items()
+        for shard, part in at_once(parts_of(reader, 0, newest)).items()
         if shard in writes
     ]
     return [conflict for conflict in found if conflict is not None]
@@ -127,10 +127,10 @@ def overlaps(reader: Transaction, writer: Transaction, newest: View) -> list[Con
 
 def write_overlaps(one: Transaction, other: Transaction, newest: View) -> list[Conflict]:
     """Which keys both write."""
-    writes = parts_of(other, 1, newest)
+    writes = at_once(parts_of(other, 1, newest))
     found = [
         writes_overlap(part, writes[shard].writes)
-        for shard, part in parts_of(one, 0, newest).items()
+        for shard, part in at_once(parts_of(one, 0, newest)).items()
         if shard in writes
     ]
     return [conflict for conflict in found if conflict is not None]

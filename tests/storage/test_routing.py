@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from qserver.storage.btree import Key
 from qserver.storage.ranges import Range
-from qserver.storage.routing import Part, parts_of, unconditional_parts, written
+from qserver.storage.routing import Part, at_once, parts_of, unconditional_parts, written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
-from qserver.storage.writes import Writes
+from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.schema import Column, define_index, define_table
 from qserver.values.types import INTEGER
 from tests.storage.databases import (
@@ -77,7 +77,7 @@ def test_each_read_and_write_goes_to_its_owner_in_the_newest_snapshot(
         transaction.put_entry(TREE, key, value)
     with ranges_of(*size):
         newest = laid_out(view_with({**changed_model(model, since), (99,): (99,)}, shards, TREE))
-    parts = parts_of(transaction, 5, newest)
+    parts = at_once(parts_of(transaction, 5, newest))
     for shard, part in parts.items():
         check_part(part, shard, newest)
         assert (part.position, part.base) == (5, base)
@@ -120,7 +120,7 @@ def test_writes_that_nobody_checks_go_the_same_way(
     model: Model, writes: Changes, shards: int
 ) -> None:
     newest = view_with({**model, (99,): (99,)}, shards, TREE)
-    parts = unconditional_parts({TREE: writes} if writes else {}, newest)
+    parts = at_once(unconditional_parts({TREE: writes} if writes else {}, newest))
     for shard, part in parts.items():
         check_part(part, shard, newest)
         assert part.alone
@@ -144,7 +144,7 @@ def test_a_small_table_and_its_indexes_are_on_one_shard() -> None:
     transaction = Transaction(database(4))
     transaction.insert(PEOPLE, (1, "ada@x", "London", None))
     transaction.rows(PEOPLE)
-    ((shard, part),) = parts_of(transaction, 5, transaction.view).items()
+    ((shard, part),) = at_once(parts_of(transaction, 5, transaction.view)).items()
     assert (shard, part.alone, part.position) == (PEOPLE.id % 4, True, 5)
     assert {each.tree for each in part.writes} == {2, 3, 4}
     assert part.keys == {
@@ -161,7 +161,7 @@ def test_a_table_that_the_transaction_makes_is_on_the_shard_where_others_will_lo
     table = table.with_index(index)
     transaction.create_table(table)
     transaction.insert(table, (1,))
-    ((shard, _),) = parts_of(transaction, 0, transaction.view).items()
+    ((shard, _),) = at_once(parts_of(transaction, 0, transaction.view)).items()
     newest = commit(transaction)
     assert {each.shard for tree in (table.id, index.id) for each in newest.ranges(tree)} == {shard}
 
@@ -172,16 +172,33 @@ def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it(
     newest = View(1, 0.0, view.catalog, written(view, view.catalog, rows), 4)
     dropper = Transaction(newest)
     dropper.drop_table("plain")
-    parts = parts_of(dropper, 0, newest)
+    parts = at_once(parts_of(dropper, 0, newest))
     assert set(parts) == {0, 1, 2, 3}
     assert all(part.dropped == (TREE,) for part in parts.values())
     never_written = Transaction(view)
     never_written.drop_table("people")
-    assert set(parts_of(never_written, 0, view)) == {PEOPLE.id % 4}, "one may write it this round"
+    assert set(at_once(parts_of(never_written, 0, view))) == {PEOPLE.id % 4}, (
+        "one may write it this round"
+    )
 
 
 def test_what_touched_no_shard_has_no_parts() -> None:
     transaction = Transaction(database(4))
     transaction.create_table(define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))
-    assert parts_of(transaction, 0, transaction.view) == {}
+    assert at_once(parts_of(transaction, 0, transaction.view)) == {}
     assert transaction.changes_anything
+
+
+def test_many_keys_are_routed_in_steps() -> None:
+    with ranges_of(4_000, 400):
+        view = view_with({(at,): (at,) for at in range(10_000)}, 4, TREE)
+    transaction = Transaction(view)
+    for at in range(3 * CHANGES_AT_ONCE):
+        transaction.get_entry(TREE, (at,))
+        transaction.put_entry(TREE, (at,), (at, "new"))
+    assert len(list(parts_of(transaction, 0, view))) == 2 + 2
+    assert len(list(unconditional_parts(transaction.writes, view))) == 2
+    few = Transaction(view)
+    few.put_entry(TREE, (1,), (1, "new"))
+    few.put_entry(TREE, (9_999,), (1, "new"))
+    assert list(parts_of(few, 0, view)) == []
