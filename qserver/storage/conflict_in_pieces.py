@@ -47,8 +47,10 @@ def is_long(parts: Iterable[Part], now: Roots) -> bool:
 
 def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
     for each, scanned in part.scans:
-        before, after = part.base.trees.tree(scanned.tree).roots, now.get(each, EMPTY)
-        yield after not in before and max(root.height for root in (*before, after)) > 1
+        low, high = each.clipped(scanned.low, scanned.high)
+        before = part.base.trees.tree(scanned.tree).roots_between(low, high)
+        after = now.get(each, EMPTY)
+        yield before != (after,) and max(root.height for root in (*before, after)) > 1
 
 
 def conflict_in_pieces(
@@ -101,9 +103,9 @@ def _narrow_scans(part: Part, now: Roots) -> Iterator[tuple[Range, ScannedRange]
     """The ranges that may have changed, cut where they are long."""
     for each, scanned in part.scans:
         before, after = part.base.trees.tree(scanned.tree), now.get(each, EMPTY)
-        if after in before.roots:
-            continue
         low, high = each.clipped(scanned.low, scanned.high)
+        if before.roots_between(low, high) == (after,):
+            continue
         found = set(cuts(after, low, high))
         for root, first, last in before.pieces(low, high):
             found.update(cuts(root, first, last))
