@@ -191,7 +191,7 @@ async def test_without_retries_a_conflict_names_table_key_and_versions(work: Wor
         (error,) = [call.outcome for call in calls if not isinstance(call.outcome, Outcome)]
         assert isinstance(error, SerializationFailure)
         assert str(error) == "could not serialize access due to concurrent update"
-        assert error.conflict is not None
+        assert isinstance(error.conflict, Conflict)
         reason = error.conflict.reason
         assert reason in (
             "a key that was read is being changed by an accepted transaction",
