@@ -31,6 +31,7 @@ from qserver.engine.plan_cache import Plan, PlanCacheStatistics
 from qserver.engine.planning import Planner, Prepared, locate, slots_of
 from qserver.engine.request import FOREVER, Request, RequestContext, Supplies
 from qserver.engine.row_stream import RowStream
+from qserver.engine.slots import slots_given
 from qserver.engine.statements import Started, StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import GaveWay, Step, before
@@ -46,6 +47,7 @@ from qserver.sql.effort import NotShort
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Rows, out_of_memory
 from qserver.sql.functions.numeric_math import overflow_error
 from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
@@ -145,7 +147,9 @@ class SqlDatabase:
             plan = await self._new_plan(sql, lifted, view, request, parameters)
         if plan is not None and not plan.writes:
             allowed.check_read()
-            slots = slots_of(plan, lifted.literals, parameters)
+            slots = await slots_given(
+                plan, lifted.literals, parameters, RequestContext(request, view)
+            )
             try:
                 return await self._read(plan, slots, request, view, max_rows, cut_rows)
             except QserverError as error:
@@ -173,7 +177,7 @@ class SqlDatabase:
     def look(self, sql: str, parameters: Given = None) -> Statement | None:
         """The statement with its kept plan, if it has one that can be run where one stands."""
         view = self.database.durable_view()
-        if view is None:
+        if view is None or is_heavy(parameters):
             return None
         try:
             lifted = self.planner.lift(sql, parameters)
@@ -366,7 +370,7 @@ class SqlDatabase:
                 affected_rows=result.affected_rows,
             )
         allowed.check_read()
-        slots = slots_of(plan, lifted.literals, parameters)
+        slots = await slots_given(plan, lifted.literals, parameters, RequestContext(request, view))
         return RowStream.reading(plan, slots, request, view)
 
     def statistics(self) -> PlanCacheStatistics:

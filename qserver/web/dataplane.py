@@ -32,7 +32,12 @@ from qserver.web.answers import (
     transaction_tail,
 )
 from qserver.web.exchange import Exchange
-from qserver.web.requests import query_request, text_request, transaction_request, wants_stream
+from qserver.web.requests import (
+    read_query_request,
+    read_transaction_request,
+    text_request,
+    wants_stream,
+)
 from qserver.web.rows import RowEncoder, RowEncoders
 from qserver.web.service import Service, allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
@@ -57,7 +62,8 @@ class DataPlane:
         grant = await self._service.authenticate(exchange.headers)
         self._admit(exchange, grant)
         body = await exchange.body()
-        request = query_request(exchange.headers.get(b"content-type", b""), body)
+        content_type = exchange.headers.get(b"content-type", b"")
+        request = await read_query_request(content_type, body)
         await self._answer(exchange, grant, request)
 
     async def text_query(self, exchange: Exchange) -> None:
@@ -167,7 +173,7 @@ class DataPlane:
         try:
             body = await exchange.body()
             content_type = exchange.headers.get(b"content-type", b"")
-            request, statements = transaction_request(content_type, body)
+            request, statements = await read_transaction_request(content_type, body)
             opened = await self._open(exchange, grant, request)
             try:
                 began = perf_counter()
