@@ -14,12 +14,13 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any, TypeAlias
 
-from qserver.engine.cursor import END, Cursor
+from qserver.engine.cursor import END, Cursor, StatementSteps
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.plan_cache import Plan
 from qserver.engine.planning import Planner, slots_of
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.results import Options, Result
+from qserver.engine.slots import slots_in_steps
 from qserver.engine.statements import StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import Step
@@ -27,6 +28,7 @@ from qserver.errors import QserverError
 from qserver.sql.effort import NotShort
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
@@ -117,9 +119,20 @@ def open_reading(statement: Found, view: View, request: Request, context: Reques
     sql, given, lifted, plan = statement
     assert plan is not None and lifted is not None and not plan.writes
     request.allowed.check_read()
-    slots = slots_of(plan, lifted.literals, given)
     reader = SystemReader(Transaction(view)) if plan.system_tables else view
-    return Cursor(plan.compiled.run(reader, slots, context), context, sql, plan)
+    if is_heavy(given):
+        steps = _run_heavy(plan, lifted, given, reader, context)
+    else:
+        steps = plan.compiled.run(reader, slots_of(plan, lifted.literals, given), context)
+    return Cursor(steps, context, sql, plan)
+
+
+def _run_heavy(
+    plan: Plan, lifted: Lifted, given: Given, reader: Any, context: RequestContext
+) -> StatementSteps:
+    """Read with parameters that take long to convert."""
+    slots = yield from slots_in_steps(plan, lifted.literals, given, context)
+    return (yield from plan.compiled.run(reader, slots, context))
 
 
 def _start_slowly(

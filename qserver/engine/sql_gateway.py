@@ -40,6 +40,7 @@ from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.storage.view import View
 
@@ -278,8 +279,8 @@ class SqlDatabase:
 def _are_short(found: list[Found]) -> bool:
     """Has each of them a plan, and has none of the plans ever yielded?"""
     return len(found) <= COST_BETWEEN_PAUSES and all(
-        plan is not None and not plan.may_yield and not plan.system_tables
-        for _, _, _, plan in found
+        plan is not None and not plan.may_yield and not plan.system_tables and not is_heavy(given)
+        for _, given, _, plan in found
     )
 
 

@@ -19,8 +19,15 @@ from qserver.engine.catalog_names import CatalogNames
 from qserver.engine.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
 from qserver.engine.foreign_keys import check_foreign_key, enforce, paired
 from qserver.engine.plan_cache import Plan
-from qserver.engine.planning import Planner, Prepared, make_plan, slots_of, statement_inside
+from qserver.engine.planning import (
+    Planner,
+    Prepared,
+    make_plan,
+    slots_of,
+    statement_inside,
+)
 from qserver.engine.request import Request, RequestContext
+from qserver.engine.slots import slots_in_steps
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.variables import set_variable, show_variable
 from qserver.engine.work import Step
@@ -33,6 +40,7 @@ from qserver.sql.definitions.port import Work
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
@@ -93,7 +101,10 @@ class StatementRun:
                 cursor.sql = text
                 return cursor
         self._check_allowed(plan)
-        steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
+        if is_heavy(given):
+            steps = self._run_heavy(plan, lifted.literals, given)
+        else:
+            steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
         return Cursor(steps, self.context, text, plan)
 
     def _check_allowed(self, plan: Plan) -> None:
@@ -114,6 +125,10 @@ class StatementRun:
         self.allowed.check_define()
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
+
+    def _run_heavy(self, plan: Plan, literals: Sequence[Any], given: Given) -> Steps:
+        slots = yield from slots_in_steps(plan, literals, given, self.context)
+        return (yield from self.run_plan(plan, slots))
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction
@@ -248,7 +263,7 @@ class StatementRun:
             return 0
         plan = yield from self._plan(node.statement, literals, None, given)
         self._check_allowed(plan)
-        slots = slots_of(plan, literals, given)
+        slots = yield from slots_in_steps(plan, literals, given, self.context)
         lines = explain(plan.statement)
         if "analyze" in node.options:
             lines += yield from self._analyzed(plan, slots)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import ClassVar
+from typing import ClassVar, Final
+
+TEXT_LENGTH_MAX: Final = 8192
+"""Many errors repeat the value that is wrong, and that may have megabytes."""
 
 
 class Applied(Enum):
@@ -46,9 +49,10 @@ class QserverError(Exception):
         column: str | None = None,
         constraint: str | None = None,
     ) -> None:
+        message = _shortened(message)
         super().__init__(message)
         self.message = message or self.name.replace("_", " ")
-        self.detail = detail
+        self.detail = None if detail is None else _shortened(detail)
         self.hint = hint
         self.position = position
         """Where in the SQL text, counted in characters from 1."""
@@ -65,3 +69,7 @@ class QserverError(Exception):
         applied = "not applied" if self.applied is Applied.NO else "perhaps applied"
         retry = ", try again" if self.retryable else ""
         return f"<{self.name} {self.code}: {self.message}{place}, {applied}{retry}>"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH_MAX else f"{text[:TEXT_LENGTH_MAX]}…"

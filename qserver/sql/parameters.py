@@ -61,17 +61,35 @@ class ParameterList:
 
     positional: tuple[Converter, ...] = ()
     named: tuple[tuple[str, Converter], ...] = ()
+    types: tuple[SqlType, ...] = ()
+    """Of the one or the other, in their order."""
 
     def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
         """Literals and parameters of one execution, as generated code looks them up."""
         slots: dict[int | str, Any] = dict(enumerate(literals))
         if self.named:
-            self._add_named(slots, given)
+            values = self._checked_names(given)
+            for name, convert in self.named:
+                value = values[name]
+                slots[f":{name}"] = None if value is None else convert(value)
         else:
-            self._add_positional(slots, given)
+            numbered = zip(self.positional, self._checked_count(given), strict=True)
+            for number, (convert, value) in enumerate(numbered, 1):
+                slots[f"${number}"] = None if value is None else convert(value)
         return slots
 
-    def _add_positional(self, slots: dict[int | str, Any], given: Given) -> None:
+    def matched(self, given: Given) -> list[tuple[str, SqlType, Any]]:
+        """The slot, the type and the value of each, for whoever converts them otherwise."""
+        if self.named:
+            values = self._checked_names(given)
+            return [
+                (f":{name}", sql_type, values[name])
+                for (name, _), sql_type in zip(self.named, self.types, strict=True)
+            ]
+        numbered = zip(self.types, self._checked_count(given), strict=True)
+        return [(f"${n}", sql_type, value) for n, (sql_type, value) in enumerate(numbered, 1)]
+
+    def _checked_count(self, given: Given) -> Sequence[Any]:
         values = () if given is None else given
         if isinstance(values, Mapping | str):
             if values:
@@ -84,24 +102,22 @@ class ParameterList:
                 f"the statement has {_counted(len(self.positional))},"
                 f" but {len(values)} {'was' if len(values) == 1 else 'were'} given"
             )
-        for number, (convert, value) in enumerate(zip(self.positional, values, strict=True), 1):
-            slots[f"${number}"] = None if value is None else convert(value)
+        return values
 
-    def _add_named(self, slots: dict[int | str, Any], given: Given) -> None:
+    def _checked_names(self, given: Given) -> Mapping[str, Any]:
         if not isinstance(given, Mapping):
             raise ProtocolViolation(
                 "the statement's parameters have names: give an object with a value for each",
                 detail="They are " + ", ".join(f":{name}" for name, _ in self.named) + ".",
             )
-        for name, convert in self.named:
+        for name, _ in self.named:
             if name not in given:
                 raise ProtocolViolation(f"parameter :{name} was not given")
-            value = given[name]
-            slots[f":{name}"] = None if value is None else convert(value)
         if len(given) > len(self.named):
             known = {name for name, _ in self.named}
             unknown = next(name for name in given if name not in known)
             raise ProtocolViolation(f"the statement has no parameter :{unknown}")
+        return given
 
 
 def type_of_value(value: Any) -> SqlType | None:
@@ -161,9 +177,11 @@ def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
     if numbers and names:
         raise ProtocolViolation("a statement has parameters with numbers or with names, not both")
     count = numbers[-1] if numbers else 0
+    in_order = [types.get(number, TEXT) for number in range(1, count + 1)]
     return ParameterList(
-        tuple(converter(types.get(number, TEXT)) for number in range(1, count + 1)),
+        tuple(map(converter, in_order)),
         tuple((name, converter(types[name])) for name in names),
+        tuple(in_order or [types[name] for name in names]),
     )
 
 
@@ -175,7 +193,7 @@ def converter(sql_type: SqlType) -> Converter:
     if kind is Kind.ARRAY and sql_type.element is not None:
         return _array_converter(sql_type, sql_type.element, read)
     if kind in (Kind.JSON, Kind.JSONB):
-        return lambda value: read(value if type(value) is str else _json(value))
+        return lambda value: read(value if type(value) is str else json_of(value))
     if kind in INTEGER_BITS:
         return _integer_converter(sql_type, read)
     if kind is Kind.BYTEA:
@@ -240,15 +258,19 @@ def _array_converter(sql_type: SqlType, element: SqlType, read: Converter) -> Co
 
     def inside(value: Any, depth: int = 1) -> Any:
         if isinstance(value, list | tuple):
-            if depth > ARRAY_DIMENSIONS_MAX:
-                raise ProgramLimitExceeded(
-                    f"number of array dimensions exceeds the maximum allowed"
-                    f" ({ARRAY_DIMENSIONS_MAX})"
-                )
+            check_dimensions(depth)
             return tuple([inside(each, depth + 1) for each in value])
         return None if value is None else convert(value)
 
     return lambda value: read(value) if isinstance(value, str) else admit(inside(_listed(value)))
+
+
+def check_dimensions(depth: int) -> None:
+    """A list in a list is an array of two dimensions; there may be six."""
+    if depth > ARRAY_DIMENSIONS_MAX:
+        raise ProgramLimitExceeded(
+            f"number of array dimensions exceeds the maximum allowed ({ARRAY_DIMENSIONS_MAX})"
+        )
 
 
 def _listed(value: Any) -> Any:
@@ -264,11 +286,12 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | dict):
-        return _json(value)
+        return json_of(value)
     return str(value)
 
 
-def _json(value: Any) -> str:
+def json_of(value: Any) -> str:
+    """A list or an object as the text that it was."""
     try:
         return _encode(value).decode()
     except RecursionError:  # deeper than any JSON that is taken

@@ -11,7 +11,7 @@ for anything but the log. Everything else the service does is in `routes`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -41,7 +41,15 @@ from qserver.web.answers import (
 )
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.http1 import PENDING, Answer, IncomingBody, Response
-from qserver.web.requests import query_request, text_request, transaction_request, wants_stream
+from qserver.web.requests import (
+    BODY_BYTES_SHORT,
+    query_request,
+    read_query_request,
+    read_transaction_request,
+    text_request,
+    transaction_request,
+    wants_stream,
+)
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder, RowEncoders
 from qserver.web.service import allowed_of
 from qserver.web.shapes import QueryRequest, TransactionRequest
@@ -182,10 +190,18 @@ class HotCall(KeyedCall):
 
 class QueryCall(HotCall):
     decode = staticmethod(query_request)
+    decode_long: Callable[[bytes, bytes], Awaitable[QueryRequest]] | None = staticmethod(
+        read_query_request
+    )
 
     def run(self, body: bytes) -> Answer:
+        content_type = self.endpoint.content_type
+        if len(body) > BODY_BYTES_SHORT and self.decode_long is not None:
+            return self.after(self.decode_long(content_type, body), self.decoded)
+        return self.decoded(self.decode(content_type, body))
+
+    def decoded(self, request: QueryRequest) -> Answer:
         endpoint = self.endpoint
-        request = self.decode(endpoint.content_type, body)
         self._statements = (Statement(request.sql, request.params),)
         streams = endpoint.streams or wants_stream(request.sql)
         return self.open(request, self.stream if streams else self.execute)
@@ -266,6 +282,7 @@ class TextCall(QueryCall):
     """The same; the body is the statement."""
 
     decode = staticmethod(text_request)
+    decode_long = None
 
 
 class TransactionCall(HotCall):
@@ -273,7 +290,13 @@ class TransactionCall(HotCall):
 
     def run(self, body: bytes) -> Answer:
         self._no_results = []
-        request, self._statements = transaction_request(self.endpoint.content_type, body)
+        content_type = self.endpoint.content_type
+        if len(body) > BODY_BYTES_SHORT:
+            return self.after(read_transaction_request(content_type, body), self.decoded)
+        return self.decoded(transaction_request(content_type, body))
+
+    def decoded(self, asked: tuple[TransactionRequest, list[Statement]]) -> Answer:
+        request, self._statements = asked
         return self.open(request, self.execute)
 
     def executed(self, outcome: TransactionResult) -> Answer:

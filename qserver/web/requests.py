@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal, InvalidOperation
+from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from qserver.engine.giving_way import give_way
 from qserver.engine.sql_gateway import Statement
+from qserver.engine.work import timed_out
 from qserver.errors import (
     InvalidRequest,
     RequestTooLarge,
@@ -19,10 +22,12 @@ from qserver.limits import (
     PARAMETERS_MAX,
     REQUEST_BODY_BYTES_MAX,
     STATEMENT_BYTES_MAX,
+    STATEMENT_SECONDS_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
 from qserver.sql.parameters import Given
-from qserver.web.shapes import QueryRequest, TransactionRequest
+from qserver.web.long_bodies import decode_in_steps
+from qserver.web.shapes import QueryRequest, StatementRequest, TransactionRequest
 
 Shape = TypeVar("Shape")
 
@@ -31,6 +36,12 @@ JSON_TYPES: Final = frozenset(
     {b"", b"application/json", b"text/json", b"application/x-www-form-urlencoded"}
 )
 TEXT_TYPES: Final = frozenset({b"", b"text/plain"})
+
+BODY_BYTES_SHORT: Final = 64 * 1024
+"""A longer body is decoded in steps."""
+
+STEP_SECONDS: Final = 0.002
+"""How long such a step takes, about."""
 
 _STREAM: Final = re.compile(r"\s*/\*\+\s*STREAM\s*\*/", re.IGNORECASE)
 
@@ -60,8 +71,19 @@ def _exact(text: str) -> Decimal:
     return number
 
 
+class _LongQuery(QueryRequest, frozen=True, kw_only=True):
+    params: msgspec.Raw = msgspec.Raw(b"null")  # type: ignore[assignment]
+
+
+class _LongTransaction(TransactionRequest, frozen=True, kw_only=True):
+    statements: msgspec.Raw  # type: ignore[assignment]
+
+
 _query_decoder: Final = decoder_of(QueryRequest)
 _transaction_decoder: Final = decoder_of(TransactionRequest)
+_long_query_decoder: Final = decoder_of(_LongQuery)
+_long_transaction_decoder: Final = decoder_of(_LongTransaction)
+_value_decoder: Final[msgspec.json.Decoder[Any]] = decoder_of(Any)
 
 
 def query_request(content_type: bytes, body: bytes) -> QueryRequest:
@@ -74,6 +96,24 @@ def query_request(content_type: bytes, body: bytes) -> QueryRequest:
     if request.params is not None:
         _check_params(request.params)
     return request
+
+
+async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
+    """The same, and others run while a long one is decoded. Its time counts."""
+    if len(body) <= BODY_BYTES_SHORT:
+        return query_request(content_type, body)
+    began = perf_counter()
+    check_media_type(content_type, JSON_TYPES, "application/json")
+    request = decode(_long_query_decoder, body)
+    raw = bytes(request.params)
+    if not raw.startswith((b"[", b"{")):
+        return query_request(content_type, body)
+    _check_statement(request.sql)
+    params = await _decoded(raw, began, request.timeout_ms)
+    _check_params(params)
+    left = _left(began, request.timeout_ms)
+    rest = request.database, request.format, request.max_rows, left, request.max_retries
+    return QueryRequest(request.sql, params, *rest)
 
 
 def text_request(content_type: bytes, body: bytes) -> QueryRequest:
@@ -93,15 +133,76 @@ def transaction_request(
 ) -> tuple[TransactionRequest, list[Statement]]:
     """POST /v1/transaction."""
     check_media_type(content_type, JSON_TYPES, "application/json")
-    request = decode(_transaction_decoder, body)
-    if len(request.statements) > TRANSACTION_STATEMENTS_MAX:
+    return _checked(decode(_transaction_decoder, body))
+
+
+async def read_transaction_request(
+    content_type: bytes, body: bytes
+) -> tuple[TransactionRequest, list[Statement]]:
+    """The same, and others run while a long one is decoded. Its time counts."""
+    if len(body) <= BODY_BYTES_SHORT:
+        return transaction_request(content_type, body)
+    began = perf_counter()
+    check_media_type(content_type, JSON_TYPES, "application/json")
+    request = decode(_long_transaction_decoder, body)
+    raw = bytes(request.statements)
+    if not raw.startswith(b"["):
+        return transaction_request(content_type, body)
+    statements = await _decoded(raw, began, request.timeout_ms)
+    _check_length(statements)
+    left = _left(began, request.timeout_ms)
+    rest = request.database, request.format, request.max_rows, left, request.max_retries
+    return _checked(TransactionRequest(list(map(_statement_request, statements)), *rest))
+
+
+def _statement_request(given: Any) -> str | StatementRequest:
+    """A statement that was decoded already; what is wrong with it is told as for a short body."""
+    params = None
+    if isinstance(given, dict) and isinstance(given.get("params"), list | dict):
+        params = given.pop("params")
+    try:
+        made: str | StatementRequest = msgspec.convert(given, str | StatementRequest)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"the request is not as it should be: {error}") from None
+    return made if isinstance(made, str) or params is None else StatementRequest(made.sql, params)
+
+
+async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
+    """The value of a long text, under the deadline of its request."""
+    steps = decode_in_steps(raw, lambda part: decode(_value_decoder, part))
+    while True:
+        pause = perf_counter() + STEP_SECONDS
+        try:
+            while perf_counter() < pause:
+                next(steps)
+        except StopIteration as end:
+            return end.value
+        _left(began, timeout_ms)
+        await give_way()
+
+
+def _left(began: float, timeout_ms: int | None) -> int:
+    """The milliseconds that a request still has."""
+    most = STATEMENT_SECONDS_MAX * 1000 if timeout_ms is None else timeout_ms
+    left = most - (perf_counter() - began) * 1000
+    if left <= 0:
+        raise timed_out()
+    return max(1, int(left))
+
+
+def _checked(request: TransactionRequest) -> tuple[TransactionRequest, list[Statement]]:
+    _check_length(request.statements)
+    return request, [_statement(index, each) for index, each in enumerate(request.statements)]
+
+
+def _check_length(statements: list[Any]) -> None:
+    if len(statements) > TRANSACTION_STATEMENTS_MAX:
         raise InvalidRequest(
             f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements,"
-            f" this one has {len(request.statements)}"
+            f" this one has {len(statements)}"
         )
-    if not request.statements:
+    if not statements:
         raise InvalidRequest("a transaction has at least one statement, this one has none")
-    return request, [_statement(index, each) for index, each in enumerate(request.statements)]
 
 
 def _statement(index: int, given: Any) -> Statement:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from time import thread_time, time
+from typing import Any
 
 import trio
 
@@ -19,6 +21,7 @@ from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import OutOfMemory, ProgramLimitExceeded, QserverError, QueryCanceled
+from qserver.sql.parameters import Given
 
 BEAT_SECONDS_MAX = 0.25
 """Processor time between two beats. On a machine of its own the worst is near half of it."""
@@ -63,13 +66,15 @@ GREEDY = (
 )
 
 
-async def explode(database: SqlDatabase, sql: str, timeout_ms: float) -> tuple[str, float]:
+async def explode(
+    database: SqlDatabase, sql: str, timeout_ms: float, parameters: Given = None
+) -> tuple[str, float]:
     """How a statement ends beside a heart, and the worst beat."""
     heart = Heart()
     async with trio.open_nursery() as nursery:
         await nursery.start(heart.beat)
         try:
-            await database.execute(sql, timeout_ms=timeout_ms)
+            await database.execute(sql, parameters, timeout_ms=timeout_ms)
             end = "finished"
         except REFUSED_BY as error:
             end = error.code
@@ -339,6 +344,42 @@ STATEMENTS = {
     "truncate": "TRUNCATE many",
     "drop": "DROP TABLE many",
 }
+
+
+_NESTED: list[Any] = [[[1] * 100 for _ in range(100)] for _ in range(300)]
+
+PARAMETERS: dict[str, tuple[str, list[Any]]] = {
+    "integers": ("SELECT cardinality($1::integer[])", [[1] * 3_500_000]),
+    "integers within the limit": ("SELECT cardinality($1::integer[])", [[1] * 900_000]),
+    "numerics": ("SELECT cardinality($1::numeric[])", [[Decimal("1.5")] * 1_500_000]),
+    "doubles": ("SELECT cardinality($1::float[])", [[Decimal("1.5")] * 900_000]),
+    "empty texts": ("SELECT cardinality($1::text[])", [[""] * 1_500_000]),
+    "texts": ("SELECT cardinality($1::text[])", [["äöü"] * 700_000]),
+    "dates": ("SELECT cardinality($1::date[])", [["2024-02-29"] * 600_000]),
+    "intervals": ("SELECT cardinality($1::interval[])", [["1 day"] * 600_000]),
+    "json values": ("SELECT cardinality($1::jsonb[])", [[{"a": [1]}] * 300_000]),
+    "dimensions": ("SELECT cardinality($1::integer[])", [_NESTED]),
+    "not rectangular": ("SELECT cardinality($1::integer[])", [[*_NESTED, [[1]]]]),
+    "an array in a text": ("SELECT cardinality($1::integer[])", ["{" + "1," * 3_000_000 + "1}"]),
+    "any of many": ("SELECT count(*) FROM many WHERE id = ANY($1)", [list(range(900_000))]),
+    "a list that is json": ("SELECT length($1::jsonb::text)", [[1] * 3_500_000]),
+    "a list of unknown type": ("SELECT $1", [[1] * 3_500_000]),
+    "a list that is a number": ("SELECT $1::integer", [[1] * 3_500_000]),
+    "a list that is a text": ("SELECT length($1::text)", [[1] * 3_500_000]),
+    "an object": ("SELECT length($1::jsonb::text)", [{f"k{n}": n for n in range(500_000)}]),
+    "an object of unknown type": ("SELECT $1", [{f"k{n}": n for n in range(500_000)}]),
+    "objects": ("SELECT length($1::json::text)", [[{}] * 2_500_000]),
+    "long numbers in json": ("SELECT length($1::jsonb::text)", [[10**4000] * 1900]),
+    "long numbers": ("SELECT cardinality($1::numeric[])", [[10**4000] * 1900]),
+    "json in a text": ("SELECT length($1::jsonb::text)", ["[" + "1," * 3_500_000 + "1]"]),
+    "escapes": ("SELECT length($1::jsonb::text)", ['"' + "\\u00e9" * 1_200_000 + '"']),
+    "a numeric of many digits": ("SELECT $1::numeric", ["9" * 7_000_000]),
+    "an integer of many digits": ("SELECT $1::integer", ["9" * 7_000_000]),
+    "an interval of many parts": ("SELECT $1::interval", ["1 day " * 1_000_000]),
+    "bytes": ("SELECT length($1::bytea)", ["abcd" * 1_900_000]),
+    "long texts, compared": ("SELECT count(*) FROM long WHERE u > $1", ["x" * 3_000_000]),
+}
+"""What a request may bring along: each is a statement and its parameters, of 8 MB as JSON."""
 
 
 async def _devour() -> None:

@@ -11,11 +11,15 @@ import json
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
-from tests.engine.bombs import EXPRESSIONS, STATEMENTS, TABLES
+import msgspec
+
+from tests.engine.bombs import EXPRESSIONS, PARAMETERS, STATEMENTS, TABLES
 
 TIMEOUT_MS: Final = 3000
+encode: Final = msgspec.json.Encoder(decimal_format="number").encode
 UNREAD: Final = 20
 """Connections of one attack that ask for a large answer and read nothing of it."""
 
@@ -41,11 +45,11 @@ class Attacker:
         body = {"sql": sql, "timeout_ms": TIMEOUT_MS, "database": self._database, **fields}
         if params is not None:
             body["params"] = params
-        return self.post("/v1/query", json.dumps(body).encode())
+        return self.post("/v1/query", encode(body))
 
     def transaction(self, *statements: str) -> str:
         body = {"statements": statements, "timeout_ms": TIMEOUT_MS, "database": self._database}
-        return self.post("/v1/transaction", json.dumps(body).encode())
+        return self.post("/v1/transaction", encode(body))
 
     def post(self, path: str, body: bytes) -> str:
         """Send a request and read all of its answer; its error code, or "ok"."""
@@ -141,6 +145,23 @@ def _parameters(attacker: Attacker) -> str:
     return attacker.query(f"select 1 from few where id in ({places})", list(range(count)))
 
 
+def _times(attacker: Attacker) -> str:
+    count = 32_766
+    places = ", ".join(f"${n}" for n in range(1, count + 1))
+    times = ["2024-02-29 12:34:56.789+02"] * count
+    return attacker.query(f"select 1 where now() in ({places})", times)
+
+
+def _raw(params: bytes, path: str = "/v1/query") -> Callable[[Attacker], str]:
+    """A body that is built by hand: there are numbers that Python would not write."""
+    sql = b'"sql":"select length($1::jsonb::text)","params":[%b]' % params
+    timeout = b'"timeout_ms":%d' % TIMEOUT_MS
+    body = b"{%b,%b}" % (sql, timeout)
+    if path != "/v1/query":
+        body = b'{"statements":[{%b}],%b}' % (sql, timeout)
+    return lambda attacker: attacker.post(path, body)
+
+
 def _any_of_parameters(attacker: Attacker) -> str:
     return attacker.query("select count(*) from many where id = any($1)", [list(range(50_000))])
 
@@ -205,6 +226,15 @@ def _large_body(attacker: Attacker) -> str:
 
 SERVICE: Final = (
     Attack("parameters", _parameters),
+    Attack("parameters that are times", _times),
+    Attack("parameter: numbers with a point", _raw(b"[%b1]" % (b"1.5," * 1_900_000))),
+    Attack("parameter: lists", _raw(b"[%b1]" % (b"[]," * 2_600_000))),
+    Attack("parameter: objects", _raw(b"[%b1]" % (b'{"a":1},' * 900_000))),
+    Attack("parameter: exponents", _raw(b"[%b1]" % (b"1e130000," * 800_000))),
+    Attack("parameter: escapes", _raw(b'"%b"' % (rb"\u00e9" * 1_300_000))),
+    Attack("parameter: digits", _raw(b"[%b1]" % ((b"9" * 4000 + b",") * 1900))),
+    Attack("parameter: a transaction", _raw(b"[%b1]" % (b"1," * 3_500_000), "/v1/transaction")),
+    Attack("statements without end", lambda attacker: attacker.transaction(*[""] * 2_000_000)),
     Attack("any of parameters", _any_of_parameters),
     Attack("nested parameters", _nested_parameters),
     Attack("a thousand definitions", _definitions),
@@ -223,11 +253,21 @@ def bombs() -> Iterator[Attack]:
         yield _of_statement(f"bomb: {name}", sql, changes=not reads)
 
 
+def parameters() -> Iterator[Attack]:
+    """What is dear for what comes with it."""
+    for name, (sql, given) in PARAMETERS.items():
+        yield Attack(f"parameter: {name}", partial(_query, sql, given))
+
+
+def _query(sql: str, given: list[Any], attacker: Attacker) -> str:
+    return attacker.query(sql, given)
+
+
 def _of_statement(name: str, sql: str, *, changes: bool = False) -> Attack:
     return Attack(name, lambda attacker: attacker.query(sql), changes)
 
 
-ATTACKS: Final = (*SERVICE, *monsters(), *bombs())
+ATTACKS: Final = (*SERVICE, *monsters(), *bombs(), *parameters())
 
 SETUP: Final = (
     "drop table if exists few, many, long, copy",

@@ -67,6 +67,8 @@ def _reads_patterns(expression: Apply) -> bool:
     function = expression.function
     if function.prepare is None and function.name not in PATTERNED:
         return False
+    if len(expression.arguments) < 2:
+        return False  # ~ before a number turns its bits over
     pattern = expression.arguments[1]
     return bool(free_sources(pattern)) or has_subquery(pattern) or is_volatile(pattern)
 

@@ -231,6 +231,8 @@ def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
     """The elements of all dimensions; for no array at all, one that is NULL."""
     if array is None:
         return [None]
+    if not array or type(array[0]) is not tuple:
+        return list(array)
     found: list[Any] = []
     for each in array:
         if type(each) is tuple:

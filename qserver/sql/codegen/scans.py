@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.bound import Expression
@@ -63,6 +63,10 @@ def produce_pages(operators: Operators, node: plan.Scan, rows: Rows, consume: Pa
         consume(page, printer.row, condition, printer.inner)
 
     _ScanPrinter(operators, node, rows, lambda _: None, take).print()
+
+
+KEY_STEPS: Final = 2
+"""What it takes to look up a key."""
 
 
 def can_be_first_rows(node: plan.Scan) -> bool:
@@ -121,7 +125,8 @@ class _ScanPrinter:
             self._index_range(exact=equal == key_length)
 
     def _for(self, head: str | None) -> AbstractContextManager[None]:
-        return nullcontext() if head is None else self.source.block(head)
+        """The loop over the keys that IN or ANY names: there may be a million."""
+        return nullcontext() if head is None else self._paced(head, str(KEY_STEPS))
 
     def _matches(self) -> None:
         """Print the condition and what is done with a row that satisfies it."""

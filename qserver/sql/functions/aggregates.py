@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Final
+from typing import Final, TypeVar
 
+from qserver.limits import TEXT_RESULT_LENGTH_MAX
 from qserver.sql.functions import float_math, numeric_math
 from qserver.sql.functions.comparisons import FLOAT_TEMPLATES, NUMERIC_TEMPLATES
+from qserver.sql.functions.costs import refuse_size
 from qserver.sql.functions.integer_math import fitting
 from qserver.sql.functions.registry import Aggregate
 from qserver.values.types import (
@@ -38,6 +40,8 @@ from qserver.values.types import (
     Kind,
     SqlType,
 )
+
+Parts = TypeVar("Parts", list[str], list[bytes])
 
 _LARGEST: Final = repr(float_math.LARGEST)
 
@@ -213,8 +217,8 @@ def _string_aggregate() -> Aggregate:
         TEXT,
         ("None",),
         "if {0} is not None: {s0} = append_text({s0}, {0}, {1})",
-        "(None if {s0} is None else ''.join({s0}))",
-        {"append_text": _append_text},
+        "(None if {s0} is None else ''.join(joinable({s0})))",
+        {"append_text": _append_text, "joinable": joinable},
         strict=False,
         ordered=True,
         keeps=True,
@@ -226,6 +230,14 @@ def _append_text(state: list[str] | None, text: str, delimiter: str | None) -> l
         return [text]
     state += (delimiter or "", text)
     return state
+
+
+def joinable(parts: Parts) -> Parts:
+    """The same, unless they would be too long: to join them first would hold up others."""
+    length = sum(map(len, parts))
+    if length > TEXT_RESULT_LENGTH_MAX:
+        raise refuse_size(length, TEXT_RESULT_LENGTH_MAX)
+    return parts
 
 
 AGGREGATES: Final = (

@@ -15,6 +15,7 @@ from qserver.errors import (
     SubstringError,
     UntranslatableCharacter,
 )
+from qserver.sql.functions.aggregates import joinable
 from qserver.sql.functions.costs import bytea_cost
 from qserver.sql.functions.registry import Aggregate, Function
 from qserver.values.binary_text import bytes_from_escapes, bytes_from_hex
@@ -307,8 +308,8 @@ AGGREGATES: Final = (
         BYTEA,
         ("None",),
         "if {0} is not None: {s0} = append_bytes({s0}, {0}, {1})",
-        "(None if {s0} is None else b''.join({s0}))",
-        {"append_bytes": _append_bytes},
+        "(None if {s0} is None else b''.join(joinable({s0})))",
+        {"append_bytes": _append_bytes, "joinable": joinable},
         strict=False,
         ordered=True,
         keeps=True,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from qserver.sql.execution import Context
 
 _DIGITS_MAX: Final = 6
+_DAY_MICROSECONDS: Final = 86_400_000_000
 
 
 def _now(context: Context) -> datetime:
@@ -86,6 +87,9 @@ def _zone_of_interval(offset: Interval) -> tzinfo:
     if offset.months or offset.days:
         shown = text_of_interval(offset)
         raise InvalidParameterValue(f'interval time zone "{shown}" must not include months or days')
+    if abs(offset.microseconds) >= _DAY_MICROSECONDS:
+        shown = text_of_interval(offset)
+        raise InvalidParameterValue(f'interval time zone "{shown}" must be shorter than a day')
     return timezone(timedelta(microseconds=offset.microseconds // 1_000_000 * 1_000_000))
 
 

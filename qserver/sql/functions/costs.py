@@ -169,6 +169,8 @@ def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
     """array_fill: the number of elements."""
     total = size_of(element) // 16 + 1
     for size in sizes or ():
+        if type(size) is tuple:
+            return 0  # it will be refused
         total *= max(size or 0, 0)
     return total // 10
 

@@ -117,7 +117,9 @@ class _Scanner:
             self.at += 1
             return
         self.skipped -= 1
-        character = self.text[self.at]
+        character = self.text[self.at : self.at + 1]
+        if not character:
+            return  # the text was blank to its end
         if character.isspace() or is_separator(character):
             self.at += 1
             self.skipped += 1

@@ -213,10 +213,11 @@ def make_interval(
     minutes: int = 0,
     seconds: float = 0.0,
 ) -> Interval:
-    if not isfinite(seconds):
+    fraction = seconds * MICROSECONDS_PER_SECOND
+    if not isfinite(fraction):
         raise out_of_range("interval")
     microseconds = hours * MICROSECONDS_PER_HOUR + minutes * MICROSECONDS_PER_MINUTE
-    microseconds += round(seconds * MICROSECONDS_PER_SECOND)
+    microseconds += round(fraction)
     return Interval(years * MONTHS_PER_YEAR + months, weeks * 7 + days, microseconds)
 
 

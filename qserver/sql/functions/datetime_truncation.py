@@ -12,6 +12,7 @@ from qserver.sql.functions.datetime_arithmetic import out_of_range
 from qserver.sql.functions.datetime_fields import toward_zero, unrecognized, unsupported
 from qserver.sql.functions.registry import Function
 from qserver.values.interval import (
+    MICROSECONDS_PER_DAY,
     MICROSECONDS_PER_HOUR,
     MICROSECONDS_PER_MINUTE,
     MICROSECONDS_PER_SECOND,
@@ -109,11 +110,12 @@ def _bin(stride: Interval, value: datetime, origin: datetime) -> datetime:
         raise FeatureNotSupported(
             "timestamps cannot be binned into intervals containing months or years"
         )
-    size = timedelta(days=stride.days, microseconds=stride.microseconds)
-    if size <= timedelta():
+    size = stride.days * MICROSECONDS_PER_DAY + stride.microseconds
+    if size <= 0:
         raise DatetimeFieldOverflow("stride must be greater than zero")
     try:
-        return origin + (value - origin) // size * size
+        away = (value - origin) // timedelta(microseconds=1)
+        return origin + timedelta(microseconds=away // size * size)
     except OverflowError:
         raise out_of_range("timestamp") from None
 

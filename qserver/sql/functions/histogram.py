@@ -50,7 +50,10 @@ def bucket_of_float(value: float, low: float, high: float, count: int) -> int:
 def _inside(value: float, low: float, high: float, count: int) -> int:
     if isinf(high - low):  # the bounds are that far apart; their halves are not
         value, low, high = value / 2.0, low / 2.0, high / 2.0
-    return int(count * (value - low) / (high - low) + 1.0)
+    scaled = count * (value - low)
+    if isinf(scaled):
+        return int(count * ((value - low) / (high - low)) + 1.0)
+    return int(scaled / (high - low) + 1.0)
 
 
 def _above(count: int) -> int:

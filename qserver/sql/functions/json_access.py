@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, QserverError
 from qserver.sql.functions.registry import Function, TableFunction
+from qserver.values.arrays import flat
 from qserver.values.json_parts import elements, kind_of, member, members, scalar_text
 from qserver.values.jsonb import Jsonb
 from qserver.values.types import INTEGER, JSON, JSONB, TEXT, SqlType, array_of
@@ -64,7 +65,7 @@ def _element_of_jsonb(text: str, index: int) -> str | None:
 def part_at(text: str, path: tuple[str | None, ...]) -> str | None:
     """What a path of keys and numbers leads to."""
     found: str | None = text
-    for step in path:
+    for step in flat(path):
         if found is None or step is None:
             return None
         kind = kind_of(found)

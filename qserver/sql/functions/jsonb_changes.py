@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from qserver.errors import InvalidParameterValue, InvalidTextRepresentation, NullValueNotAllowed
+from qserver.errors import (
+    ArraySubscriptError,
+    InvalidParameterValue,
+    InvalidTextRepresentation,
+    NullValueNotAllowed,
+)
 from qserver.sql.functions.json_access import index_of
 from qserver.sql.functions.registry import Function
 from qserver.values.jsonb import Jsonb, Structure, jsonb_of
@@ -68,6 +73,7 @@ def delete_path(value: Jsonb, path: Path) -> Jsonb:
     structure = value.value
     if not isinstance(structure, _CONTAINERS):
         raise InvalidParameterValue("cannot delete path in scalar")
+    _check_path(path)
     return jsonb_of(_changed(structure, path, _Delete(), 0)) if path and structure else value
 
 
@@ -124,6 +130,7 @@ def set_path(value: Jsonb, path: Path, replacement: Jsonb, create: bool = True) 
     structure = value.value
     if not isinstance(structure, _CONTAINERS):
         raise InvalidParameterValue("cannot set path in scalar")
+    _check_path(path)
     if not path or (not structure and not create):
         return value
     return jsonb_of(_changed(structure, path, _Replace(replacement.value, create), 0))
@@ -133,6 +140,7 @@ def insert_path(value: Jsonb, path: Path, new: Jsonb, after: bool = False) -> Js
     structure = value.value
     if not isinstance(structure, _CONTAINERS):
         raise InvalidParameterValue("cannot set path in scalar")
+    _check_path(path)
     return jsonb_of(_changed(structure, path, _Insert(new.value, after), 0)) if path else value
 
 
@@ -170,6 +178,11 @@ def set_path_lax(
         'null_value_treatment must be "delete_key", "return_target",'
         ' "use_json_null", or "raise_exception"'
     )
+
+
+def _check_path(path: Path) -> None:
+    if path and isinstance(path[0], tuple):
+        raise ArraySubscriptError("wrong number of array subscripts")
 
 
 def _changed(structure: Structure, path: Path, change: _Delete | _Replace, level: int) -> Structure:

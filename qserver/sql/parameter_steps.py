@@ -1,0 +1,170 @@
+"""Large parameters: weighed before anything is done with them, and converted in steps.
+
+    what was given ─► is_heavy? ─ no ─► ParameterList.slots, in one go
+                          └── yes ─► weighed ─► converted, a part at a time ─► the same slots
+
+A request may bring megabytes of lists. To convert them takes seconds, so others run in between,
+and the deadline is looked at. A value of more bytes than a value may have is refused first, and so
+is a text whose conversion nothing can interrupt; both by the errors that a cast would cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from typing import Any, Final
+
+from qserver.errors import ArraySubscriptError
+from qserver.limits import ROW_BYTES_MAX, STEPS_AT_ONCE_MAX
+from qserver.sql.codegen.charges import costly_cast
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.sql.functions.costs import BYTES_SMALL, cast_cost, refuse_size, refuse_steps
+from qserver.sql.parameters import (
+    Given,
+    ParameterList,
+    check_dimensions,
+    converter,
+    json_of,
+)
+from qserver.values.arrays import is_rectangular
+from qserver.values.sizes import ELEMENT_BYTES
+from qserver.values.types import INTEGER_KINDS, Kind, SqlType
+
+BYTES_HEAVY: Final = 64 * 1024
+"""Parameters that together take less are converted in one go."""
+
+PART_VALUES: Final = 256
+"""Values that are looked at between two pauses."""
+
+BITS_SQUARED_OF_STEP: Final = 1_000_000
+"""To write a number of n bits takes n² of these: a microsecond for three hundred digits."""
+
+CONTAINER_BYTES: Final = 64
+"""What a list or object counts for, beside its elements."""
+
+_CONTAINERS: Final = frozenset({list, tuple, dict})
+_STEPS_OF_READING: Final = 8
+"""For a value of a type that is read from a text."""
+
+Steps = Generator[None, None, Any]
+
+
+def is_heavy(given: Given) -> bool:
+    """Would it hold up others to convert these in one go?"""
+    if not given:
+        return False
+    left = BYTES_HEAVY - given.__sizeof__()
+    waiting: list[Any] = [given]
+    while waiting and left >= 0:
+        each = waiting.pop()
+        for value in each.values() if isinstance(each, Mapping) else each:
+            left -= value.__sizeof__()
+            if type(value) in _CONTAINERS:
+                waiting.append(value)
+    return left < 0
+
+
+def slots_in_steps(
+    parameters: ParameterList, literals: Sequence[Any], given: Given, context: Context
+) -> Generator[None, None, dict[int | str, Any]]:
+    """`ParameterList.slots` for heavy ones."""
+    all_bytes = 0
+    slots: dict[int | str, Any] = dict(enumerate(literals))
+    for name, sql_type, value in parameters.matched(given):
+        size = yield from _weighed(value, context)
+        all_bytes += size
+        if all_bytes > ROW_BYTES_MAX:
+            raise refuse_size(all_bytes, ROW_BYTES_MAX)
+        slots[name] = yield from _converted(sql_type, value, context)
+    return slots
+
+
+def _pause(context: Context, steps: int) -> Generator[None, None, None]:
+    context.work += steps
+    if context.work > STEPS_BETWEEN_PAUSES:
+        context.work = 0
+        context.check()
+        yield None
+
+
+def _weighed(value: Any, context: Context) -> Generator[None, None, int]:
+    """The bytes of a value as it was given, unless they are too many."""
+    total = steps = 0
+    most = context.value_bytes_most
+    waiting: list[Any] = [(value,)]
+    while waiting:
+        each = waiting.pop()
+        is_object = type(each) is dict
+        total += CONTAINER_BYTES + ELEMENT_BYTES * len(each) * (1 + is_object)
+        if total > most:
+            raise refuse_size(total, most)
+        members = chain.from_iterable(each.items()) if is_object else iter(each)
+        while part := list(islice(members, PART_VALUES)):
+            for item in part:
+                kind = type(item)
+                if kind is str:
+                    total += len(item)
+                elif kind in _CONTAINERS:
+                    waiting.append(item)
+                elif kind is Decimal:
+                    total += item.__sizeof__()
+                elif kind is int and item.bit_length() > 64:
+                    total += item.bit_length() // 8
+                    steps += item.bit_length() ** 2 // BITS_SQUARED_OF_STEP
+            if steps > STEPS_AT_ONCE_MAX:
+                raise refuse_steps("a conversion of numbers", steps)
+            if total > most:
+                raise refuse_size(total, most)
+            yield from _pause(context, 1 + len(part) // 8)
+    return total
+
+
+def _converted(sql_type: SqlType, value: Any, context: Context) -> Steps:
+    if value is None:
+        return None
+    if sql_type.element is not None and type(value) is not str:
+        return (yield from _converted_array(sql_type, sql_type.element, value, context))
+    if type(value) in _CONTAINERS:
+        value = json_of(value)
+    if type(value) is not str or len(value) < BYTES_SMALL:
+        yield from _pause(context, _STEPS_OF_READING)
+        return context.weigh(converter(sql_type)(value))
+    cost = cast_cost(SqlType(Kind.UNKNOWN), sql_type)
+    return (yield from context.costly(costly_cast(converter(sql_type), cost, sql_type), value))
+
+
+def _converted_array(sql_type: SqlType, element: SqlType, value: Any, context: Context) -> Steps:
+    """The elements are of their type already: what is left to ask is whether they are an array."""
+    listed = value if isinstance(value, list | tuple) else [value]
+    array = yield from _converted_part(element, listed, context, 1)
+    yield from _pause(context, STEPS_BETWEEN_PAUSES)
+    if not is_rectangular(array):
+        raise ArraySubscriptError(
+            "multidimensional arrays must have sub-arrays with matching dimensions"
+        )
+    return context.weigh(array)
+
+
+def _converted_part(element: SqlType, values: Sequence[Any], context: Context, depth: int) -> Steps:
+    check_dimensions(depth)
+    convert = converter(element)
+    steps_of_each = 1 if element.kind in INTEGER_KINDS else _STEPS_OF_READING
+    converted: list[Any] = []
+    for at in range(0, len(values), PART_VALUES):
+        part = values[at : at + PART_VALUES]
+        if not any(map(_is_long, part)):
+            converted += [None if each is None else convert(each) for each in part]
+            yield from _pause(context, steps_of_each * len(part))
+            continue
+        for each in part:
+            if type(each) is list or type(each) is tuple:
+                made = yield from _converted_part(element, each, context, depth + 1)
+            else:
+                made = yield from _converted(element, each, context)
+            converted.append(made)
+    return tuple(converted)
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) in _CONTAINERS or value.__sizeof__() > BYTES_SMALL
