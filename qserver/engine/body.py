@@ -93,7 +93,7 @@ def run_statements(
                     0,
                     cursor.truncated,
                     context.held,
-                    int((ended - began) * 1_000_000) if ended > began else 0,
+                    int((ended - began) * 1e6) if ended > began else 0,
                 )
             )
             began = ended

@@ -92,6 +92,10 @@ class Request:
             drawn.give_back(self.supplies.sequences)
 
 
+def _no_deadline() -> None:
+    """There is time."""
+
+
 class RequestContext(Context):
     """The context of one run. What is rarely asked for is made when it is."""
 
@@ -100,6 +104,11 @@ class RequestContext(Context):
     _sequences: NumbersOfRun | None = None
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
+    check: Callable[[], None] = staticmethod(_no_deadline)
+
+    @property
+    def pool(self) -> MemoryPool | None:  # type: ignore[override]
+        return self._request.supplies.pool
 
     @property
     def value_bytes_most(self) -> int:  # type: ignore[override]
@@ -108,8 +117,8 @@ class RequestContext(Context):
     def __init__(self, request: Request, transaction: Transaction | View) -> None:
         self._request = request
         self._transaction = transaction
-        self.pool = request.supplies.pool
-        self.check = _no_deadline if request.deadline == FOREVER else request.check
+        if request.deadline != FOREVER:
+            self.check = request.check
 
     def next_row_id(self) -> int:
         return self.sequences.draw(ROW_IDS)
@@ -131,7 +140,3 @@ class RequestContext(Context):
         if self._sequences is None:
             self._sequences = NumbersOfRun(self._request, self._transaction)
         return self._sequences
-
-
-def _no_deadline() -> None:
-    """There is time."""

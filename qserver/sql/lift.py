@@ -97,6 +97,8 @@ def lift(sql: str, *, repeat: bool = True) -> Lifted:
 
 def _lift_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
     """The shape of a text; its literals are added to the lists."""
+    texts: Sequence[str] | None = None
+    shape = ""
     if (
         '"' not in sql
         and "$" not in sql
@@ -107,16 +109,12 @@ def _lift_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
         pieces = _SIMPLE.split(sql)
         shape = MARK.join(pieces[0::2])
         if "'" not in shape:
-            _read(pieces[1::2], literals, kinds)
-            return shape
-    others, texts, _ = zip(*_SCAN.findall(sql + MARK), strict=True)
-    if texts[-1] != MARK:
-        raise SqlSyntaxError("something was not closed")
-    _read(texts[:-1], literals, kinds)
-    return MARK.join(others)
-
-
-def _read(texts: Sequence[str], literals: list[Any], kinds: list[str]) -> None:
+            texts = pieces[1::2]
+    if texts is None:
+        others, texts, _ = zip(*_SCAN.findall(sql + MARK), strict=True)
+        if texts[-1] != MARK:
+            raise SqlSyntaxError("something was not closed")
+        shape, texts = MARK.join(others), texts[:-1]
     if len(texts) > STATEMENT_TOKENS_MAX:
         raise lexer.too_many_tokens()
     for text in texts:
@@ -130,6 +128,7 @@ def _read(texts: Sequence[str], literals: list[Any], kinds: list[str]) -> None:
             kind, value = read_literal(text, 0)
             literals.append(value)
             kinds.append(kind)
+    return shape
 
 
 def _refuse(sql: str) -> NoReturn:

@@ -59,7 +59,7 @@ PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
 BEGUN_AT_ONCE: Final = 0.5
 """How often what writes is begun without a task that waits for its end."""
 
-TRIED: Final = 0.75
+TRIED: Final = 0.8
 """How often what writes is tried before its commit is sent."""
 
 IMPATIENT: Final = 0.1
