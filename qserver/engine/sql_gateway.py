@@ -34,7 +34,7 @@ from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
 from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
-from qserver.engine.work import FOREVER, PENDING, Pending, Step, before, begin, begin_with, run
+from qserver.engine.work import FOREVER, Pending, Step, before, begin, begin_with, run
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
@@ -216,59 +216,6 @@ class SqlDatabase:
         made: Prepared = yield partial(before, deadline, prepare, sql, lifted, catalog, view, given)
         return made.plan
 
-    # --- for web.lanes, until it calls `begin` itself ---
-
-    def look(self, sql: str, parameters: Given = None) -> Statement | None:
-        """The statement, if it has a kept plan that is known to be short."""
-        statement = Statement(sql, parameters)
-        return None if self._kept(statement) is None else statement
-
-    def _kept(self, statement: Statement) -> Plan | None:
-        view = self.database.durable_view()
-        if view is None:
-            return None
-        try:
-            lifted = self.planner.lift(statement.sql, statement.parameters)
-        except NotShort:
-            return None
-        plan = self.planner.find(lifted, view.catalog, view, statement.parameters)
-        return None if plan is None or plan.may_yield or plan.system_tables else plan
-
-    def read_found(self, found: Statement, allowed: Allowed = EVERYTHING) -> Result | None:
-        """The result of a short read; None if it is something else."""
-        plan = self._kept(found)
-        if plan is None or plan.writes:
-            return None
-        begun = self.begin((found,), Options(allowed=allowed), _nobody)
-        if isinstance(begun, TransactionResult):
-            return begun.results[0]
-        assert isinstance(begun, Coroutine)
-        begun.close()
-        return None
-
-    def write_nowait(
-        self,
-        statements: Sequence[Statement],
-        done: Callable[[TransactionResult | Exception | None], None],
-        allowed: Allowed = EVERYTHING,
-    ) -> bool:
-        """Begin what writes; `done` is called with None where it goes on by waiting."""
-        plans = [self._kept(each) for each in statements]
-        if not all(plans) or not any(plan is not None and plan.writes for plan in plans):
-            return False
-
-        def call(outcome: TransactionResult | Exception | Waiting) -> None:
-            if isinstance(outcome, Coroutine):
-                outcome.close()
-                done(None)
-            else:
-                done(outcome)
-
-        begun = self.begin(statements, Options(allowed=allowed), call)
-        if isinstance(begun, Coroutine):
-            begun.close()
-        return begun is PENDING
-
     def statistics(self) -> PlanCacheStatistics:
         return self.planner.cache.statistics()
 
@@ -298,7 +245,3 @@ def _stream_of(result: Result, view: View, request: Request) -> RowStream:
     steps, context = rows_at_once(result.rows), RequestContext(request, view)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     return RowStream(lambda: cursor, request, result.version, result.affected_rows)
-
-
-def _nobody(outcome: Any) -> None:
-    raise AssertionError("a read sends no commit")
