@@ -105,6 +105,7 @@ MUTANTS: Final = (
         "a backward scan that is left early depends only on the first entry that it found",
         ("sql_bounds",),
         ((transaction.Transaction, "_scan", _to_the_first_of_several),),
+        shape=(("clients", 6), ("max_retries", 5)),
     ),
     Mutant(
         "note_an_upper_bound_as_excluded",

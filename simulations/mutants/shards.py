@@ -56,8 +56,8 @@ def _install_all_undecided(original: Any) -> Any:
 
 
 def _publish_without_the_last_shard(original: Any) -> Any:
-    async def second_phase(self: Any, *arguments: Any) -> Roots:
-        installed: Roots = await original(self, *arguments)
+    def second_phase(self: Any, *arguments: Any) -> Any:
+        installed: Roots = yield from original(self, *arguments)
         shards = sorted({each.shard for each in installed})
         return {
             each: root

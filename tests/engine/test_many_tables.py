@@ -61,7 +61,7 @@ async def test_a_statement_on_many_columns_lets_others_run() -> None:
 
     async with scratch_database(world) as database:
         columns = ", ".join(f"c{number} INTEGER" for number in range(1500))
-        for number in range(6):
+        for number in range(9):
             await database.execute(f"CREATE TABLE t{number} ({columns})")
         sql = "SELECT count(*) FROM information_schema.columns WHERE column_name < 'c'"
         await database.execute(sql)

@@ -62,11 +62,14 @@ async def test_statements_that_read_share_the_loop_too() -> None:
     alone, together = 0, 0
     async with scratch_database(world) as database, trio.open_nursery() as others:
         others.start_soon(passes.run)
-        sql = "SELECT count(*) FROM generate_series(1, 20000)"
+        sql = "SELECT count(*) FROM generate_series(1, 40000)"
         await database.execute(sql)
-        before = passes.count
-        await database.execute(sql)
-        alone = passes.count - before
+        counts = []
+        for _ in range(5):  # a step that took long on a busy machine is followed by another pass
+            before = passes.count
+            await database.execute(sql)
+            counts.append(passes.count - before)
+        alone = min(counts)
         before = passes.count
         async with trio.open_nursery() as nursery:
             for _ in range(MANY):

@@ -115,7 +115,9 @@ def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
     operand = node.operand
     if isinstance(operand, syntax.ArrayItems) and target.kind is Kind.ARRAY:
         return _array_of_type(scope, operand, target)
-    return explicit(scope.binding, scope.bind(operand), target, leftmost(node))
+    is_text = isinstance(operand, syntax.Literal) and operand.kind == "text"
+    place = operand.position if is_text else node.position
+    return explicit(scope.binding, scope.bind(operand), target, place)
 
 
 def bind_collate(scope: Scope, node: syntax.Collate) -> Operand:

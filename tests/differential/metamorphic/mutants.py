@@ -223,7 +223,7 @@ def _plans_are_for_the_first_literals(original: Any) -> Any:
 
 
 def _own_writes_are_not_scanned(original: Any) -> Any:
-    return lambda stream, own: original(stream, {})
+    return lambda stream, own, backward: original(stream, {}, backward)
 
 
 def _stream_loses_the_end_of_a_page(original: Any) -> Any:
@@ -259,9 +259,9 @@ SEEDS: Final = {
     "join-in-with": 100,
     "one-condition": 105,
     "wrong-side": 101,
-    "inner-for-outer": 103,
+    "inner-for-outer": 105,
     "on-as-where": 101,
-    "not-in-as-anti-join": 101,
+    "not-in-as-anti-join": 111,
     "bounds": 306,
     "limit-first": 101,
     "forward": 104,
@@ -446,10 +446,10 @@ MUTANTS: Final = (
     ),
     _mutant(
         "own-writes",
-        "a transaction does not see its own writes when it scans in any order",
+        "a transaction does not see its own writes when it scans",
         "own writes",
         transaction,
-        "_values_beside",
+        "_overlaid",
         _own_writes_are_not_scanned,
     ),
 )
