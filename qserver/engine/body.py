@@ -79,6 +79,8 @@ def run_statements(
                 if step is None:
                     _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
                 while step is not END:
+                    if step is None and run is None:
+                        step = request.pause()
                     step = cursor.gather((yield step), max_rows, cut_rows)
                 most = 0
             heading = cursor.heading
@@ -120,7 +122,7 @@ def open_reading(statement: Found, view: View, request: Request, context: Reques
     assert plan is not None and lifted is not None and not plan.writes
     request.allowed.check_read()
     reader = SystemReader(Transaction(view)) if plan.system_tables else view
-    if is_heavy(given):
+    if given and is_heavy(given):
         steps = _run_heavy(plan, lifted, given, reader, context)
     else:
         steps = plan.compiled.run(reader, slots_of(plan, lifted.literals, given), context)

@@ -7,12 +7,14 @@ function of view and request.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from qserver.engine.drawing import Drawn, NeedsNumbers, NumbersOfRun
+from qserver.engine.giving_way import give_way
 from qserver.engine.memory_pool import MemoryPool
 from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.sequence_states import ROW_IDS
@@ -76,6 +78,12 @@ class Request:
         """Called between pages: has the deadline passed?"""
         if self.supplies.clock() >= self.deadline:
             raise timed_out()
+
+    def pause(self) -> Callable[[], Awaitable[None]] | None:
+        """What a request that reads yields so that others run: not for longer than it has."""
+        if self.deadline == FOREVER:
+            return None
+        return partial(before, self.deadline, give_way)
 
     async def supply(self, needs: NeedsNumbers) -> None:
         """Do what a run cannot wait for, before it is run again; not for longer than there is."""

@@ -34,7 +34,7 @@ from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
 from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
-from qserver.engine.work import FOREVER, Pending, Step, before, begin, begin_with, run
+from qserver.engine.work import FOREVER, Pending, Step, before, begin_with, run
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
@@ -181,12 +181,8 @@ class SqlDatabase:
             while True:
                 try:
                     if reads:
-                        results, rest = begin(
-                            run_statements(planner, request, found, options, view)
-                        )
-                        if rest is not None:
-                            results = yield from rest.go_on(deadline)
-                        return TransactionResult(results, view.version)
+                        run = run_statements(planner, request, found, options, view)
+                        return TransactionResult((yield from run), view.version)
                     outcome = yield from self.database.transacting(
                         partial(run_statements, planner, request, found, options),
                         options.max_retries,

@@ -101,7 +101,7 @@ class StatementRun:
                 cursor.sql = text
                 return cursor
         self._check_allowed(plan)
-        if is_heavy(given):
+        if given and is_heavy(given):
             steps = self._run_heavy(plan, lifted.literals, given)
         else:
             steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
-from qserver.storage.btree import Key, Value, entries_at, get
+from qserver.storage.btree import Key, Value, entries_at
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import Page, Predicate, View
 from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
@@ -104,7 +104,7 @@ class Transaction:
                     changes = writes[tree]
                     if key in changes:
                         return changes[key]
-        value = get(self.view.trees.tree(tree).root_at(key), key)
+        value = self.view.get_entry(tree, key)
         seen = self.keys.get(tree)
         if seen is None:
             self.keys[tree] = {key: value}

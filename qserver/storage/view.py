@@ -13,6 +13,7 @@ scan reads one after the other.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -56,7 +57,8 @@ class View(msgspec.Struct, frozen=True, eq=False):
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
         """The value at a key."""
-        return get(self.trees.tree(tree).root_at(key), key)
+        ranged = self.trees.tree(tree)
+        return get(ranged.roots[bisect_right(ranged.lows, key)], key)
 
     def scan(
         self,
