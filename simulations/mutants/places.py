@@ -222,4 +222,12 @@ MUTANTS: Final = (
         "shares[each.shard].scans.append((each, scanned))",
         "(not shares or each.shard in shares) and shares[each.shard].scans.append((each, scanned))",
     ),
+    _mutant(
+        "decide_beside_a_round_that_waits",
+        "a commit is decided where it is submitted although a round before it waits to go on",
+        ("bank", "ring", "range_sums"),
+        Coordinator.submit,
+        "self._idle and self.requests.is_empty and self._log.is_empty",
+        "self._idle and self._log.is_empty",
+    ),
 )
