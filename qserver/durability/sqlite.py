@@ -24,6 +24,10 @@ SYNC_HERE_SECONDS_MAX: Final = 0.0003
 
 SYNC_HERE_BYTES_MAX: Final = 65_536
 
+SYNC_STALL_SECONDS: Final = 0.005
+SYNC_DOUBT_SECONDS: Final = 10.0
+"""After a sync that took so long, all are left to the thread for a while."""
+
 NEWEST_SHARE: Final = 0.2
 """How much the newest sync counts in what syncs take nowadays."""
 
@@ -50,8 +54,9 @@ class SqliteLog:
     def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
         self._file = file
         self._thread = thread
-        self.sync_seconds = 0.0
-        """What an append takes nowadays."""
+        self.sync_seconds = 2 * SYNC_HERE_SECONDS_MAX
+        """What an append takes nowadays. A disk has to show first that it is quick."""
+        self._doubted_until = 0.0
 
     @property
     def path(self) -> Path:
@@ -61,20 +66,30 @@ class SqliteLog:
         await self._thread.run(self._file.open)
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
-        """Append in this thread if that is quick, else in the other."""
+        """Append in this thread if that is quick, else in the other.
+
+        A failure is raised where it is waited for, as that of the other thread is.
+        """
         if (
             self.sync_seconds <= SYNC_HERE_SECONDS_MAX
+            and perf_counter() >= self._doubted_until
+            and self._file.is_open
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
-            and self._thread.run_here(lambda: self._append(records))
         ):
-            return _DONE
+            try:
+                if self._thread.run_here(lambda: self._append(records)):
+                    return Ended()
+            except Exception as error:
+                return Ended(error)
         return self._thread.run(lambda: self._append(records))
 
     def _append(self, records: Sequence[StoredRecord]) -> None:
         began = perf_counter()
         self._file.append(records)
-        taken = perf_counter() - began
-        self.sync_seconds += NEWEST_SHARE * (taken - self.sync_seconds)
+        ended = perf_counter()
+        self.sync_seconds += NEWEST_SHARE * (ended - began - self.sync_seconds)
+        if ended - began > SYNC_STALL_SECONDS:
+            self._doubted_until = ended + SYNC_DOUBT_SECONDS
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._thread.run(lambda: self._file.read(after, most))
@@ -114,12 +129,16 @@ class SqliteLog:
         return f"a log in {self._file!r}"
 
 
-class _Done:
-    """What was waited for is there."""
+class Ended:
+    """What was to be waited for is over."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
 
     def __await__(self) -> Generator[None, None, None]:
+        if self._error is not None:
+            raise self._error
         return
         yield
-
-
-_DONE: Final = _Done()

@@ -125,6 +125,10 @@ class SqliteFile:
         self._last_checksum = 0 if last is None else checksum_of(last)
         self._mark.begin(Mark(self._last, self._last_checksum))
 
+    @property
+    def is_open(self) -> bool:
+        return self._open is not None
+
     def move_mark(self) -> None:
         """Note beside the log how far it is durable. It may be called at any time, or never."""
         if self._open is not None:

@@ -57,6 +57,7 @@ class WriterThread:
 
     def run_here(self, call: Callable[[], None]) -> bool:
         """Do the call right here. False if the thread is busy; then nothing has been done."""
+        assert not self._closed, "the log is closed"
         if self._unfinished or not self._working.acquire(blocking=False):
             return False
         try:
@@ -93,7 +94,7 @@ class WriterThread:
         except Empty:
             with self._working:
                 self._idle()
-            self._rested = True
+                self._rested = True
             return self._jobs.get()
 
     def _do(self, job: _Job) -> None:

@@ -176,12 +176,13 @@ class Coordinator:
         """Go on with a round until it has to wait; None if it has ended."""
         try:
             while True:
-                wanted = steps.send(answers)
+                try:
+                    wanted = steps.send(answers)
+                except StopIteration:
+                    return None
                 answers = self._answers_nowait(wanted)
                 if answers is None:
                     return Rest(steps, wanted)
-        except StopIteration:
-            return None
         except Exception as error:
             return Rest(None, None, error)
 
@@ -464,7 +465,8 @@ class Coordinator:
         moves: dict[int, Own] = {}
         for number, roots in by_tree(installed).items():
             tree = trees[number] = newest.trees.tree(number).changed(roots)
-            if not all(map(tree.fits, roots.values())) and number not in dropped:
+            fits = all(tree.fits(each, root) for each, root in roots.items())
+            if not fits and number not in dropped:
                 trees[number] = tree.laid_out(newest.shards)
                 self._note_moves(moves, tree, trees[number])
         return trees, moves

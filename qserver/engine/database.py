@@ -75,9 +75,9 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
 class Database:
     """Start `run` in a nursery; `transact` and `read` wait until the database is open.
 
-    `shards` is for a new database: one that has a checkpoint keeps its number. `after_recovery` is
-    called when all rows are in memory and nobody works on them yet: the moment to take them away
-    from the cyclic collector (`gc.freeze`), which need not look at them and takes long to.
+    `after_recovery` is called when all rows are in memory and nobody works on them yet: the moment
+    to take them away from the cyclic collector (`gc.freeze`), which need not look at them and takes
+    long to.
     """
 
     def __init__(

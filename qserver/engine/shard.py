@@ -87,7 +87,7 @@ class Shard:
     def is_long(self, message: ToShard) -> bool:
         """Does the answer take so long that others should run meanwhile?"""
         if isinstance(message, Decide):
-            return count_changes(self._undecided_writes) > CHANGES_AT_ONCE
+            return self._holds_much()
         if isinstance(message, Own):
             return False
         return is_long(message.parts, self.roots)
@@ -174,7 +174,7 @@ class Shard:
         return conflict
 
     def _holds_much(self) -> bool:
-        """Are there many writes already that ranges would be held against?"""
+        """Are there many writes that are accepted, or undecided?"""
         held = count_changes(self._accepted) + count_changes(self._undecided_writes)
         return held > CHANGES_AT_ONCE
 

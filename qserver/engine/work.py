@@ -78,8 +78,9 @@ class Rest:
                     step = steps.throw(error)
                     continue
                 if deadline != FOREVER and trio.current_time() >= deadline:
-                    raise timed_out()
-                step = steps.send(value)
+                    step = steps.throw(timed_out())
+                else:
+                    step = steps.send(value)
         except StopIteration as end:
             return end.value
         finally:

@@ -28,8 +28,12 @@ from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, count_changes
 RANGES_AT_ONCE: Final = 4
 """Ranges, each of a few thousand entries at most, that are compared before others run."""
 
+SCANS_AT_ONCE: Final = 512
+"""Ranges that are looked at before others run."""
+
 Each = TypeVar("Each")
 Roots: TypeAlias = Mapping[Range, Tree]
+Scan: TypeAlias = tuple[Range, ScannedRange]
 RangeWrites: TypeAlias = Mapping[Range, TreeWrites]
 
 
@@ -69,11 +73,13 @@ def conflict_in_pieces(
             conflict = conflict or overlap(piece, writes, whose)
         if conflict is not None:
             return conflict
-    for scans in _pieces(_narrow_scans(part, now), RANGES_AT_ONCE):
+    for looked_at in _pieces(part.scans, SCANS_AT_ONCE):  # most often nothing has changed there
         yield
-        conflict = stale_read(msgspec.structs.replace(rest, scans=scans), now)
-        if conflict is not None:
-            return conflict
+        for scans in _pieces(_narrow_scans(part, looked_at, now), RANGES_AT_ONCE):
+            conflict = stale_read(msgspec.structs.replace(rest, scans=scans), now)
+            if conflict is not None:
+                return conflict
+            yield
     for whose, writes in others.items():
         conflict = yield from _scans_overlap(part, rest, writes, whose)
         if conflict is not None:
@@ -99,9 +105,9 @@ def _scans_overlap(
     return None
 
 
-def _narrow_scans(part: Part, now: Roots) -> Iterator[tuple[Range, ScannedRange]]:
+def _narrow_scans(part: Part, scans: list[Scan], now: Roots) -> Iterator[Scan]:
     """The ranges that may have changed, cut where they are long."""
-    for each, scanned in part.scans:
+    for each, scanned in scans:
         before, after = part.base.trees.tree(scanned.tree), now.get(each, EMPTY)
         low, high = each.clipped(scanned.low, scanned.high)
         if before.roots_between(low, high) == (after,):

@@ -131,10 +131,17 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
             now[at] = root
         return RangedTree(self.ranges, tuple(now), self.lows)
 
-    def fits(self, root: Tree) -> bool:
-        """Is a range with this root neither too large nor, beside others, too small?"""
-        small = root.length <= RANGE_ENTRIES_MIN and len(self.roots) > 1
-        return root.length <= RANGE_ENTRIES_MAX and not small
+    def fits(self, each: Range, root: Tree) -> bool:
+        """Is a range with this root neither too large nor so small that it can be joined?"""
+        if root.length > RANGE_ENTRIES_MAX:
+            return False
+        if root.length > RANGE_ENTRIES_MIN or len(self.roots) == 1:
+            return True
+        at = 0 if each.low is None else bisect_right(self.lows, each.low)
+        beside = [
+            self.roots[other].length for other in (at - 1, at + 1) if 0 <= other < len(self.roots)
+        ]
+        return root.length + min(beside) > RANGE_ENTRIES_MIN
 
     def laid_out(self, shards: int) -> RangedTree:
         """The same entries with ranges that are neither too large nor too small."""

@@ -77,9 +77,11 @@ def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dic
         routed = yield from spread(newest, catalog, tree, seen)
         for each, entries in routed.items():
             shares[each.shard].keys[each] = entries
-    for scanned in transaction.ranges:
+    for count, scanned in enumerate(transaction.ranges, start=1):
         for each in ranges_between(newest, catalog, scanned):
             shares[each.shard].scans.append((each, scanned))
+        if count % CHANGES_AT_ONCE == 0:
+            yield
     for tree, changes in transaction.writes.items():
         routed = yield from spread(newest, catalog, tree, changes)
         for each, entries in routed.items():

@@ -74,6 +74,12 @@ async def test_an_error_of_a_call_here_is_raised_here_and_the_next_call_is_done(
     await thread.aclose(lambda: None)
 
 
+def always_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
+
+
 class Threads:
     """Which thread has appended."""
 
@@ -92,7 +98,7 @@ class Threads:
 async def test_small_groups_are_appended_here_while_syncs_are_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+    always_quick(monkeypatch)
     threads = Threads(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
         await log.append([(1, b"one")])
@@ -109,10 +115,35 @@ async def test_small_groups_are_appended_here_while_syncs_are_short(
 async def test_an_append_here_that_fails_says_so_and_appends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+    always_quick(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
+        log.sync_seconds = 0.0
         await log.append([(1, b"one")])
+        failing = log.append([(3, b"three")])  # it is raised where it is waited for
         with pytest.raises(LogFailed):
-            await log.append([(3, b"three")])
+            await failing
         await log.append([(2, b"two")])
         assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
+
+
+async def test_a_disk_that_is_new_slow_or_closed_is_left_to_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(monkeypatch)
+    async with await open_log(tmp_path / "log") as log:
+        await log.append([(1, b"one")])
+        monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
+        monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 0.0)
+        await log.append([(2, b"two")])  # it was slow
+        await log.append([(3, b"three")])
+        log._doubted_until = 0.0
+        log._file.close()
+        await log.append([(4, b"four")])
+        assert threads.here == [False, True, False, False]
+
+
+async def test_nothing_is_done_here_after_the_end() -> None:
+    thread = WriterThread("worker")
+    await thread.aclose(lambda: None)
+    with pytest.raises(AssertionError, match="closed"):
+        thread.run_here(lambda: None)

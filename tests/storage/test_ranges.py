@@ -111,8 +111,8 @@ def test_ranges_follow_what_is_written_without_gaps_and_in_bounds(
             check(tree, model, shards)
             check_sizes(tree, most, least)
             assert tree.laid_out(shards) is tree, "what is laid out stays"
-            if all(map(before.fits, before.roots)):
-                assert tree is before, "what fits is not laid out"
+            fits = all(map(before.fits, before.ranges, before.roots))
+            assert (tree is before) is fits, "what fits is not laid out, and nothing else"
             kept = set(before.ranges) & set(tree.ranges)
             for each in kept:
                 assert tree.root_of(each) is before.root_of(each)
@@ -185,9 +185,9 @@ def test_a_range_grows_to_its_largest_and_is_cut_with_one_more() -> None:
     model: Model = {(at,): (at,) for at in range(RANGE_ENTRIES_MAX)}
     tree = whole(model)
     assert tree.laid_out(4) is tree
-    assert tree.fits(tree.roots[0])
+    assert tree.fits(tree.ranges[0], tree.roots[0])
     grown = written(tree, {(-1,): (-1,)})
-    assert not grown.fits(grown.roots[0])
+    assert not grown.fits(grown.ranges[0], grown.roots[0])
     assert [len(root) for root in grown.laid_out(4).roots] == [25_000, 25_001]
     assert RANGE_ENTRIES_MIN <= 25_000
 
