@@ -32,6 +32,10 @@ class MemoryPool:
             )
         self.held += count
 
+    def take_anyway(self, count: int) -> None:
+        """Hold so many bytes more for what has happened already, and cannot be refused."""
+        self.held += count
+
     @contextmanager
     def holding(self, count: int) -> Iterator[None]:
         """While the block runs, so many bytes are held."""

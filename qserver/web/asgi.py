@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -52,7 +52,8 @@ class AsgiApplication:
         waiting = _Waiting()
         try:
             # Some servers cannot go on behind an unread body; so a small one is read first.
-            whole = await body.read() if _is_small(request) else None
+            is_http_1 = scope.get("http_version", "1.1").startswith("1")
+            whole = await body.read() if is_http_1 and _is_small(request) else None
             endpoint = self.application.endpoint(request)
             answer = endpoint.handle(
                 body if whole is None else whole, scope.get("client"), waiting.respond
@@ -60,6 +61,9 @@ class AsgiApplication:
             response = await waiting.response(answer)
         except ClientGone:
             return
+        if not is_http_1:
+            # Hypercorn forgets a stream of HTTP/2 that is answered, and dies of what still comes.
+            await body.discard()
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
         if isinstance(response.body, bytes):
@@ -68,8 +72,11 @@ class AsgiApplication:
             await send({**start, "headers": pairs})
             await send({"type": "http.response.body", "body": response.body})
         else:
-            await send({**start, "headers": pairs})
-            await _send_parts(response.body, receive, send)
+            await _send_parts({**start, "headers": pairs}, response.body, receive, send)
+
+
+DISCARD_SECONDS: Final = 30.0
+"""How long the rest of a body is read that nobody wants."""
 
 
 class ReceivedBody:
@@ -77,16 +84,31 @@ class ReceivedBody:
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
+        self._more = True
+
+    async def discard(self) -> None:
+        """Read the rest, for nobody."""
+        try:
+            with trio.move_on_after(DISCARD_SECONDS):
+                while self._more:
+                    await self._next()
+        except ClientGone:
+            pass  # then nobody will read the answer either
+
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self._more = False
+            raise ClientGone("the client left before the end of its request")
+        self._more = message.get("more_body", False)
+        part: bytes = message.get("body", b"")
+        return part
 
     async def read(self) -> bytes:
-        parts, size, more = [], 0, True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone("the client left before the end of its request")
-            parts.append(message.get("body", b""))
+        parts, size = [], 0
+        while self._more:
+            parts.append(await self._next())
             size += len(parts[-1])
-            more = message.get("more_body", False)
             if size > REQUEST_BODY_BYTES_MAX:
                 raise too_large()
         return b"".join(parts)
@@ -130,9 +152,10 @@ class _Waiting:
             self._ended = True
 
 
-async def _send_parts(parts: Parts, receive: Receive, send: Send) -> None:
+async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:
     """Send all, or as much as the reader waits for."""
     try:
+        await send(start)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_wait_until_gone, receive, nursery.cancel_scope)
             async for part in parts:

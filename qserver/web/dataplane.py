@@ -147,24 +147,30 @@ class HotCall(KeyedCall):
         """The answer with others in between, or in parts."""
         try:
             if await is_long(every):
-                parts = AnswerParts(self._parts(outcome, every), self._sent)
-                return Response(200, self.headers(), parts, self.request_id)
+                return self._in_parts(outcome, every)
             write = WRITERS[self._form]
             rows = [await rows_json(encoder, rows, write) for encoder, rows in every]
             return self.answer(200, self.headers(), self.whole(outcome, every, rows))
         except Exception as error:
             return self.failed(error)
 
-    async def _parts(
-        self, outcome: TransactionResult, every: Sequence[Encoded]
-    ) -> AsyncGenerator[bytes, None]:
+    def _in_parts(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Response:
         """A long answer. Its rows are held until they have left, and count as memory until then."""
-        with self.endpoint.service.memory.holding(outcome.results[-1].held_bytes):
+        pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
+        if any(each.affected_rows for each in outcome.results):
+            pool.take_anyway(held)  # it is committed: there is nothing left to refuse
+        else:
+            pool.take(held)
+
+        async def parts() -> AsyncGenerator[bytes, None]:
             for part in self.parts_of(outcome, every):
                 yield part
 
-    async def _sent(self) -> None:
-        self.count(200)
+        async def ended() -> None:
+            pool.give_back(held)
+            self.count(200)
+
+        return Response(200, self.headers(), AnswerParts(parts(), ended), self.request_id)
 
     @abstractmethod
     def whole(

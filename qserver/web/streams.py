@@ -164,13 +164,15 @@ class AnswerParts:
         self, parts: AsyncGenerator[bytes, None], ended: Callable[[], Awaitable[None]]
     ) -> None:
         self._parts = parts
-        self._ended = ended
+        self._ended: Callable[[], Awaitable[None]] | None = ended
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self._parts
 
     async def aclose(self) -> None:
+        ended, self._ended = self._ended, None
         try:
             await self._parts.aclose()
         finally:
-            await self._ended()
+            if ended is not None:
+                await ended()

@@ -101,6 +101,7 @@ async def test_small_groups_are_appended_here_while_syncs_are_short(
     always_quick(monkeypatch)
     threads = Threads(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
+        log.sync_seconds = 0.0
         await log.append([(1, b"one")])
         await log.append([(2, bytes(sqlite.SYNC_HERE_BYTES_MAX + 1))])
         await log.append([(3, b"three"), (4, b"four")])

@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.web import dataplane
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.dataplane import QueryCall
@@ -141,3 +142,60 @@ async def test_what_goes_on_when_nobody_waits_any_more_is_closed_and_holds_nothi
     call._opened = Opened()  # type: ignore[assignment]
     call.settled(rest())
     assert released == ["database"]
+
+
+@pytest.mark.parametrize("size", [[length(9_000_000)], []])
+async def test_over_http_2_the_whole_body_is_taken_before_an_answer(
+    size: list[tuple[bytes, bytes]],
+) -> None:
+    """Hypercorn forgets a stream that was answered, and ends with what still comes."""
+    app = new_app()
+    async with running(app):
+        server = Server(*[b"x" * 1_000_000] * 9)
+        own = [(b"authorization", b"Bearer svc_k_unknown_0123456789"), *size]
+        scope = {"type": "http", "method": "POST", "path": "/v1/query", "headers": own}
+        await AsgiApplication(app)({**scope, "http_version": "2"}, server.receive, server.send)
+        assert (server.status, server.received) == (401, 9)
+        assert server.body["success"] is False
+
+
+async def test_an_answer_in_parts_whose_beginning_cannot_be_sent_gives_its_database_back() -> None:
+    app = new_app()
+    async with running(app):
+        server = Server(json.dumps({"sql": LONG, "max_rows": 20_000}).encode())
+
+        async def fail(message: Message) -> None:
+            raise OSError("the client is gone")
+
+        server.send = fail  # type: ignore[method-assign]
+        await server.ask(app)
+        assert app.service.memory.held == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("select 1 as one", "53200"),
+        ("insert into t values (1) returning i", None),
+    ],
+)
+async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_happened(
+    sql: str, code: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = new_app()
+    async with running(app):
+        await Server(b'{"sql": "create table t (i int)"}').ask(app)
+        pool = app.service.memory
+
+        async def is_long(every: object) -> bool:
+            pool.take_anyway(pool.most)  # others hold all there is
+            return True
+
+        monkeypatch.setattr(dataplane, "is_long", is_long)
+        monkeypatch.setattr(dataplane, "ROWS_ENCODED_AT_ONCE", 0)
+        server = Server(json.dumps({"sql": sql}).encode())
+        await server.ask(app)
+        assert server.body["success"] is (code is None)
+        if code is not None:
+            assert server.body["error"]["code"] == code
+        assert pool.held == pool.most, "the answer's own is given back"

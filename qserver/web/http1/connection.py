@@ -414,7 +414,7 @@ class Connection:
             keep_alive = keep_alive and not sender.ends_with_connection
             data = self.context.renderer.render(response, None, head, keep_alive)
             await sender.send(data, parts)
-        except Exception:
+        except BaseException:  # also where the server cuts it off while it drains
             if sender.began and sender.ends_with_connection:
                 self.transport.abort()  # an ordinary end would look like the end of the answer
             raise
