@@ -39,8 +39,8 @@ MEMBER: Final = re.compile(
 """A condition that compares values with the rows of a subquery, both plain columns."""
 
 LEFT_JOIN: Final = re.compile(
-    r"SELECT (?P<left>\S+) AS v0, \S+ AS v1 FROM (?P<one>[^()]*) LEFT JOIN (?P<other>[^()]*)"
-    r" ON (?P<on>[^()]*)"
+    r"SELECT (?P<left>\S+) AS v0, (?P<right>\w+)\.\w+ AS v1 FROM (?P<one>[^()]*)"
+    r" LEFT JOIN (?P<other>[^()]* (?P=right)) ON (?P<on>(?:(?!ORDER BY|LIMIT|OFFSET|FETCH)[^()])*)"
 )
 """A join of two tables that shows a column of each."""
 
