@@ -20,6 +20,7 @@ from qserver.sql.codegen.sorted_rows import Steps, pause
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader
+from qserver.values.keys import canonical
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of
 
@@ -53,10 +54,15 @@ def with_ties(rows: list[Any], key: Callable[[Any], Any], limit: int, offset: in
     stop = offset + limit
     if limit == 0 or stop >= len(rows):
         return rows[offset:stop]
-    last = key(rows[stop - 1])
-    while stop < len(rows) and key(rows[stop]) == last:
+    last = _as_tied(key(rows[stop - 1]))
+    while stop < len(rows) and _as_tied(key(rows[stop])) == last:
         stop += 1
     return rows[offset:stop]
+
+
+def _as_tied(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What two rows have in common that stand in the same place: NaN is equal to NaN there."""
+    return tuple([None if value is None else canonical(value) for value in values])
 
 
 def intersection(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
