@@ -268,13 +268,18 @@ class Operators:
             self.source.line(f"context.hold_bytes({count})")
             self.source.line(f"{count} = context.made = 0")
 
-    def count_looks(self, looked_at: Iterable[tuple[Expression, str]]) -> None:
-        """Print that long values, each in a variable, are counted by what a comparison takes."""
+    def count_looks(
+        self, looked_at: Iterable[tuple[Expression, str]], *, of_rows: bool = False
+    ) -> None:
+        """Print that long values, each in a variable, are counted by what a comparison takes.
+
+        `of_rows`: of rows that several queries may make, so each value may be NULL.
+        """
         for expression, name in looked_at:
             if not may_be_long(expression):
                 continue
             self.source.name("size_of", size_of)
-            there = f"{name} is not None and " * expression.nullable
+            there = f"{name} is not None and " if of_rows or expression.nullable else ""
             with self.source.block(f"if {there}{size_code(expression, name)} >= {BYTES_SMALL}:"):
                 cost = cost_of("=", (expression.type,), None)
                 self.pace(f"{self.source.known(cost, 'cost')}({name})")
@@ -447,7 +452,8 @@ class Operators:
             key = self.printer.values(node.on, inner) if node.on else inner.row(node.source)
             name = self.source.fresh("k")
             self.source.line(f"{name} = {key}")
-            self.count_looks((each, f"{name}[{at}]") for at, each in compared)
+            looked_at = [(each, f"{name}[{at}]") for at, each in compared]
+            self.count_looks(looked_at, of_rows=True)
             with self.source.block(f"if {name} not in {seen}:"):
                 self.source.line(f"{seen}.add({name})")
                 self.hold(seen, 1)
@@ -489,7 +495,8 @@ class Operators:
             if node.every:
                 self.source.line(f"yield {row}")
                 return
-            self.count_looks((each, f"{row}[{at}]") for at, each in enumerate(compared))
+            looked_at = [(each, f"{row}[{at}]") for at, each in enumerate(compared)]
+            self.count_looks(looked_at, of_rows=True)
             with self.source.block(f"if {row} not in seen:"):
                 self.source.line(f"seen.add({row})")
                 self.hold("seen", 1)
