@@ -130,6 +130,8 @@ class Coordinator:
         self._shards = shards
         self._log = log
         self._idle = False
+        self._crowded = False
+        """The last round that was taken from the mailbox had several commits."""
         self._round = 0
         self._commits = self._conflicts = self._run_again = self._turns = self._layouts = 0
 
@@ -149,6 +151,7 @@ class Coordinator:
                 await self._finish(request)
         commits = [request for request in requests if isinstance(request, Commit)]
         if commits:
+            self._crowded = len(commits) > 1
             await self._finish(self._begin(self._commit(commits)))
         for request in requests:
             if isinstance(request, Turn):
@@ -157,9 +160,11 @@ class Coordinator:
     def submit(self, commit: Commit) -> None:
         """Commit right here if it is alone: nothing is under way and no round waits for the log.
 
-        Otherwise it waits for the next round, which takes all that wait with it.
+        Otherwise it waits for the next round, which takes all that wait with it. Where rounds have
+        had several commits of late, it is worth waiting for the others.
         """
         alone = self._idle and self.requests.is_empty and self._log.is_empty
+        alone = alone and not self._crowded
         if not (alone and self.requests.may_pass_by()):
             self.requests.put_nowait(commit)
             return
