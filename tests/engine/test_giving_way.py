@@ -6,12 +6,12 @@ from random import Random
 from time import time
 
 import pytest
-import trio
 
 from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import Statement
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
+from tests.engine.passes import counted_passes
 
 ENDLESS = {
     "function": "SELECT count(*) FROM generate_series(1, 1000000000000)",
@@ -43,35 +43,17 @@ ENDLESS = {
 @pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
 async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    turns_of_others = 0
-
-    async def take_turns() -> None:
-        nonlocal turns_of_others
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns_of_others += 1
-
     async with scratch_database(world) as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 2000)")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_turns)
+        async with counted_passes() as passes:
             with pytest.raises(QueryCanceled):
                 await database.execute(statement, timeout_ms=500)
-            nursery.cancel_scope.cancel()
-    assert turns_of_others > 2
+    assert passes.count > 2
 
 
 async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    turns_of_others = 0
-
-    async def take_turns() -> None:
-        nonlocal turns_of_others
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns_of_others += 1
-
     async with scratch_database(world) as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 50000)")
@@ -81,38 +63,22 @@ async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> Non
             "SELECT id FROM t WHERE id > 0 ORDER BY id",
             "UPDATE t SET id = id RETURNING id",
         ):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(take_turns)
-                turns_of_others = 0
+            async with counted_passes() as passes:
                 outcome = await database.transaction([Statement(sql)])
-                nursery.cancel_scope.cancel()
             assert len(outcome.results[0].rows) == 50_000
-            assert turns_of_others > 10, sql
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_turns)
-            turns_of_others = 0
+            assert passes.count > 10, sql
+        async with counted_passes() as passes:
             sparse = await database.transaction([Statement("SELECT id FROM t WHERE id % 400 = 0")])
-            nursery.cancel_scope.cancel()
         assert len(sparse.results[0].rows) == 125
-        assert turns_of_others > 10, "few rows at each pause, but always some"
+        assert passes.count > 10, "few rows at each pause, but always some"
 
 
 @pytest.mark.parametrize("action", ["ADD COLUMN c{} INTEGER", "ALTER COLUMN a SET DEFAULT {}"])
 async def test_an_alter_table_of_many_actions_gives_way_after_each(action: str) -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    turns_of_others = 0
-
-    async def take_turns() -> None:
-        nonlocal turns_of_others
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns_of_others += 1
-
     async with scratch_database(world) as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)")
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take_turns)
+        async with counted_passes() as passes:
             actions = ", ".join(action.format(number) for number in range(20))
             await database.execute(f"ALTER TABLE t {actions}")
-            nursery.cancel_scope.cancel()
-    assert turns_of_others >= 20
+    assert passes.count >= 20

@@ -15,24 +15,12 @@ from qserver.engine.scratch import scratch_database
 from qserver.engine.work import begin, finish
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
+from tests.engine.passes import counted_passes
 
 MANY = 7
 
 
-class Passes:
-    """Counts the passes of the loop, each of which lets every task run that can."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    async def run(self) -> None:
-        while True:
-            await trio.lowlevel.checkpoint()
-            self.count += 1
-
-
 async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_did() -> None:
-    passes = Passes()
     steps: list[tuple[int, int]] = []
 
     def work(number: int) -> Generator[None, None, None]:
@@ -45,12 +33,9 @@ async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_d
         assert rest is not None
         await finish(rest)
 
-    async with trio.open_nursery() as others:
-        others.start_soon(passes.run)
-        async with trio.open_nursery() as nursery:
-            for number in range(MANY):
-                nursery.start_soon(run, number)
-        others.cancel_scope.cancel()
+    async with counted_passes() as passes, trio.open_nursery() as nursery:
+        for number in range(MANY):
+            nursery.start_soon(run, number)
     assert max(Counter(count for _, count in steps).values()) <= 2, "a pass is counted within it"
     rounds = [steps[at : at + MANY] for at in range(0, len(steps), MANY)]
     assert all({number for number, _ in each} == set(range(MANY)) for each in rounds)
@@ -58,10 +43,8 @@ async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_d
 
 async def test_statements_that_read_share_the_loop_too() -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    passes = Passes()
     alone, together = 0, 0
-    async with scratch_database(world) as database, trio.open_nursery() as others:
-        others.start_soon(passes.run)
+    async with scratch_database(world) as database, counted_passes() as passes:
         sql = "SELECT count(*) FROM generate_series(1, 40000)"
         await database.execute(sql)
         counts = []
@@ -75,16 +58,13 @@ async def test_statements_that_read_share_the_loop_too() -> None:
             for _ in range(MANY):
                 nursery.start_soon(database.execute, sql)
         together = passes.count - before
-        others.cancel_scope.cancel()
     assert alone > 5
     assert together > alone * (MANY - 1)
 
 
 async def test_a_long_call_is_a_step_of_its_own_from_the_first_on() -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    passes = Passes()
-    async with scratch_database(world) as database, trio.open_nursery() as others:
-        others.start_soon(passes.run)
+    async with scratch_database(world) as database, counted_passes() as passes:
         for sql in ("SELECT length(repeat('x', 4000000))", "SELECT factorial(2000) > 0"):
             await database.execute(sql)
             before = passes.count
@@ -92,23 +72,19 @@ async def test_a_long_call_is_a_step_of_its_own_from_the_first_on() -> None:
                 for _ in range(MANY):
                     nursery.start_soon(database.execute, sql)
             assert passes.count - before >= MANY
-        others.cancel_scope.cancel()
 
 
 async def test_a_step_that_took_long_is_followed_by_a_pass_without_one(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    passes = Passes()
     counts = []
-    async with trio.open_nursery() as others:
-        others.start_soon(passes.run)
+    async with counted_passes() as passes:
         for seconds in (0.0, 2 * STEP_SECONDS_LONG):
             before = passes.count
             for _ in range(100):
                 await give_way()
                 autojump_clock.jump(seconds)
             counts.append(passes.count - before)
-        others.cancel_scope.cancel()
     assert 98 <= counts[0] <= 102
     assert 198 <= counts[1] <= 202
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import trio
-
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
 from qserver.storage.view import View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
 from qserver.web.tables import TABLES_AT_ONCE, describe_tables
+from tests.engine.passes import counted_passes
 
 TABLES = 1000
 
@@ -23,17 +22,7 @@ def view_of_tables() -> View:
 
 async def test_the_tables_are_described_in_steps() -> None:
     view = view_of_tables()
-    turns = 0
-
-    async def take_turns() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(take_turns)
+    async with counted_passes() as passes:
         described = await describe_tables(view)
-        nursery.cancel_scope.cancel()
     assert [each.name for each in described] == sorted(view.catalog.tables)
-    assert turns >= TABLES // TABLES_AT_ONCE - 1, "the first may come before the counting"
+    assert passes.count >= TABLES // TABLES_AT_ONCE - 1, "the first may come before the counting"

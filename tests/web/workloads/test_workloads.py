@@ -14,6 +14,7 @@ from qserver.errors import AlreadyExists, InvalidRequest
 from qserver.web.workloads import WORKLOADS, Bench, run_workload
 from qserver.web.workloads.kinds import HotCounter, Transfer, Workload
 from qserver.web.workloads.measuring import latency_of
+from tests.engine.passes import counted_passes
 from tests.web.probes.worlds import quiet_world
 
 
@@ -41,19 +42,9 @@ async def test_clients_on_one_row_lose_nothing_and_short_work_has_no_conflicts()
 
 
 async def test_others_run_while_a_workload_does() -> None:
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            await trio.lowlevel.checkpoint()
-            turns += 1
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(count_turns)
+    async with counted_passes() as passes:
         await run_workload("point_read", duration_ms=100, clients=8, seed=1, world=quiet_world())
-        nursery.cancel_scope.cancel()
-    assert turns > 20
+    assert passes.count > 20
 
 
 @pytest.mark.parametrize(
