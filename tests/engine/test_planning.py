@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from random import Random
@@ -24,38 +25,42 @@ from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
 
-Text = Callable[[int], str]
+LISTED = re.compile(r"\{(.*?)(?:\|(.*?))?\}")
 
 
-def listed(item: str, count: int, between: str = ", ") -> str:
-    return between.join([item.replace("#", str(at)) for at in range(count)])
+def text_of(pattern: str, count: int) -> str:
+    """A pattern with its lists written out: `{item|separator}` stands for `count` items, or
+    `{item}` with commas between them. In an item, # is its number from 0, and @ that from 1."""
+
+    def listed(found: re.Match[str]) -> str:
+        item, separator = found.groups()
+        items = (item.replace("#", str(at)).replace("@", str(at + 1)) for at in range(count))
+        return (", " if separator is None else separator).join(items)
+
+    return LISTED.sub(listed, pattern)
 
 
-ROW = "(#, '#')"
-
-TEXTS: dict[str, Text] = {
-    "columns": lambda n: f"SELECT {listed('id + # AS c#', n)} FROM t",
-    "parameters": lambda n: f"SELECT 1 FROM t WHERE id IN ({listed('$1#', n)})",
-    "named parameters": lambda n: f"SELECT 1 FROM t WHERE id IN ({listed(':p#', n)})",
-    "rows of parameters": lambda n: f"INSERT INTO t (id) VALUES {listed('($1#)', n)}",
-    "aggregates": lambda n: f"SELECT {listed('sum(a + #)', n)} FROM t",
-    "windows": lambda n: f"SELECT {listed('sum(a) OVER (PARTITION BY a + #)', n)} FROM t",
-    "keys of GROUP BY": lambda n: f"SELECT 1 FROM t GROUP BY {listed('a + #', n)}",
-    "keys of ORDER BY": lambda n: f"SELECT 1 FROM t ORDER BY {listed('a + #', n)}",
-    "numbers in ORDER BY": lambda n: (
-        f"SELECT {listed('a + #', n)} FROM t ORDER BY {listed('#', n + 1).removeprefix('0, ')}"
-    ),
-    "OR": lambda n: f"SELECT 1 FROM t WHERE {listed('a = #', n, ' OR ')}",
-    "AND": lambda n: f"SELECT 1 FROM t WHERE {listed('a <> #', n, ' AND ')}",
-    "WHEN": lambda n: f"SELECT CASE {listed('WHEN a = # THEN #', n, ' ')} END FROM t",
-    "COALESCE": lambda n: f"SELECT COALESCE({listed('nullif(a, #)', n)}) FROM t",
-    "IN": lambda n: f"SELECT 1 FROM t WHERE a IN ({listed('#', n)})",
-    "IN of rows": lambda n: f"SELECT 1 FROM t WHERE (a, b) IN ({listed(ROW, n)})",
-    "ARRAY": lambda n: f"SELECT ARRAY[{listed('a + #', n)}] FROM t",
-    "common tables": lambda n: f"WITH {listed('c# AS (SELECT # AS x)', n)} SELECT x FROM c0",
-    "comments": lambda n: f"SELECT 1 {'/**/ -- a' * n}",
-    "quotes": lambda n: "SELECT '" + "''" * n + "'",
-    "parentheses that are not closed": lambda n: f"SELECT {'(' * n}",
+PATTERNS = {
+    "columns": "SELECT {id + # AS c#} FROM t",
+    "parameters": "SELECT 1 FROM t WHERE id IN ({$1#})",
+    "named parameters": "SELECT 1 FROM t WHERE id IN ({:p#})",
+    "rows of parameters": "INSERT INTO t (id) VALUES {($1#)}",
+    "aggregates": "SELECT {sum(a + #)} FROM t",
+    "windows": "SELECT {sum(a) OVER (PARTITION BY a + #)} FROM t",
+    "keys of GROUP BY": "SELECT 1 FROM t GROUP BY {a + #}",
+    "keys of ORDER BY": "SELECT 1 FROM t ORDER BY {a + #}",
+    "numbers in ORDER BY": "SELECT {a + #} FROM t ORDER BY {@}",
+    "OR": "SELECT 1 FROM t WHERE {a = #| OR }",
+    "AND": "SELECT 1 FROM t WHERE {a <> #| AND }",
+    "WHEN": "SELECT CASE {WHEN a = # THEN #| } END FROM t",
+    "COALESCE": "SELECT COALESCE({nullif(a, #)}) FROM t",
+    "IN": "SELECT 1 FROM t WHERE a IN ({#})",
+    "IN of rows": "SELECT 1 FROM t WHERE (a, b) IN ({(#, '#')})",
+    "ARRAY": "SELECT ARRAY[{a + #}] FROM t",
+    "common tables": "WITH {c# AS (SELECT # AS x)} SELECT x FROM c0",
+    "comments": "SELECT 1 {/**/ -- a|}",
+    "quotes": "SELECT '{''|}'",
+    "parentheses that are not closed": "SELECT {(|}",
 }
 
 
@@ -75,25 +80,25 @@ def calls_of(work: Callable[[], object]) -> int:
     return calls
 
 
-@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(text: Text) -> None:
+@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
+async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(pattern: str) -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT)")
         view = database.database.durable_view()
         assert view is not None
 
-        def plan(length: int) -> None:
+        def plan(text: str) -> None:
             try:
-                parsed = parse(text(length))
-                literals = Literals(lift(text(length)).literals)
-                make_plan(parsed.statement, literals, view.catalog, view)
+                statement, literals = parse(text).statement, Literals(lift(text).literals)
+                make_plan(statement, literals, view.catalog, view)
             except QserverError as error:
                 assert error.code == "42601"
 
-        plan(8)  # what is made once and kept does not count
+        plan(text_of(pattern, 8))  # what is made once and kept does not count
 
         def is_about_twice(length: int) -> bool:
-            return calls_of(lambda: plan(2 * length)) < 2.6 * calls_of(lambda: plan(length))
+            text, twice = text_of(pattern, length), text_of(pattern, 2 * length)
+            return calls_of(lambda: plan(twice)) < 2.6 * calls_of(lambda: plan(text))
 
         # Between two lengths other means may begin to be used; what is square stays so.
         assert is_about_twice(200) or is_about_twice(900)
@@ -101,33 +106,32 @@ async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(tex
 
 # --- beside others -------------------------------------------------------------------------------
 
-LONG: dict[str, tuple[str, list[Any] | None]] = {
-    "10,000 columns": (f"SELECT {listed('id + #', 10_000)} FROM t", None),
-    "1,600 columns": (f"SELECT {listed('id + #', 1600)} FROM t", None),
-    "all parameters": (
-        f"SELECT 1 FROM t WHERE id IN ({listed('?', PARAMETERS_MAX)})",
-        list(range(PARAMETERS_MAX)),
-    ),
-    "500 windows": (f"SELECT {listed('sum(a) OVER (ORDER BY a + #)', 500)} FROM t", None),
-    "CUBE of 12": (f"SELECT 1 FROM t GROUP BY CUBE ({listed('a + #', 12)})", None),
-    "CUBE of 13": (f"SELECT 1 FROM t GROUP BY CUBE ({listed('a + #', 13)})", None),
-    "4,000 OR": (f"SELECT 1 FROM t WHERE {listed('a = #', 4000, ' OR ')}", None),
-    "5,000 WHEN": (f"SELECT CASE {listed('WHEN a = # THEN #', 5000, ' ')} END FROM t", None),
-    "COALESCE of 5,000": (f"SELECT COALESCE({listed('nullif(a, #)', 5000)}) FROM t", None),
-    "150 joins": (f"SELECT 1 FROM t x {listed('JOIN t t# ON t#.id = x.id', 150, ' ')}", None),
-    "views of views": (f"SELECT 1 FROM {listed('v5 x#', 100)}", None),
-    "a plan to explain": (f"EXPLAIN SELECT {listed('id + #', 1600)} FROM t", None),
-    "a wide view": (f"CREATE VIEW w AS SELECT {listed('id + # AS c#', 1600)} FROM t", None),
-    "400 checks": (f"CREATE TABLE c ({listed('c# INTEGER CHECK (c# > #)', 400)})", None),
-    "a text that cannot be read": (f"SELECT {'$a$ $b$ ' * 60_000}", None),
+LONG = {
+    "10,000 columns": ("SELECT {id + #} FROM t", 10_000),
+    "1,600 columns": ("SELECT {id + #} FROM t", 1600),
+    "all parameters": ("SELECT 1 FROM t WHERE id IN ({?})", PARAMETERS_MAX),
+    "500 windows": ("SELECT {sum(a) OVER (ORDER BY a + #)} FROM t", 500),
+    "CUBE of 12": ("SELECT 1 FROM t GROUP BY CUBE ({a + #})", 12),
+    "CUBE of 13": ("SELECT 1 FROM t GROUP BY CUBE ({a + #})", 13),
+    "4,000 OR": ("SELECT 1 FROM t WHERE {a = #| OR }", 4000),
+    "5,000 WHEN": ("SELECT CASE {WHEN a = # THEN #| } END FROM t", 5000),
+    "COALESCE of 5,000": ("SELECT COALESCE({nullif(a, #)}) FROM t", 5000),
+    "150 joins": ("SELECT 1 FROM t x {JOIN t t# ON t#.id = x.id| }", 150),
+    "views of views": ("SELECT 1 FROM {v5 x#}", 100),
+    "a plan to explain": ("EXPLAIN SELECT {id + #} FROM t", 1600),
+    "a wide view": ("CREATE VIEW w AS SELECT {id + # AS c#} FROM t", 1600),
+    "400 checks": ("CREATE TABLE c ({c# INTEGER CHECK (c# > #)})", 400),
+    "a text that cannot be read": ("SELECT {$a$ $b$ |}", 60_000),
 }
 CLEAN = {"54000", "54001", "54011", "57014", "42601"}
 
 
-@pytest.mark.parametrize(("sql", "given"), LONG.values(), ids=LONG)
+@pytest.mark.parametrize(("pattern", "count"), LONG.values(), ids=LONG)
 async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(
-    sql: str, given: list[Any] | None
+    pattern: str, count: int
 ) -> None:
+    sql = text_of(pattern, count)
+    given = list(range(count)) if "?" in pattern else None
     world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute_in_threads())
     longest = 0.0
 
@@ -161,7 +165,7 @@ async def define(database: SqlDatabase) -> None:
 
 async def test_a_deadline_ends_the_planning() -> None:
     world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute_in_threads(1))
-    sql = f"SELECT 1 FROM t WHERE {listed('a = #', 20_000, ' OR ')}"
+    sql = text_of("SELECT 1 FROM t WHERE {a = #| OR }", 20_000)
     async with scratch_database(world) as database:
         await define(database)
         for run in (database.execute, database.stream):
@@ -170,7 +174,7 @@ async def test_a_deadline_ends_the_planning() -> None:
         with pytest.raises(QueryCanceled):
             await database.transaction([Statement(sql)], timeout_ms=100)
         # The only thread there is has ended, or nobody could plan any more.
-        long = f"SELECT id FROM t WHERE a IN ({listed('#', 2000)})"
+        long = text_of("SELECT id FROM t WHERE a IN ({#})", 2000)
         assert (await database.execute(long, timeout_ms=20_000)).rows == []
 
 
@@ -185,10 +189,10 @@ async def test_definitions_of_one_transaction_let_others_run() -> None:
 @pytest.mark.parametrize(
     ("sql", "code"),
     [
-        (f"SELECT {listed('#', TARGETS_MAX)}", None),
-        (f"SELECT {listed('#', TARGETS_MAX + 1)}", "54011"),
-        (f"SELECT {listed('(SELECT #)', SOURCES_MAX + 1)}", "54000"),
-        (f"SELECT 1 FROM (SELECT {listed('#', TARGETS_MAX + 1)}) s", "54011"),
+        (text_of("SELECT {#}", TARGETS_MAX), None),
+        (text_of("SELECT {#}", TARGETS_MAX + 1), "54011"),
+        (text_of("SELECT {(SELECT #)}", SOURCES_MAX + 1), "54000"),
+        (text_of("SELECT 1 FROM (SELECT {#}) s", TARGETS_MAX + 1), "54011"),
     ],
 )
 async def test_a_statement_has_bounds(sql: str, code: str | None) -> None:
@@ -223,8 +227,7 @@ async def test_a_definition_that_tries_a_long_view_plans_it_as_any_other_long_st
     world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute)
     async with scratch_database(world) as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER)")
-        columns = ", ".join(f"a + {number} AS c{number}" for number in range(600))
-        await database.execute(f"CREATE VIEW v AS SELECT {columns} FROM t")
+        await database.execute(text_of("CREATE VIEW v AS SELECT {a + # AS c#} FROM t", 600))
         computed = 0
         await database.execute(sql)
     assert computed >= 1
