@@ -111,17 +111,11 @@ def _keep_what_was_written_again(original: Any) -> Any:
 
 def _gather_who_gave_up(original: Any) -> Any:
     async def wait_durable(self: Published, version: int) -> None:
-        if version > self.durable.version:
-            self.check_alive()
-            waiting = (version, trio.Event())
-            self._waiting.append(waiting)
-            try:
-                await waiting[1].wait()
-            except trio.Cancelled:
-                self._waiting.append((version + 1_000_000, waiting[1]))
-                raise
-            if version > self.durable.version:
-                self.check_alive()
+        try:
+            await original(self, version)
+        except trio.Cancelled:
+            self._waiting.append((version + 1_000_000, trio.Event()))
+            raise
 
     return wait_durable
 
