@@ -139,7 +139,7 @@ class Planner:
         parsed = self._remembered(sql)
         if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
             raise NotShort  # why begin: a character takes two steps and more
-        effort = Effort.short(PLANNING_STEPS_MAX)
+        effort = self._short_effort()
         made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
         return self._keep(sql, lifted, given, made)
 
@@ -165,6 +165,10 @@ class Planner:
     def _remembered(self, sql: str) -> Parsed | None:
         """The last text that was parsed is remembered: a transaction may run again."""
         return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
+
+    def _short_effort(self) -> Effort:
+        """As much as others may wait for."""
+        return Effort.short(PLANNING_STEPS_MAX)
 
     def _prepared(
         self,

@@ -18,20 +18,16 @@ import trio
 
 from qserver.engine.cursor import END, Cursor
 from qserver.engine.drawing import NeedsNumbers
-from qserver.engine.planning import Planner, Prepared, make_plan
+from qserver.engine.planning import Planner, make_plan
 from qserver.engine.sql_gateway import Options, SqlDatabase, Statement, TransactionResult
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
 from qserver.sql.binder import Literals
 from qserver.sql.effort import Effort
 from qserver.sql.functions.numeric_math import overflow_error
-from qserver.sql.lift import Lifted
-from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.rules import RULES, Rule
 from qserver.sql.rules.turn_right_joins import turn_right_joins
-from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
@@ -133,27 +129,16 @@ class SharedParsing(Planner):
         super().__init__(rules)
         self.parsed = parsed
 
-    def parse(self, sql: str) -> Parsed:
+    def _remembered(self, sql: str) -> Parsed:
         if sql not in self.parsed:
             if len(self.parsed) >= TEXTS_KEPT_MAX:
                 self.parsed.clear()
             self.parsed[sql] = parse(sql)
         return self.parsed[sql]
 
-    def prepare_nowait(
-        self,
-        sql: str,
-        lifted: Lifted,
-        catalog: Catalog,
-        view: View,
-        given: Given = None,
-        *,
-        to_read: bool = False,
-    ) -> Prepared:
+    def _short_effort(self) -> Effort:
         """However long it takes: nobody else waits."""
-        parsed, effort = self.parse(sql), Effort.boundless()
-        made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
-        return self._keep(sql, lifted, given, made)
+        return Effort.boundless()
 
 
 OTHER_WRITES = (
