@@ -11,17 +11,15 @@ import resource
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from random import Random
-from time import thread_time, time
+from time import thread_time
 from typing import Any
 
 import trio
 
-from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import OutOfMemory, ProgramLimitExceeded, QserverError, QueryCanceled
 from qserver.sql.parameters import Given
+from tests.sql.databases import opened_sql
 
 BEAT_SECONDS_MAX = 0.25
 """Processor time between two beats. On a machine of its own the worst is near half of it."""
@@ -384,8 +382,7 @@ PARAMETERS: dict[str, tuple[str, list[Any]]] = {
 
 async def _devour() -> None:
     """Run what wants memory in a process that has little, and say how much it came to."""
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for statement in TABLES[:2]:
             await database.execute(statement)
         for name in GREEDY:

@@ -6,14 +6,10 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
-from random import Random
-from time import time
 
 import pytest
 
 from qserver.engine.collector import settle_collector
-from qserver.engine.scratch import scratch_database
-from qserver.engine.world import OrdinaryWorld
 from tests.engine.bombs import (
     BEAT_SECONDS_MAX,
     EXPRESSIONS,
@@ -23,6 +19,7 @@ from tests.engine.bombs import (
     TABLES,
     explode,
 )
+from tests.sql.databases import opened_sql
 
 WRONG = {"22P02", "22003", "22007", "22023"}
 """Some values are refused for what they are, before or after they are found to be long."""
@@ -40,10 +37,9 @@ def _collector_of_a_server() -> Iterator[None]:
 
 @pytest.mark.parametrize("of", ["expressions", "statements"])
 async def test_bombs_let_the_heart_beat_and_end(of: str) -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     bombs = {name: f"SELECT {each} FROM few" for name, each in EXPRESSIONS.items()}
     beats: dict[str, float] = {}
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for statement in TABLES:
             await database.execute(statement)
         for name, sql in (bombs if of == "expressions" else STATEMENTS).items():
@@ -59,9 +55,8 @@ async def test_bombs_let_the_heart_beat_and_end(of: str) -> None:
 
 @pytest.mark.parametrize("in_a_transaction", [False, True])
 async def test_parameters_let_the_heart_beat_and_end(in_a_transaction: bool) -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     beats: dict[str, float] = {}
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for statement in TABLES:
             await database.execute(statement)
         await database.execute("CREATE TABLE sink (x TEXT)")
@@ -77,8 +72,7 @@ async def test_parameters_let_the_heart_beat_and_end(in_a_transaction: bool) -> 
 
 
 async def test_a_commit_of_many_rows_lets_the_heart_beat() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for statement in TABLES:
             await database.execute(statement)
         end, worst = await explode(database, "UPDATE many SET b = b + 1", timeout_ms=60_000)

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
-import trio
 
-from qserver.durability.memory import MemoryLog
-from qserver.engine.database import Database
-from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.world import OrdinaryWorld
+from tests.sql.databases import opened_sql
 
 DEFINITIONS = (
     "SELECT kind, after_rows, statement FROM qserver_catalog.definitions ORDER BY position"
@@ -89,13 +83,8 @@ async def test_what_can_wait_for_the_rows_does() -> None:
 
 
 async def definitions_after(statements: tuple[str, ...]) -> list[tuple[str, bool, str]]:
-    world = OrdinaryWorld(trio.current_time, Random(1), lambda text, error: None)
-    database = Database(MemoryLog(), world, name="definitions", shards=2)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(database.run)
-        sql = SqlDatabase(database, world)
+    async with opened_sql(shards=2) as database:
         for statement in statements:
-            await sql.execute(statement)
-        rows = (await sql.execute(DEFINITIONS)).rows
-        nursery.cancel_scope.cancel()
+            await database.execute(statement)
+        rows = (await database.execute(DEFINITIONS)).rows
     return [(kind, after, text) for kind, after, text in rows]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from random import Random
-from time import time
-
 import pytest
 
-from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import Statement
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
 from tests.engine.passes import counted_passes
+from tests.sql.databases import opened_sql
 
 ENDLESS = {
     "function": "SELECT count(*) FROM generate_series(1, 1000000000000)",
@@ -42,8 +38,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
 async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 2000)")
         async with counted_passes() as passes:
@@ -53,8 +48,7 @@ async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -
 
 
 async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
         await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 50000)")
         for sql in (
@@ -75,8 +69,7 @@ async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> Non
 
 @pytest.mark.parametrize("action", ["ADD COLUMN c{} INTEGER", "ALTER COLUMN a SET DEFAULT {}"])
 async def test_an_alter_table_of_many_actions_gives_way_after_each(action: str) -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)")
         async with counted_passes() as passes:
             actions = ", ".join(action.format(number) for number in range(20))

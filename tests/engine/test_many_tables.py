@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from random import Random
-from time import time
-
 import pytest
 
-from qserver.engine.scratch import scratch_database
 from qserver.engine.system_tables import PAGE_ROWS, SCHEMAS, SystemReader
-from qserver.engine.world import OrdinaryWorld
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
 from qserver.storage.transaction import Transaction
@@ -17,6 +12,7 @@ from qserver.storage.view import View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
 from tests.engine.passes import counted_passes
+from tests.sql.databases import opened_sql
 
 TABLES = 1000
 SYSTEM_TABLES = {
@@ -50,8 +46,7 @@ def test_a_system_table_hands_out_short_pages_in_every_order(name: str, view: Vi
 
 
 async def test_a_statement_on_many_columns_lets_others_run() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         columns = ", ".join(f"c{number} INTEGER" for number in range(1500))
         for number in range(9):
             await database.execute(f"CREATE TABLE t{number} ({columns})")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-from time import time
-
 import pytest
 
-from qserver.engine.scratch import scratch_database
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import OutOfMemory
+from tests.sql.databases import opened_sql
 
 MANY = "FROM generate_series(1, 1000000000) n"
 TOO_MUCH = {
@@ -26,24 +22,21 @@ TOO_MUCH = {
 
 @pytest.mark.parametrize("statement", TOO_MUCH.values(), ids=TOO_MUCH)
 async def test_more_than_a_statement_may_hold_is_refused(statement: str) -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         with pytest.raises(OutOfMemory):
             await database.execute(statement, timeout_ms=600_000)
 
 
 async def test_rows_that_are_not_kept_do_not_count() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     statement = "SELECT count(DISTINCT n % 10), sum(n) FROM generate_series(1, 3000000) n"
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         result = await database.execute(statement)
     assert result.rows == [(10, 4_500_001_500_000)]
 
 
 async def test_rows_that_are_kept_for_a_while_do_not_count_for_ever() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     texts = "SELECT n, repeat('x', 10000) || n AS x FROM generate_series(1, 60000) AS s(n)"
     statement = f"SELECT n FROM ({texts}) q ORDER BY x DESC LIMIT 3"
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         result = await database.execute(statement)
     assert result.rows == [(9999,), (9998,), (9997,)]

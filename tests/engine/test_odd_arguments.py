@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from random import Random, SystemRandom
-from time import time
 from typing import Any
 
 import pytest
 
-from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QserverError
 from qserver.sql.functions.catalogue import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
+from tests.sql.databases import opened_sql
 
 CALLS = 1500
 TRIES = 6
@@ -145,16 +143,14 @@ async def test_odd_arguments_cause_no_error_without_a_code(seed: int | None) -> 
     seed = SystemRandom().randrange(1_000_000) if seed is None else seed
     random = Random(seed)
     print(f"seed {seed}")
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for sql, types in _calls(random):
             for _ in range(TRIES if types else 1):
                 await _try(database, sql, [_drawn(random, each) for each in types])
 
 
 async def test_what_was_found_has_a_code_or_an_answer() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         for sql, given in FOUND:
             await _try(database, sql, given)
         assert (await database.execute(*FOUND[0])).rows == [(-6,)]

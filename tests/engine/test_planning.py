@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from random import Random
-from time import thread_time, time
+from time import thread_time
 from typing import Any
 
 import pytest
 import trio
 
 from qserver.engine.planning import make_plan
-from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase, Statement
-from qserver.engine.world import Check, OrdinaryWorld, compute_here
+from qserver.engine.world import Check, compute_here
 from qserver.errors import QserverError, QueryCanceled
 from qserver.limits import PARAMETERS_MAX, SOURCES_MAX, TARGETS_MAX
 from qserver.sql.binder import Literals
@@ -132,7 +130,6 @@ async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(
 ) -> None:
     sql = text_of(pattern, count)
     given = list(range(count)) if "?" in pattern else None
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute_in_threads())
     longest = 0.0
 
     async def beat() -> None:
@@ -142,7 +139,7 @@ async def test_a_statement_that_takes_long_to_plan_holds_nobody_up(
             await trio.sleep(0.01)
             longest = max(longest, thread_time() - began)
 
-    async with scratch_database(world) as database:
+    async with opened_sql(compute=compute_in_threads()) as database:
         await define(database)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(beat)
@@ -164,9 +161,8 @@ async def define(database: SqlDatabase) -> None:
 
 
 async def test_a_deadline_ends_the_planning() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute_in_threads(1))
     sql = text_of("SELECT 1 FROM t WHERE {a = #| OR }", 20_000)
-    async with scratch_database(world) as database:
+    async with opened_sql(compute=compute_in_threads(1)) as database:
         await define(database)
         for run in (database.execute, database.stream):
             with pytest.raises(QueryCanceled):
@@ -224,8 +220,7 @@ async def test_a_definition_that_tries_a_long_view_plans_it_as_any_other_long_st
         computed += 1
         return await compute_here(work)
 
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None, compute)
-    async with scratch_database(world) as database:
+    async with opened_sql(compute=compute) as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER)")
         await database.execute(text_of("CREATE VIEW v AS SELECT {a + # AS c#} FROM t", 600))
         computed = 0

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import State
 from qserver.engine.scratch import scratch_database
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import DatabaseUnavailable, UndefinedTable
+from tests.sql.databases import quiet_world
 
-
-def fail(text: str, error: Exception) -> None:
-    raise AssertionError(text) from error
-
-
-WORLD = OrdinaryWorld(lambda: 0.0, Random(0), fail)
+WORLD = quiet_world()
 
 
 async def test_each_is_empty_and_nothing_of_it_is_left_for_the_next() -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator
-from random import Random
-from time import time
 
 import pytest
 import trio
 
 from qserver.engine.giving_way import STEP_SECONDS_LONG, give_way
-from qserver.engine.scratch import scratch_database
 from qserver.engine.work import begin, finish
-from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QueryCanceled
 from tests.engine.passes import counted_passes
+from tests.sql.databases import opened_sql
 
 MANY = 7
 
@@ -42,9 +39,8 @@ async def test_one_of_many_takes_a_step_in_each_pass_and_none_twice_before_all_d
 
 
 async def test_statements_that_read_share_the_loop_too() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     alone, together = 0, 0
-    async with scratch_database(world) as database, counted_passes() as passes:
+    async with opened_sql() as database, counted_passes() as passes:
         sql = "SELECT count(*) FROM generate_series(1, 40000)"
         await database.execute(sql)
         counts = []
@@ -63,8 +59,7 @@ async def test_statements_that_read_share_the_loop_too() -> None:
 
 
 async def test_a_long_call_is_a_step_of_its_own_from_the_first_on() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
-    async with scratch_database(world) as database, counted_passes() as passes:
+    async with opened_sql() as database, counted_passes() as passes:
         for sql in ("SELECT length(repeat('x', 4000000))", "SELECT factorial(2000) > 0"):
             await database.execute(sql)
             before = passes.count
@@ -112,10 +107,9 @@ async def test_who_gives_up_leaves_the_line_and_the_others_go_on(given_up: int) 
 
 
 async def test_a_statement_that_waits_for_its_step_ends_with_its_deadline() -> None:
-    world = OrdinaryWorld(time, Random(1), lambda text, error: None)
     clock = trio.current_time
     ended: list[float] = []
-    async with scratch_database(world) as database:
+    async with opened_sql() as database:
         endless = "SELECT count(*) FROM generate_series(1, 1000000000000)"
 
         async def run() -> None:

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from random import Random
 
-import trio
-
-from qserver.durability.memory import MemoryLog
 from qserver.durability.port import Log
-from qserver.engine.database import Database
+from qserver.engine.scratch import scratch_database
 from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.world import OrdinaryWorld
+from qserver.engine.world import Compute, OrdinaryWorld, compute_here
 
 NOON = 1_700_000_000.0
 """When it is in tests, unless they say otherwise: 2023-11-14 22:13:20 UTC."""
 
 
-@asynccontextmanager
-async def opened_sql(
-    log: Log | None = None, *, shards: int = 4, now: float = NOON
-) -> AsyncIterator[SqlDatabase]:
-    """What goes wrong inside the engine fails the test."""
+def quiet_world(now: float = NOON, compute: Compute = compute_here) -> OrdinaryWorld:
+    """A fixed time, and chance with a seed. What goes wrong inside the engine fails the test."""
+    return OrdinaryWorld(lambda: now, Random(0), fail, compute)
 
-    def report(text: str, error: Exception) -> None:
-        raise AssertionError(text) from error
 
-    world = OrdinaryWorld(lambda: now, Random(0), report)
-    database = Database(log or MemoryLog(), world, shards=shards)
-    async with trio.open_nursery() as nursery:
-        await nursery.start(database.run)
-        yield SqlDatabase(database, world)
-        nursery.cancel_scope.cancel()
+def fail(text: str, error: Exception) -> None:
+    raise AssertionError(text) from error
+
+
+def opened_sql(
+    log: Log | None = None,
+    *,
+    shards: int = 4,
+    now: float = NOON,
+    compute: Compute = compute_here,
+) -> AbstractAsyncContextManager[SqlDatabase]:
+    return scratch_database(quiet_world(now, compute), shards=shards, log=log)

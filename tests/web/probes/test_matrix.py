@@ -15,7 +15,7 @@ from qserver.web.probes.absent import ABSENT, Absent
 from qserver.web.probes.catalogue import STATEMENTS, WINDOW_FUNCTIONS
 from qserver.web.probes.matrix import BY_NAME
 from qserver.web.probes.steps import TransactionStep
-from tests.web.probes.worlds import quiet_world
+from tests.sql.databases import quiet_world
 
 
 def test_every_supported_feature_has_the_path_of_a_probe_and_no_other_has() -> None:

@@ -20,7 +20,7 @@ from qserver.web.probes.matrix import BY_NAME, PROBES, run_probe
 from qserver.web.probes.run import Probe, Run, run_one
 from qserver.web.probes.steps import does, fails, gives, together
 from simulations.mutants import MUTANTS, planted
-from tests.web.probes.worlds import quiet_world
+from tests.sql.databases import quiet_world
 
 MUTANT = {mutant.name: mutant for mutant in MUTANTS}
 

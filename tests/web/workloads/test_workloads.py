@@ -15,7 +15,7 @@ from qserver.web.workloads import WORKLOADS, Bench, run_workload
 from qserver.web.workloads.kinds import HotCounter, Transfer, Workload
 from qserver.web.workloads.measuring import latency_of
 from tests.engine.passes import counted_passes
-from tests.web.probes.worlds import quiet_world
+from tests.sql.databases import quiet_world
 
 
 @pytest.mark.parametrize("name", list(WORKLOADS))
