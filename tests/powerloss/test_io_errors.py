@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import re
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +13,9 @@ import pytest
 
 from qserver.client import Client
 from qserver.errors import QserverError
-from tests.powerloss.campaign import ROOT
+from tests.cli.real_server import KEY, real_server
 from tests.powerloss.journal import COMPILER, Recorder, build_library
 
-KEY = "svc_k_0123456789abcdef0123"
 FAILURES = {
     "a sync fails": {"sync_errno": errno.EIO},
     "a write fails": {"write_errno": errno.EIO},
@@ -37,26 +33,11 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler
 @contextmanager
 def served(recorder: Recorder) -> Iterator[str]:
     """The address of a server whose files are under the recorder."""
-    data = str(recorder.root / "data")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", data],
-        cwd=ROOT,
-        env={**recorder.environment(), "QSERVER_API_KEY": KEY},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
+    with real_server(recorder.root / "data", recorder.environment()) as url:
         try:
-            found = None
-            while found is None:
-                found = re.search(r"http://[\d.:]+", process.stderr.readline())
-            yield found.group()
+            yield url
         finally:
             recorder.control.set()
-            process.terminate()
-            process.stderr.read()
-    assert process.returncode == 0
 
 
 def health(url: str) -> int:

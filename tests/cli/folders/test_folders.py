@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,34 +15,14 @@ import pytest
 from qserver.cli import main
 from qserver.client import Client
 from qserver.durability.folder import lock_folder
-
-ROOT = Path(__file__).parent.parent.parent.parent
-KEY = "svc_k_0123456789abcdef0123"
+from tests.cli.real_server import KEY, real_server
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[Client]:
     """A client of a server on this folder."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", str(folder)],
-        cwd=ROOT,
-        env={**clean, "QSERVER_API_KEY": KEY},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stderr is not None
-        try:
-            found = None
-            while found is None:
-                found = re.search(r"http://[\d.:]+", process.stderr.readline())
-            with Client(found.group(), KEY) as client:
-                yield client
-        finally:
-            process.terminate()
-            process.stderr.read()
-    assert process.returncode == 0
+    with real_server(folder) as url, Client(url, KEY) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")
