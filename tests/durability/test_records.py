@@ -40,6 +40,7 @@ from qserver.values.types import (
     numeric,
     varchar,
 )
+from tests.steps import taken
 
 TYPES = [
     BOOLEAN,
@@ -194,16 +195,7 @@ def test_a_record_of_many_entries_is_cut_and_read_as_a_whole() -> None:
         3: {(at,): (at, "x") for at in range(5000)},
         4: {(at,): None for at in range(3)},
     }
-    steps = encode_trees_in_pieces(writes)
-    pauses = 0
-    encoded: list[tuple[int, bytes]] = []
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            encoded = end.value
-            break
-        pauses += 1
+    pauses, encoded = taken(encode_trees_in_pieces(writes))
     assert pauses == len(encoded) == 4
     record = decode_record(encode_record(7, 1.5, 9, writes, encoded=encoded))
     assert record.format == FORMAT_CUT

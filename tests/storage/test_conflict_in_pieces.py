@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TypeVar
 
 import pytest
 from hypothesis import given
@@ -26,6 +25,7 @@ from qserver.storage.writes import (
     merge_writes_in_pieces,
 )
 from qserver.storage.writes import changed as tree_changed
+from tests.steps import taken
 from tests.storage.databases import laid_out, ranges_of, view_with
 from tests.storage.trees import unhurried
 
@@ -33,18 +33,6 @@ TREE = 3
 WHOLE = Range(TREE, None, None, 0)
 Writes = dict[Range, TreeWrites]
 MANY = 20 * CHANGES_AT_ONCE
-Made = TypeVar("Made")
-
-
-def taken(steps: Generator[None, None, Made]) -> tuple[int, Made]:
-    """How many steps it took, and the result."""
-    count = 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return count, end.value
-        count += 1
 
 
 def rows(numbers: range, value: int = 0) -> Writes:

@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import EMPTY, Tree
+from qserver.storage.btree import EMPTY
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     TreeWrites,
@@ -17,6 +17,7 @@ from qserver.storage.writes import (
     count_changes,
     merge_writes,
 )
+from tests.steps import taken
 from tests.storage.trees import check_pages, entries_of, tree_of, unhurried
 
 keys = st.tuples(st.integers(0, 20))
@@ -40,20 +41,10 @@ def test_changes_in_pieces_make_the_same_tree_and_let_others_run() -> None:
         writes: TreeWrites = {
             key: None if at % 5 == 0 else (*key, "new") for at, key in enumerate(order)
         }
-        in_pieces, pauses = finished(before, writes)
+        pauses, in_pieces = taken(changed_in_pieces(before, writes))
         check_pages(in_pieces)
         assert entries_of(in_pieces) == entries_of(changed(before, writes))
         assert pauses > 4
-
-
-def finished(tree: Tree, writes: TreeWrites) -> tuple[Tree, int]:
-    steps, pauses = changed_in_pieces(tree, writes), 0
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value, pauses
-        pauses += 1
 
 
 @unhurried

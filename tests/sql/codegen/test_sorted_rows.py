@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from qserver.sql.codegen.sorted_rows import RUN_ROWS, drained, sorted_numbers, sorted_pairs
 from qserver.sql.execution import Context
+from tests.steps import taken
 
 
 def new_context() -> Context:
@@ -29,16 +30,7 @@ def test_numbers_are_sorted_stably_whatever_the_length_of_runs(
 def test_many_rows_are_sorted_with_pauses_and_short_steps_between_them() -> None:
     chance = Random(5)
     keys = [(chance.randrange(1000), chance.random()) for _ in range(20 * RUN_ROWS + 7)]
-    steps = sorted_numbers(new_context(), keys)
-    pauses = 0
-    found: list[int] = []
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            found = end.value
-            break
-        pauses += 1
+    pauses, found = taken(sorted_numbers(new_context(), keys))
     assert found == sorted(range(len(keys)), key=keys.__getitem__)
     assert pauses > 60
 
