@@ -18,6 +18,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.port import StoredRecord
 from qserver.engine.sql_gateway import Options, Statement, TransactionResult
 from qserver.errors import OutcomeUnknown, UniqueViolation
+from qserver.sql.parameters import Given
 from tests.engine.begun import (
     INCREMENT,
     Ends,
@@ -31,6 +32,9 @@ from tests.engine.begun import (
 )
 from tests.engine.fakes import HeldLog, Observed, until_fallen
 from tests.sql.databases import opened_sql
+
+INSERT = "INSERT INTO counters VALUES ($1, $2)"
+DELETE = "DELETE FROM wards WHERE id = $1 RETURNING id"
 
 
 class EagerLog(MemoryLog):
@@ -114,51 +118,52 @@ async def test_who_conflicts_with_what_was_tried_does_not_notice() -> None:
 async def test_one_that_fails_because_of_one_before_it_is_told_why() -> None:
     async with opened_sql() as database:
         await filled(database)
-        sql = "INSERT INTO counters VALUES ($1, $2)"
-        await known(database, sql, [9, 9])
-        first, second = begin(database, sql, [50, 1]), begin(database, sql, [50, 2])
-        third = begin(database, sql, [51, 3])
+        await known(database, INSERT, [9, 9])
+        first, second = begin(database, INSERT, [50, 1]), begin(database, INSERT, [50, 2])
+        third = begin(database, INSERT, [51, 3])
         assert isinstance(await first.wait(), TransactionResult)
         assert isinstance(await second.wait(), UniqueViolation)
         assert isinstance(await third.wait(), TransactionResult)
         assert (await hits(database, 50), await hits(database, 51)) == (1, 3)
 
 
-async def test_an_error_that_tells_of_what_is_not_durable_waits_for_it() -> None:
+async def told_when_durable(sql: str, kept: Given, first: Given, second: Given) -> object:
+    """The outcome of the second of two requests. It has seen what the first wrote, so it is not
+    told before that is durable."""
     log = HeldLog()
     async with opened_sql(log) as database, trio.open_nursery() as nursery:
         await filled(database)
-        sql = "INSERT INTO counters VALUES ($1, $2)"
-        await known(database, sql, [9, 9])
+        await known(database, sql, kept)
         log.hold()
-        first = begin(database, sql, [50, 1])
+        writer = begin(database, sql, first)
         await wait_all_tasks_blocked()
-        outcome = await begin(database, sql, [50, 2]).wait()
-        assert isinstance(outcome, Coroutine)
-        second = Observed(nursery, lambda: outcome)
+        outcome = await begin(database, sql, second).wait()
+        assert isinstance(outcome, Coroutine), "what it saw is no news yet"
+        waiting = Observed(nursery, lambda: outcome)
         await wait_all_tasks_blocked()
-        assert (first.told, second.outcomes) == ([], [])
+        assert (writer.told, waiting.outcomes) == ([], [])
         log.release()
         await wait_all_tasks_blocked()
-        assert isinstance(first.outcome, TransactionResult)
-        assert isinstance(second.outcome, UniqueViolation)
+        assert isinstance(writer.outcome, TransactionResult)
+        return waiting.outcome
+
+
+async def test_an_error_that_tells_of_what_is_not_durable_waits_for_it() -> None:
+    outcome = await told_when_durable(INSERT, [9, 9], [50, 1], [50, 2])
+    assert isinstance(outcome, UniqueViolation)
 
 
 async def test_what_one_that_failed_wrote_before_is_seen_by_nobody_behind_it() -> None:
     async with opened_sql() as database:
         await filled(database)
-        sql = "INSERT INTO counters VALUES ($1, $2)"
-        await known(database, sql, [9, 9])
+        await known(database, INSERT, [9, 9])
         await known(database, INCREMENT, [0])
-        failing = send(database, [Statement(INCREMENT, [0]), Statement(sql, [0, 0])])
+        failing = send(database, [Statement(INCREMENT, [0]), Statement(INSERT, [0, 0])])
         behind = begin(database, INCREMENT, [0])
         assert isinstance(await failing.wait(), UniqueViolation)
         outcome = await behind.wait()
         assert isinstance(outcome, TransactionResult)
         assert outcome.results[0].rows == [(2,)]
-
-
-DELETE = "DELETE FROM wards WHERE id = $1 RETURNING id"
 
 
 async def test_one_that_finds_nothing_left_to_do_is_told_so_with_those_before_it() -> None:
@@ -186,22 +191,9 @@ async def test_one_that_wrote_nothing_is_told_at_once_if_what_it_saw_is_durable(
 
 
 async def test_one_that_wrote_nothing_and_saw_what_is_not_durable_has_to_wait() -> None:
-    log = HeldLog()
-    async with opened_sql(log) as database, trio.open_nursery() as nursery:
-        await filled(database)
-        await known(database, DELETE, [1])
-        log.hold()
-        first = begin(database, DELETE, [2])
-        await wait_all_tasks_blocked()
-        outcome = await begin(database, DELETE, [2]).wait()
-        assert isinstance(outcome, Coroutine), "that it is gone is no news yet"
-        second = Observed(nursery, lambda: outcome)
-        await wait_all_tasks_blocked()
-        assert (first.told, second.outcomes) == ([], [])
-        log.release()
-        await wait_all_tasks_blocked()
-        assert isinstance(first.outcome, TransactionResult)
-        assert second.outcome.results[0].rows == []
+    outcome = await told_when_durable(DELETE, [1], [2], [2])
+    assert isinstance(outcome, TransactionResult)
+    assert outcome.results[0].rows == []
 
 
 @settings(max_examples=30, deadline=None)
