@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.engine.sql_gateway import Statement
+from qserver.engine.sql_gateway import SqlDatabase, Statement
 from qserver.errors import QserverError
 from tests.sql.databases import opened_sql
 
@@ -49,15 +49,19 @@ POSITIONS = [
 """Each as PostgreSQL 16 says."""
 
 
+async def position_of_error(database: SqlDatabase, sql: str) -> int | None:
+    with pytest.raises(QserverError) as raised:
+        await database.execute(sql)
+    return raised.value.position
+
+
 @pytest.mark.parametrize(("sql", "position"), POSITIONS)
 async def test_an_error_says_where_it_is(sql: str, position: int) -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (a INT PRIMARY KEY, b TEXT)")
         await database.execute("INSERT INTO t VALUES (1, 'x')")
         for blanks in ("", "  "):  # the second time by a kept plan, and further to the right
-            with pytest.raises(QserverError) as raised:
-                await database.execute(blanks + sql)
-            assert raised.value.position == len(blanks) + position
+            assert await position_of_error(database, blanks + sql) == len(blanks) + position
         with pytest.raises(QserverError) as raised:
             await database.transaction([Statement("SELECT 1"), Statement(sql)])
         assert (raised.value.statement, raised.value.position) == (1, position)
@@ -72,21 +76,16 @@ async def test_an_altered_table_says_where_it_is_wrong_and_an_insert_does_not() 
             ("ALTER TABLE t ALTER a SET DEFAULT nope", 35),
             ("ALTER TABLE t ADD CHECK (a > 0 AND nope)", 36),
         ):
-            with pytest.raises(QserverError) as raised:
-                await database.execute(sql)
-            assert raised.value.position == position
+            assert await position_of_error(database, sql) == position
         await database.execute("ALTER TABLE t ALTER b SET DEFAULT 1 / 0")
-        with pytest.raises(QserverError) as raised:
-            await database.execute("INSERT INTO t (a) VALUES (1)")
-        assert raised.value.position is None
+        assert await position_of_error(database, "INSERT INTO t (a) VALUES (1)") is None
 
 
 async def test_a_literal_among_hundreds_says_where_it_is() -> None:
     numbers = ", ".join("'1'::int" for _ in range(300))
     async with opened_sql() as database:
-        with pytest.raises(QserverError) as raised:
-            await database.execute(f"SELECT {numbers}, 'x'::int")
-    assert raised.value.position == len(f"SELECT {numbers}, ") + 1
+        position = await position_of_error(database, f"SELECT {numbers}, 'x'::int")
+    assert position == len(f"SELECT {numbers}, ") + 1
 
 
 async def test_a_kept_plan_says_where_the_literal_of_this_text_stands() -> None:
@@ -97,10 +96,6 @@ async def test_a_kept_plan_says_where_the_literal_of_this_text_stands() -> None:
             ("SELECT 'short', 'x'::integer", 17),
             ("SELECT 'a much longer one', 'x'::integer", 29),
         ):
-            with pytest.raises(QserverError) as raised:
-                await database.execute(sql)
-            assert raised.value.position == position
+            assert await position_of_error(database, sql) == position
         await database.execute("INSERT INTO t VALUES ('1', 'x')")
-        with pytest.raises(QserverError) as raised:
-            await database.execute("INSERT INTO t VALUES ('z', 'x')")
-        assert raised.value.position == 23
+        assert await position_of_error(database, "INSERT INTO t VALUES ('z', 'x')") == 23
