@@ -154,43 +154,25 @@ def _may_be_equal(row: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return all(mine is None or theirs is None or mine == theirs for mine, theirs in pairs)
 
 
-def any_of(
+def quantified(
     context: Context,
     compare: Callable[[Any, Any], Any],
     value: Any,
     rows: Iterable[tuple[Any, ...]],
+    every: bool,
 ) -> Steps:
-    """`value compare ANY (query)`"""
+    """`value compare ANY (query)`, or ALL if it must hold for `every` row."""
     unknown = False
     for page in pages_of(rows):
         yield from _between_pages(context, page)
         for (other,) in page:
             if value is None or other is None:
                 unknown = True
-            elif compare(value, other):
-                return True
+            elif (not compare(value, other)) is every:
+                return not every
             if context.work > STEPS_BETWEEN_PAUSES:
                 yield from pause(context)
-    return None if unknown else False
-
-
-def all_of(
-    context: Context,
-    compare: Callable[[Any, Any], Any],
-    value: Any,
-    rows: Iterable[tuple[Any, ...]],
-) -> Steps:
-    unknown = False
-    for page in pages_of(rows):
-        yield from _between_pages(context, page)
-        for (other,) in page:
-            if value is None or other is None:
-                unknown = True
-            elif not compare(value, other):
-                return False
-            if context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(context)
-    return None if unknown else True
+    return None if unknown else every
 
 
 def made_slots(

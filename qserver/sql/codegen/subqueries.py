@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import Rows
-from qserver.sql.codegen.runtime import all_of, any_of, is_in, row_is_in, rows_found, single
+from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.execution import CostlyCall
 from qserver.sql.functions.costs import BYTES_SMALL
@@ -36,7 +36,7 @@ from qserver.values.sizes import is_sized, size_of
 FUNCTION = "query"
 """What functions of subqueries are called, with a number."""
 
-COUNTED = ("costly", "row_is_in", "any_of", "all_of")
+COUNTED = ("costly", "row_is_in", "quantified")
 """What else gives the loop back within an expression."""
 
 GENERATORS = ("run", FUNCTION, "both")
@@ -90,7 +90,6 @@ class Subqueries:
         return self._negated(code) if expression.negated else code
 
     def quantified(self, expression: Quantified, rows: Rows) -> str:
-        how = all_of if expression.every else any_of
         found = self._call(expression.plan, rows, "rows", "{rows}")
         function = expression.comparison
         compare = self.source.known(function.call, "call")
@@ -98,7 +97,8 @@ class Subqueries:
             self.source.name("partial", partial)
             compare = f"partial(compute, {self.source.known(costly_call(function), 'costly')})"
         operand = self.printer.value(expression.operand, rows)
-        return self._steps(f"{how.__name__}(context, {compare}, {operand}, {found})", how)
+        call = f"quantified(context, {compare}, {operand}, {found}, {expression.every})"
+        return self._steps(call, quantified)
 
     def _steps(self, call: str, function: Callable[..., Any]) -> str:
         """A call of a generator of ours, for its result."""
