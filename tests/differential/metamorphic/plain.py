@@ -139,25 +139,21 @@ class PlainQueries(Queries):
 
     def draw(self) -> PlainQuery:
         """One of a few forms at which rules look closely, or whatever the generator draws."""
+        forms = (
+            (0.25, self._divided),
+            (0.4, self._tied),
+            (0.5, self._first_by_key),
+            (0.58, self._extreme),
+            (0.64, self._for_each_row),
+            (0.68, self._first_by_index),
+            (0.73, self._member),
+            (0.77, self._by_prefix),
+            (0.8, self._crowded_join),
+        )
         lot = self.random.random()
-        if lot < 0.25:
-            return self._divided()
-        if lot < 0.4:
-            return self._tied()
-        if lot < 0.5:
-            return self._first_by_key()
-        if lot < 0.58:
-            return self._extreme()
-        if lot < 0.64:
-            return self._for_each_row()
-        if lot < 0.68:
-            return self._first_by_index()
-        if lot < 0.73:
-            return self._member()
-        if lot < 0.77:
-            return self._by_prefix()
-        if lot < 0.8:
-            return self._crowded_join()
+        for below, draw in forms:
+            if lot < below:
+                return draw()
         query = self.select(self.random.choice((1, 2, 2, 3)))
         kinds = tuple(column.kind for column in query.columns)
         return PlainQuery(query.sql, kinds, ordered_by=query.ordered_by)
