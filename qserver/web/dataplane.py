@@ -157,8 +157,8 @@ class HotCall(KeyedCall):
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Response:
         """A long answer. Its rows are held until they have left, and count as memory until then."""
         pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
-        if any(each.affected_rows for each in outcome.results):
-            pool.take_anyway(held)  # it is committed: there is nothing left to refuse
+        if outcome.committed:
+            pool.take_anyway(held)  # there is nothing left to refuse
         else:
             pool.take(held)
 

@@ -99,6 +99,22 @@ async def test_what_a_client_does_not_read_is_not_encoded_and_counts_as_memory()
         assert app.service.memory.held == 0
 
 
+async def test_what_is_committed_is_answered_however_little_memory_is_left() -> None:
+    app = new_app()
+    async with running(app):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, app, "/v1/query", {"sql": LONG}, Reader(parts_most=1))
+            await wait_all_tasks_blocked()
+            app.service.memory.most = app.service.memory.held - 1
+            nursery.cancel_scope.cancel()
+        read, defined = Reader(), Reader()
+        await ask(app, "/v1/query", {"sql": LONG}, read)
+        statements = ["CREATE TABLE t (id INT)", LONG]
+        await ask(app, "/v1/transaction", {"statements": statements}, defined)
+    assert read.answer()["error"]["code"] == "53200"
+    assert defined.answer()["success"]
+
+
 def test_rows_are_cut_by_their_bytes() -> None:
     encoder = RowEncoder(("id", "text"), (INTEGER, TEXT))
     rows = [(at, "x" * (200_000 if at % 5 == 0 else 10)) for at in range(100)]
