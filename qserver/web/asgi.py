@@ -18,8 +18,7 @@ import trio
 from qserver.errors import QserverError, first_of
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.app import Application
-from qserver.web.http1 import PENDING, Answer, ClientGone, Parts, Request, Response
-from qserver.web.requests import too_large
+from qserver.web.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -110,7 +109,8 @@ class ReceivedBody:
             parts.append(await self._next())
             size += len(parts[-1])
             if size > REQUEST_BODY_BYTES_MAX:
-                raise too_large()
+                most = REQUEST_BODY_BYTES_MAX
+                raise BodyRefused(f"the body is larger than {most} bytes", 413)
         return b"".join(parts)
 
 

@@ -18,10 +18,11 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from qserver.control.records import Grant
-from qserver.errors import QserverError
+from qserver.errors import QserverError, RequestTooLarge
 from qserver.web.answers import error_body
 from qserver.web.http1 import (
     Answer,
+    BodyRefused,
     Client,
     ClientGone,
     Headers,
@@ -31,7 +32,7 @@ from qserver.web.http1 import (
     Response,
 )
 from qserver.web.service import UNLIMITED, Service, State
-from qserver.web.statuses import Pair, Pairs, headers_of, status_of
+from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 
 T = TypeVar("T")
 
@@ -108,6 +109,13 @@ class Call(ABC):
         """Wait for the work, then take the step with its result."""
         try:
             return step(await work)
+        except BodyRefused as refused:
+            if refused.status == STATUSES[RequestTooLarge]:
+                hint = "Send it in several requests."
+                return self.failed(RequestTooLarge(str(refused), hint=hint))
+            self.release()
+            self.count(refused.status)  # the server answers
+            raise
         except ClientGone:
             self.release()
             self.count(CLIENT_LEFT)

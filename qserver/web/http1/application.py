@@ -67,7 +67,8 @@ class IncomingBody(Protocol):
     """The body of a request that had not arrived whole when its head had."""
 
     async def read(self) -> bytes:
-        """Wait for all of it. Raises ClientGone if it does not come; the server knows why."""
+        """Wait for all of it. Raises ClientGone if it does not come, and BodyRefused if the server
+        does not take it."""
 
 
 Client: TypeAlias = tuple[str, int] | None
