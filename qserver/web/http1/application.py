@@ -12,6 +12,7 @@ one that has to wait takes the same steps, some of them later.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
@@ -20,6 +21,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from qserver.web.http1.headers import Headers
+
+REQUEST_ID: Final = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -31,6 +34,14 @@ class Request(msgspec.Struct, frozen=True):
     query: bytes
     headers: tuple[tuple[bytes, bytes], ...]
     scheme: str = "http"
+
+    @property
+    def own_id(self) -> str | None:
+        """The client's `X-Request-Id`, if it can do no harm in headers, logs and pages."""
+        given = [value for name, value in self.headers if name == b"x-request-id"]
+        if len(given) != 1 or REQUEST_ID.fullmatch(given[0]) is None:
+            return None
+        return given[0].decode()
 
 
 class Parts(Protocol):

@@ -35,7 +35,6 @@ REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-
 METHOD_START = re.compile(TOKEN + rb"(?: |\Z)")
 ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?]*)([/?].*)?")
 HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
-REQUEST_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 PORT_MAX = 65_535
 # Everything that may stand in a head: visible characters, obs-text, space, tab, CR and LF.
 ALLOWED = bytes([9, 10, 13, *range(32, 127), *range(128, 256)])
@@ -57,7 +56,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     """Its length is past the limit, which the application is the first to learn."""
     expects_continue: bool
     request_id: str | None
-    """The client's own `X-Request-Id`, if it is fit to be repeated."""
+    """The client's own, if it is fit to be repeated."""
     logged: str
     """Method and path, for the access log: no query string."""
 
@@ -91,24 +90,19 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
     _check_host(named.get(b"host"), modern)
     if authority is not None:  # it counts, and not the header
         headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
-    request_id = named.get(b"x-request-id", b"")
     length = _body_length(named, modern)
     too_large = length is not None and length > options.body_bytes_max
+    scheme = "http" if options.certificate is None else "https"
+    request = Request(method.decode(), _decoded(path), query, tuple(headers), scheme)
     return Head(
-        request=Request(
-            method.decode(),
-            _decoded(path),
-            query,
-            tuple(headers),
-            "http" if options.certificate is None else "https",
-        ),
+        request=request,
         is_head=method == b"HEAD",
         modern=modern,
         keep_alive=_keep_alive(named.get(b"connection", b""), modern),
         length=None if too_large else length,
         too_large=too_large,
         expects_continue=_expects_continue(named.get(b"expect"), modern),
-        request_id=request_id.decode() if REQUEST_ID.fullmatch(request_id) else None,
+        request_id=request.own_id,
         logged=f"{method.decode()} {path.decode()}",
     )
 
