@@ -459,8 +459,10 @@ class Connection:
         try:
             write(f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}")
         except Exception:
-            self.context.report(f"{self!r} cannot be logged:\n{traceback.format_exc()}")
-            self._end()
+            counters = self.context.counters
+            counters.log_lines_lost += 1
+            if counters.log_lines_lost == 1:  # it may fail for every request to come
+                self.context.report(f"the access log loses lines:\n{traceback.format_exc()}")
 
     def _end(self) -> None:
         if self.state is not State.CLOSED:
