@@ -70,6 +70,9 @@ class TlsTransport:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return b""
 
+    def has_left(self) -> bool:
+        return True  # the two sides of TLS end together
+
     async def look(self) -> bytes | None:
         try:
             if not self._socket.recv(1, socket.MSG_PEEK):
