@@ -146,10 +146,13 @@ class _Waiting:
                     answer = await answer
                 else:
                     await self._responded.wait()
-                    self._responded, answer = trio.Event(), self._answer
+                    answer, self._answer = self._answer, PENDING
+                    self._responded = trio.Event()
             return answer
         finally:
             self._ended = True
+            if isinstance(self._answer, Coroutine):  # it came while this was cancelled
+                self._answer.close()
 
 
 async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:

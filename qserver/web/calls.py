@@ -12,7 +12,7 @@ forget it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeVar
@@ -105,8 +105,13 @@ class Call(ABC):
     def begin(self) -> Answer:
         """The first step."""
 
-    async def after(self, work: Awaitable[T], step: Callable[[T], Answer]) -> Answer:
+    def after(
+        self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]
+    ) -> Coroutine[Any, Any, Answer]:
         """Wait for the work, then take the step with its result."""
+        return Rest(self, work, self._after(work, step))
+
+    async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
         try:
             return step(await work)
         except BodyRefused as refused:
@@ -134,9 +139,8 @@ class Call(ABC):
             answer = self.failed(error)
         if not self._respond(answer):
             self.release()
-            for each in (answer, outcome):
-                if isinstance(each, Coroutine):
-                    each.close()
+            if isinstance(answer, Coroutine):
+                answer.close()
 
     # --- answers ----------------------------------------------------------------------------------
 
@@ -182,6 +186,42 @@ class Call(ABC):
     def release(self) -> None:
         """Give back what is held for the call; harmless when that was done before."""
         return
+
+
+class Rest(Coroutine[Any, Any, Answer]):
+    """The steps of a call that wait for some work.
+
+    A coroutine that is closed before it was begun runs nothing, so this one gives back by itself
+    what the call holds.
+    """
+
+    __slots__ = ("_begun", "_call", "_steps", "_work")
+
+    def __init__(
+        self, call: Call, work: Coroutine[Any, Any, Any], steps: Coroutine[Any, Any, Answer]
+    ) -> None:
+        self._call = call
+        self._work = work
+        self._steps = steps
+        self._begun = False
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        self._begun = True
+        return self._steps.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._begun = True
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._begun = True
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        self._steps.close()
+        if not self._begun:
+            self._work.close()
+            self._call.release()
 
 
 class KeyedCall(Call):

@@ -11,7 +11,7 @@ for anything but the log. Everything else the service does is in `routes`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -196,7 +196,7 @@ class HotCall(KeyedCall):
 
 class QueryCall(HotCall):
     decode = staticmethod(query_request)
-    decode_long: Callable[[bytes, bytes], Awaitable[QueryRequest]] | None = staticmethod(
+    decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
         read_query_request
     )
 

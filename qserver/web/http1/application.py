@@ -7,7 +7,8 @@
                                                              its result is one of the three
 
 So a request that can be answered without waiting needs no task, no coroutine and no callback, and
-one that has to wait takes the same steps, some of them later.
+one that has to wait takes the same steps, some of them later. Where the connection ends first, a
+coroutine is closed, and parts are, though nobody has begun with them.
 """
 
 from __future__ import annotations

@@ -107,6 +107,15 @@ class Connection:
             if self.context.reactor is not None:
                 self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
+            await self._close_owed()
+
+    async def _close_owed(self) -> None:
+        """What nobody has begun with may hold something."""
+        owed, self._owed = self._owed, None
+        if isinstance(owed, Coroutine):
+            owed.close()
+        elif owed is not None and not isinstance(owed.body, bytes):
+            await owed.body.aclose()
 
     async def _go_on(self) -> None:
         match self.state:
