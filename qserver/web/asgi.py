@@ -103,13 +103,13 @@ class ReceivedBody:
         part: bytes = message.get("body", b"")
         return part
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
+        most = REQUEST_BODY_BYTES_MAX if most is None else most
         parts, size = [], 0
         while self._more:
             parts.append(await self._next())
             size += len(parts[-1])
-            if size > REQUEST_BODY_BYTES_MAX:
-                most = REQUEST_BODY_BYTES_MAX
+            if size > most:
                 raise BodyRefused(f"the body is larger than {most} bytes", 413)
         return b"".join(parts)
 

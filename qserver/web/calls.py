@@ -252,9 +252,9 @@ class KeyedCall(Call):
         body = self.body
         return self.run(body) if isinstance(body, bytes) else self.read(body)
 
-    def read(self, body: IncomingBody) -> Answer:
-        """Wait for the body."""
-        return self.after(body.read(), self._arrived)
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        """Wait for the body, of so many bytes at most."""
+        return self.after(body.read(most), self._arrived)
 
     def _arrived(self, body: bytes) -> Answer:
         self.started = perf_counter()

@@ -332,7 +332,7 @@ class TransactionCall(HotCall):
 class IdempotentCall(KeyedCall):
     """A request that may come twice and is to be done once."""
 
-    def read(self, body: IncomingBody) -> Answer:
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.run(b"")
 
     def run(self, body: bytes) -> Answer:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import trio
 
-from qserver.limits import REQUEST_BODY_BYTES_MAX
+from qserver.limits import ANONYMOUS_BODY_BYTES_MAX, REQUEST_BODY_BYTES_MAX
+from qserver.web.catalogue import ROUTES, Route
 from tests.web.http1.serving import Answer, Client
 from tests.web.served import Served, code_of, serving
 
@@ -90,3 +92,47 @@ async def test_nobody_is_told_to_continue_with_it(framing: str) -> None:
             assert (await client.answer()).status == 100, "how much it is nobody knows yet"
             await client.send(body)
         check_413(await client.answer())
+
+
+KEYED = [route for route in ROUTES if route.request is not None and not route.anonymous]
+LARGE = f"Content-Length: {REQUEST_BODY_BYTES_MAX}"
+
+
+@pytest.mark.parametrize("route", KEYED, ids=lambda route: route.name)
+async def test_who_has_no_key_is_told_so_by_the_head_alone(route: Route) -> None:
+    async with serving() as served, await served.client() as client:
+        data = head(route.path.replace("{", "").replace("}", ""), LARGE)
+        answer = await client.ask(data.replace(b"POST", route.method.encode(), 1))
+        assert code_of(answer) == (401, "QS002")
+
+
+SIGNUP = b'{"organization": "limited"}'
+
+
+@pytest.mark.parametrize("comes", ["at once", "later"])
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("more", [0, 1])
+async def test_what_is_open_to_anyone_takes_small_bodies_only(
+    more: int, chunked: bool, comes: str
+) -> None:
+    body = SIGNUP.ljust(ANONYMOUS_BODY_BYTES_MAX + more)
+    line = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}"
+    if chunked:
+        body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    async with serving() as served, await served.client() as client:
+        data = head("/v1/signup", line)
+        if comes == "later":
+            await client.send(data)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            data = b""
+        answer = await client.ask(data + body)
+        assert answer.status == (413 if more else 201)
+        if more:
+            assert code_of(answer) == (413, "QS009")
+            assert answer.header("access-control-allow-origin") == "*"
+        assert statuses(served, "/v1/signup") == {answer.status: 1}
+
+
+async def test_a_signup_that_says_it_is_large_is_refused_by_its_head() -> None:
+    async with serving() as served, await served.client() as client:
+        check_413(await client.ask(head("/v1/signup", LARGE)))

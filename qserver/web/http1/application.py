@@ -78,9 +78,9 @@ False: nobody is there any more. A coroutine is the caller's to close then."""
 class IncomingBody(Protocol):
     """The body of a request that had not arrived whole when its head had."""
 
-    async def read(self) -> bytes:
-        """Wait for all of it. Raises ClientGone if it does not come, and BodyRefused if the server
-        does not take it."""
+    async def read(self, most: int | None = None) -> bytes:
+        """Wait for all of it, of so many bytes at most. Raises ClientGone if it does not come, and
+        BodyRefused if the server does not take it."""
 
 
 Client: TypeAlias = tuple[str, int] | None

@@ -56,7 +56,7 @@ class OversizedBody:
         self.complete = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        raise body_too_large(self._options)
+        raise body_too_large(self._options.body_bytes_max)
 
 
 class ChunkedBody:
@@ -101,7 +101,7 @@ class ChunkedBody:
         size = int(match[1], 16)
         self._bytes += size
         if self._bytes > self._options.body_bytes_max:
-            raise body_too_large(self._options)
+            raise body_too_large(self._options.body_bytes_max)
         self._in_trailers = size == 0
         self._left = size + len(CRLF) if size else 0
         return end + len(CRLF) - at

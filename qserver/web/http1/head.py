@@ -169,7 +169,7 @@ def _headers(raw: bytes, options: ServerOptions) -> list[tuple[bytes, bytes]]:
         raise Refusal(501, "this method is not known here") from None
     except httptools.HttpParserError as error:
         if "Content-Length overflow" in str(error):
-            raise body_too_large(options) from None
+            raise body_too_large(options.body_bytes_max) from None
         raise Refusal(400, f"the request is malformed: {error}") from None
     if len(fields.headers) > options.headers_count_max:
         raise Refusal(431, f"there are more than {options.headers_count_max} headers")
@@ -238,8 +238,8 @@ def _body_length(named: dict[bytes, bytes], modern: bool) -> int | None:
     return int(length)
 
 
-def body_too_large(options: ServerOptions) -> Refusal:
-    return Refusal(413, f"the body is larger than {options.body_bytes_max} bytes")
+def body_too_large(most: int) -> Refusal:
+    return Refusal(413, f"the body is larger than {most} bytes")
 
 
 def _expects_continue(expectation: bytes | None, modern: bool) -> bool:

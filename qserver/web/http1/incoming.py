@@ -17,7 +17,7 @@ from qserver import limits
 from qserver.web.http1.answer import CONTINUE
 from qserver.web.http1.body import ChunkedBody, OversizedBody, SizedBody
 from qserver.web.http1.errors import BodyRefused, ClientGone
-from qserver.web.http1.head import Head
+from qserver.web.http1.head import Head, body_too_large
 from qserver.web.http1.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -71,12 +71,18 @@ class ArrivingBody:
         short = missing is not None and missing <= limits.BODY_UNREAD_BYTES_MAX
         return self.complete or (short and not self.continue_owed and self.refusal is None)
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
         """All of it. Raises ClientGone if it does not come."""
         parts, self.arrived = [self.arrived], b""
+        size = len(parts[0])
         try:
-            while self.refusal is None and not self.complete:
+            while self.refusal is None:
+                if most is not None and size + (self._body.missing or 0) > most:
+                    raise body_too_large(most)
+                if self.complete:
+                    break
                 parts.append(await self.receive())
+                size += len(parts[-1])
         except Refusal as refusal:
             self._refuse(refusal)
         if self.refusal is not None:
