@@ -8,7 +8,7 @@
 A step is synchronous. Whoever calls it decides what a pause means: an answer gathers pages
 (`gather`), a stream hands each of them out, the coordinator refuses to wait. What Python raises in
 compiled code becomes an error of ours here, with the position in the text, and here rows that are
-kept count as memory.
+kept count as memory. A row too big to be answered is refused before its transaction commits.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from qserver.engine.planning import locate
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.sql.execution import Context, Rows, out_of_memory
 from qserver.sql.functions.numeric_math import overflow_error
+from qserver.values.sizes import check_rows
 from qserver.values.types import SqlType
 
 StatementSteps = Generator[Any, Any, int]
@@ -45,6 +46,7 @@ class Heading(msgspec.Struct, frozen=True):
     columns: tuple[str, ...] = ()
     types: tuple[SqlType, ...] = ()
     long_columns: tuple[int, ...] = ()
+    sized_columns: tuple[int, ...] = ()
     writes: bool = True
 
 
@@ -56,6 +58,8 @@ class Cursor:
     affected_rows = 0
     truncated = False
     """Were there more rows than were wanted?"""
+    commits = False
+    """Is it part of a transaction? Then nothing may be wrong with its rows after the commit."""
 
     def __init__(
         self,
@@ -117,6 +121,8 @@ class Cursor:
                 self.rows += page
             if page:
                 self.context.hold_page(page, len(page[0]), heading.long_columns)
+                if self.commits and heading.sized_columns:
+                    check_rows(page, heading.sized_columns)
             if max_rows is not None and len(self.rows) > max_rows:
                 raise ProgramLimitExceeded(
                     f"the result has more than {max_rows} rows",

@@ -31,6 +31,7 @@ from qserver.sql.plan import Change, Select
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.relations import Definition
+from qserver.values.sizes import is_sized
 
 SIZE_CHANGES_MANY = 8
 """A table that is so many times as large or small as it was may deserve another plan."""
@@ -63,6 +64,7 @@ class Plan:
         "pinned",
         "shape",
         "size",
+        "sized_columns",
         "sizes",
         "statement",
         "system_tables",
@@ -107,6 +109,7 @@ class Plan:
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
         self.long_columns = compiled.long_columns
+        self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
         self.shape: Any = None
         """Under which it is kept."""
         self.may_yield = False

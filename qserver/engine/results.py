@@ -61,3 +61,5 @@ class TransactionResult(msgspec.Struct, frozen=True):
     results: list[Result]
     version: int
     retries: int = 0
+    committed: bool = False
+    """Were they run in a transaction? What only reads is run on a view."""

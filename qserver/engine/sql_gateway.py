@@ -193,7 +193,7 @@ class SqlDatabase:
                         result.committed(outcome.version, outcome.retries)
                     if streamed:
                         return _stream_of(outcome.result[0], view, request)
-                    return TransactionResult(outcome.result, outcome.version, outcome.retries)
+                    return TransactionResult(outcome.result, outcome.version, outcome.retries, True)
                 except NeedsNumbers as needs:
                     yield partial(request.supply, needs)
         finally:

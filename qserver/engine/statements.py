@@ -105,7 +105,9 @@ class StatementRun:
             steps = self._run_heavy(plan, lifted.literals, given)
         else:
             steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
-        return Cursor(steps, self.context, text, plan)
+        cursor = Cursor(steps, self.context, text, plan)
+        cursor.commits = True
+        return cursor
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:

@@ -6,10 +6,13 @@ because whoever counts rows takes a flat sum for each of their columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any, Final
 
+from qserver.errors import ProgramLimitExceeded
+from qserver.limits import ROW_BYTES_MAX
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
@@ -42,6 +45,17 @@ def is_sized(sql_type: SqlType) -> bool:
     if sql_type.kind is Kind.NUMERIC:
         return sql_type.precision is None
     return sql_type.kind in SIZED_KINDS
+
+
+def check_rows(rows: Sequence[tuple[Any, ...]], sized: Sequence[int]) -> None:
+    """Refuse a row that is too big to be answered; `sized`: the positions of long values."""
+    sizes = [sum([size_of(row[at]) for at in sized]) for row in rows]
+    most = max(sizes)
+    if most > ROW_BYTES_MAX:
+        raise ProgramLimitExceeded(
+            f"row is too big: size {most}, maximum size {ROW_BYTES_MAX}",
+            hint="Select fewer of its columns.",
+        )
 
 
 def size_of(value: Any) -> int:

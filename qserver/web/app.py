@@ -29,7 +29,6 @@ from qserver.web.routes.bridge import RouteEndpoint
 from qserver.web.rows import RowEncoders
 from qserver.web.service import Service, State
 
-REQUEST_ID_LENGTH_MAX: Final = 128
 _ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-key")
 
 
@@ -61,8 +60,7 @@ class Application:
         every_answer = self._cors.answer(headers.get(b"origin"))
         if place is Place.ALIAS:  # one hop more: the request goes on as if sent to the data plane
             every_answer = [*every_answer, VIA]
-        given_id = _decent_id(headers.get(b"x-request-id"))
-        facts = Facts(self.service, self._next_id, request, headers, every_answer, given_id)
+        facts = Facts(self.service, self._next_id, request, headers, every_answer, request.own_id)
         repeated = _repeated(request, headers)
         if repeated is not None:
             return Refusal(facts, "repeated header", lambda: _given_twice(repeated))
@@ -101,15 +99,6 @@ class Application:
 
     def _next_id(self) -> str:
         return f"{self._prefix}{next(self._numbers):x}"
-
-
-def _decent_id(given: bytes | None) -> str | None:
-    """The caller's own request id, if it can be repeated."""
-    if given is not None and given.isascii() and 0 < len(given) <= REQUEST_ID_LENGTH_MAX:
-        text = given.decode()
-        if text.isprintable():
-            return text
-    return None
 
 
 def _repeated(request: Request, headers: dict[bytes, bytes]) -> bytes | None:

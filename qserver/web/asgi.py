@@ -18,8 +18,7 @@ import trio
 from qserver.errors import QserverError, first_of
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.app import Application
-from qserver.web.http1 import PENDING, Answer, ClientGone, Parts, Request, Response
-from qserver.web.requests import too_large
+from qserver.web.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -104,13 +103,14 @@ class ReceivedBody:
         part: bytes = message.get("body", b"")
         return part
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
+        most = REQUEST_BODY_BYTES_MAX if most is None else most
         parts, size = [], 0
         while self._more:
             parts.append(await self._next())
             size += len(parts[-1])
-            if size > REQUEST_BODY_BYTES_MAX:
-                raise too_large()
+            if size > most:
+                raise BodyRefused(f"the body is larger than {most} bytes", 413)
         return b"".join(parts)
 
 
@@ -146,10 +146,13 @@ class _Waiting:
                     answer = await answer
                 else:
                     await self._responded.wait()
-                    self._responded, answer = trio.Event(), self._answer
+                    answer, self._answer = self._answer, PENDING
+                    self._responded = trio.Event()
             return answer
         finally:
             self._ended = True
+            if isinstance(self._answer, Coroutine):  # it came while this was cancelled
+                self._answer.close()
 
 
 async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:

@@ -12,16 +12,17 @@ forget it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
 from qserver.control.records import Grant
-from qserver.errors import QserverError
+from qserver.errors import QserverError, RequestTooLarge
 from qserver.web.answers import error_body
 from qserver.web.http1 import (
     Answer,
+    BodyRefused,
     Client,
     ClientGone,
     Headers,
@@ -31,7 +32,7 @@ from qserver.web.http1 import (
     Response,
 )
 from qserver.web.service import UNLIMITED, Service, State
-from qserver.web.statuses import Pair, Pairs, headers_of, status_of
+from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 
 T = TypeVar("T")
 
@@ -104,10 +105,22 @@ class Call(ABC):
     def begin(self) -> Answer:
         """The first step."""
 
-    async def after(self, work: Awaitable[T], step: Callable[[T], Answer]) -> Answer:
+    def after(
+        self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]
+    ) -> Coroutine[Any, Any, Answer]:
         """Wait for the work, then take the step with its result."""
+        return Rest(self, work, self._after(work, step))
+
+    async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
         try:
             return step(await work)
+        except BodyRefused as refused:
+            if refused.status == STATUSES[RequestTooLarge]:
+                hint = "Send it in several requests."
+                return self.failed(RequestTooLarge(str(refused), hint=hint))
+            self.release()
+            self.count(refused.status)  # the server answers
+            raise
         except ClientGone:
             self.release()
             self.count(CLIENT_LEFT)
@@ -126,9 +139,8 @@ class Call(ABC):
             answer = self.failed(error)
         if not self._respond(answer):
             self.release()
-            for each in (answer, outcome):
-                if isinstance(each, Coroutine):
-                    each.close()
+            if isinstance(answer, Coroutine):
+                answer.close()
 
     # --- answers ----------------------------------------------------------------------------------
 
@@ -176,6 +188,42 @@ class Call(ABC):
         return
 
 
+class Rest(Coroutine[Any, Any, Answer]):
+    """The steps of a call that wait for some work.
+
+    A coroutine that is closed before it was begun runs nothing, so this one gives back by itself
+    what the call holds.
+    """
+
+    __slots__ = ("_begun", "_call", "_steps", "_work")
+
+    def __init__(
+        self, call: Call, work: Coroutine[Any, Any, Any], steps: Coroutine[Any, Any, Answer]
+    ) -> None:
+        self._call = call
+        self._work = work
+        self._steps = steps
+        self._begun = False
+
+    def __await__(self) -> Generator[Any, Any, Answer]:
+        self._begun = True
+        return self._steps.__await__()
+
+    def send(self, value: Any) -> Any:
+        self._begun = True
+        return self._steps.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._begun = True
+        return self._steps.throw(*error)
+
+    def close(self) -> None:
+        self._steps.close()
+        if not self._begun:
+            self._work.close()
+            self._call.release()
+
+
 class KeyedCall(Call):
     """A request that needs a key."""
 
@@ -204,9 +252,9 @@ class KeyedCall(Call):
         body = self.body
         return self.run(body) if isinstance(body, bytes) else self.read(body)
 
-    def read(self, body: IncomingBody) -> Answer:
-        """Wait for the body."""
-        return self.after(body.read(), self._arrived)
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        """Wait for the body, of so many bytes at most."""
+        return self.after(body.read(most), self._arrived)
 
     def _arrived(self, body: bytes) -> Answer:
         self.started = perf_counter()

@@ -11,7 +11,7 @@ for anything but the log. Everything else the service does is in `routes`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any, Final
 
@@ -157,8 +157,8 @@ class HotCall(KeyedCall):
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Response:
         """A long answer. Its rows are held until they have left, and count as memory until then."""
         pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
-        if any(each.affected_rows for each in outcome.results):
-            pool.take_anyway(held)  # it is committed: there is nothing left to refuse
+        if outcome.committed:
+            pool.take_anyway(held)  # there is nothing left to refuse
         else:
             pool.take(held)
 
@@ -196,7 +196,7 @@ class HotCall(KeyedCall):
 
 class QueryCall(HotCall):
     decode = staticmethod(query_request)
-    decode_long: Callable[[bytes, bytes], Awaitable[QueryRequest]] | None = staticmethod(
+    decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
         read_query_request
     )
 
@@ -332,7 +332,7 @@ class TransactionCall(HotCall):
 class IdempotentCall(KeyedCall):
     """A request that may come twice and is to be done once."""
 
-    def read(self, body: IncomingBody) -> Answer:
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.run(b"")
 
     def run(self, body: bytes) -> Answer:

@@ -187,6 +187,7 @@ _SERVER: Final = {
     "requests_refused": "Requests that were malformed, too large or too slow",
     "bytes_in": "Bytes received",
     "bytes_out": "Bytes sent",
+    "log_lines_lost": "Lines that the access log could not take",
 }
 
 Read = Callable[[OpenDatabaseStatistics], float | None]

@@ -20,7 +20,6 @@ from qserver.errors import (
 from qserver.limits import (
     NUMERIC_INTEGER_DIGITS_MAX,
     PARAMETERS_MAX,
-    REQUEST_BODY_BYTES_MAX,
     STATEMENT_BYTES_MAX,
     STATEMENT_SECONDS_MAX,
     TRANSACTION_STATEMENTS_MAX,
@@ -223,13 +222,6 @@ def _statement(index: int, given: Any) -> Statement:
 def wants_stream(sql: str) -> bool:
     """Does the statement begin with the hint?"""
     return "/*+" in sql and _STREAM.match(sql) is not None
-
-
-def too_large() -> RequestTooLarge:
-    return RequestTooLarge(
-        f"the body is larger than {REQUEST_BODY_BYTES_MAX} bytes",
-        hint="Send it in several requests.",
-    )
 
 
 def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> None:

@@ -16,9 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.errors import ProgramLimitExceeded
 from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
-from qserver.values.sizes import is_sized, size_of
+from qserver.values.sizes import check_rows, is_sized, size_of
 from qserver.values.types import SqlType
 from qserver.web.json_values import converter, encode_json
 
@@ -73,7 +72,8 @@ class RowEncoder:
     def cut(self, rows: Rows) -> Iterator[Rows]:
         """Rows in parts, none of which takes long to encode, or has many bytes.
 
-        A single row can have too many.
+        A single row can have too many, and is refused. What writes never has such rows: they were
+        refused before it was committed.
         """
         most = max(1, min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat))
         for start in range(0, len(rows), most):
@@ -88,7 +88,7 @@ class RowEncoder:
         for at, row in enumerate(rows):
             own = self.size_about([row])
             if own > ROW_BYTES_MAX:
-                raise row_too_big(own)
+                check_rows([row], self._long)
             if size + own > ANSWER_PART_BYTES and at > start:
                 yield rows[start:at]
                 start, size = at, 0
@@ -121,14 +121,6 @@ class RowEncoder:
         for at, convert in self._convert:
             columns[at] = [None if value is None else convert(value) for value in columns[at]]
         return columns
-
-
-def row_too_big(size: int) -> ProgramLimitExceeded:
-    """The error for a row that cannot be encoded in one piece."""
-    return ProgramLimitExceeded(
-        f"row is too big: size {size}, maximum size {ROW_BYTES_MAX}",
-        hint="Select fewer of its columns.",
-    )
 
 
 COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX

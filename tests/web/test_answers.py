@@ -99,6 +99,22 @@ async def test_what_a_client_does_not_read_is_not_encoded_and_counts_as_memory()
         assert app.service.memory.held == 0
 
 
+async def test_what_is_committed_is_answered_however_little_memory_is_left() -> None:
+    app = new_app()
+    async with running(app):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, app, "/v1/query", {"sql": LONG}, Reader(parts_most=1))
+            await wait_all_tasks_blocked()
+            app.service.memory.most = app.service.memory.held - 1
+            nursery.cancel_scope.cancel()
+        read, defined = Reader(), Reader()
+        await ask(app, "/v1/query", {"sql": LONG}, read)
+        statements = ["CREATE TABLE t (id INT)", LONG]
+        await ask(app, "/v1/transaction", {"statements": statements}, defined)
+    assert read.answer()["error"]["code"] == "53200"
+    assert defined.answer()["success"]
+
+
 def test_rows_are_cut_by_their_bytes() -> None:
     encoder = RowEncoder(("id", "text"), (INTEGER, TEXT))
     rows = [(at, "x" * (200_000 if at % 5 == 0 else 10)) for at in range(100)]
@@ -113,5 +129,33 @@ def test_a_row_that_cannot_be_sent_in_one_piece_is_refused() -> None:
     encoder = RowEncoder(("a", "b"), (TEXT, TEXT))
     half = "x" * (ROW_BYTES_MAX // 2)
     with pytest.raises(ProgramLimitExceeded, match="row is too big"):
-        list(encoder.cut([(half, half)]))
-    assert list(encoder.cut([(half, "")])) == [[(half, "")]]
+        list(encoder.cut([(half, half + "x")]))
+    assert list(encoder.cut([(half, half)])) == [[(half, half)]]
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["INSERT INTO t VALUES (2) RETURNING id, {five}"],
+        ["INSERT INTO t VALUES (2)", "SELECT {five} FROM long"],
+        ["INSERT INTO t VALUES (2)", "SELECT array[{five}] FROM long"],
+    ],
+)
+async def test_a_write_whose_answer_has_too_big_a_row_is_not_applied(statements: list[str]) -> None:
+    five = ", ".join(["(SELECT text FROM long)"] * 5)
+    app = new_app()
+    async with running(app):
+        for sql in (
+            "CREATE TABLE t (id INT PRIMARY KEY)",
+            "CREATE TABLE long (text TEXT)",
+            f"INSERT INTO long VALUES (repeat('x', {ROW_BYTES_MAX // 5 + 1}))",
+        ):
+            await ask(app, "/v1/query", {"sql": sql}, Reader())
+        refused, after = Reader(), Reader()
+        body = {"statements": [each.format(five=five) for each in statements]}
+        await ask(app, "/v1/transaction", body, refused)
+        await ask(app, "/v1/query", {"sql": "SELECT count(*) AS rows FROM t"}, after)
+    error = refused.answer()["error"]
+    assert error["code"] == "54000" and error["message"].startswith("row is too big")
+    assert error["statement"] == len(statements) - 1
+    assert after.answer()["rows"] == [{"rows": 0}], "what is said to have failed is not applied"

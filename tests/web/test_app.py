@@ -14,6 +14,8 @@ from qserver.config import load
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.create import create_application
+from qserver.web.http1 import ServerOptions
+from qserver.web.http1.head import parse_head
 from tests.web.contract.servers import error_of
 
 KEY = "svc_k_0123456789abcdef"
@@ -46,6 +48,25 @@ async def running(app: Application) -> AsyncIterator[httpx.AsyncClient]:
             yield client
         await to_app.send({"type": "lifespan.shutdown"})
         assert (await from_app.receive())["type"] == "lifespan.shutdown.complete"
+
+
+@pytest.mark.parametrize(
+    ("lines", "repeated"),
+    [
+        (b"X-Request-Id: a-1.b_C:9\r\n", "a-1.b_C:9"),
+        (b"X-Request-Id: a b\r\n", None),
+        (b'X-Request-Id: "><script>\r\n', None),
+        (b"X-Request-Id: %b\r\n" % (b"x" * 129), None),
+        (b"X-Request-Id: a\r\nX-Request-Id: b\r\n", None),
+        (b"X-Request-Id: \r\n", None),
+        (b"", None),
+    ],
+)
+def test_server_and_application_repeat_the_same_request_ids(
+    lines: bytes, repeated: str | None
+) -> None:
+    head = parse_head(b"GET / HTTP/1.1\r\nHost: a\r\n%b\r\n" % lines, ServerOptions())
+    assert head.request_id == new_app().endpoint(head.request).given_id == repeated
 
 
 def fail(*arguments: object) -> object:

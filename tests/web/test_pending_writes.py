@@ -6,7 +6,7 @@ At the end of every test no database may be in use any more.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
@@ -17,6 +17,10 @@ import trio
 from qserver.control.logs import MemoryLogs, SizedLog
 from qserver.control.plane import CONTROL
 from qserver.durability.port import Log
+from qserver.web.app import Application
+from qserver.web.http1 import ServerOptions
+from qserver.web.http1.head import END_OF_HEAD as END
+from qserver.web.http1.head import parse_head
 from tests.engine.fakes import HeldLog
 from tests.web.http1.serving import Answer, Client
 from tests.web.served import (
@@ -366,6 +370,18 @@ async def test_a_client_that_leaves_does_not_keep_the_database_and_its_write_is_
         while users_of(served)["main"]:
             await trio.lowlevel.checkpoint()
         assert await hits(client) == before + 1
+
+
+async def test_a_request_that_is_closed_before_it_was_begun_lets_its_database_go() -> None:
+    async with writing() as (served, client):
+        await hits(client)
+        head, _, body = query("select count(*) from generate_series(1, 10000000)").partition(END)
+        request = parse_head(head + END, ServerOptions()).request
+        endpoint = Application(served.service, served.service.running, "x-").endpoint(request)
+        answer = endpoint.handle(body, None, lambda answer: True)
+        assert isinstance(answer, Coroutine) and users_of(served) == {"main": 1}
+        answer.close()
+        assert users_of(served) == {"main": 0}
 
 
 async def test_a_database_that_is_deleted_while_one_writes_waits_for_it() -> None:

@@ -31,7 +31,7 @@ from qserver.web.http1.application import (
     Response,
 )
 from qserver.web.http1.counters import Counters, ServerStatistics
-from qserver.web.http1.errors import ClientGone, InvalidAnswer
+from qserver.web.http1.errors import BodyRefused, ClientGone, InvalidAnswer
 from qserver.web.http1.headers import Headers
 from qserver.web.http1.options import ServerOptions
 from qserver.web.http1.server import serve
@@ -53,5 +53,6 @@ __all__ = [
     "Headers",
     "Parts",
     "ClientGone",
+    "BodyRefused",
     "InvalidAnswer",
 ]

@@ -7,11 +7,13 @@
                                                              its result is one of the three
 
 So a request that can be answered without waiting needs no task, no coroutine and no callback, and
-one that has to wait takes the same steps, some of them later.
+one that has to wait takes the same steps, some of them later. Where the connection ends first, a
+coroutine is closed, and parts are, though nobody has begun with them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
@@ -20,6 +22,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import msgspec
 
 from qserver.web.http1.headers import Headers
+
+REQUEST_ID: Final = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -31,6 +35,14 @@ class Request(msgspec.Struct, frozen=True):
     query: bytes
     headers: tuple[tuple[bytes, bytes], ...]
     scheme: str = "http"
+
+    @property
+    def own_id(self) -> str | None:
+        """The client's `X-Request-Id`, if it can do no harm in headers, logs and pages."""
+        given = [value for name, value in self.headers if name == b"x-request-id"]
+        if len(given) != 1 or REQUEST_ID.fullmatch(given[0]) is None:
+            return None
+        return given[0].decode()
 
 
 class Parts(Protocol):
@@ -66,8 +78,9 @@ False: nobody is there any more. A coroutine is the caller's to close then."""
 class IncomingBody(Protocol):
     """The body of a request that had not arrived whole when its head had."""
 
-    async def read(self) -> bytes:
-        """Wait for all of it. Raises ClientGone if it does not come; the server knows why."""
+    async def read(self, most: int | None = None) -> bytes:
+        """Wait for all of it, of so many bytes at most. Raises ClientGone if it does not come, and
+        BodyRefused if the server does not take it."""
 
 
 Client: TypeAlias = tuple[str, int] | None

@@ -1,6 +1,6 @@
 """Where the body of a request ends: by a length that was declared, or by its chunks.
 
-Both kinds are fed with what has arrived and hand back what of it is body and what is not theirs
+All kinds are fed with what has arrived and hand back what of it is body and what is not theirs
 (yet). They do not wait and do not read, so they are tested without a socket.
 
     5;note=x CRLF     size in hexadecimal digits, extensions (ignored)
@@ -45,6 +45,20 @@ class SizedBody:
         return piece, data[missing:]
 
 
+class OversizedBody:
+    """A body whose length is past the limit, so that none of it is taken."""
+
+    __slots__ = ("_options", "complete", "missing")
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        self.missing: int | None = None
+        self.complete = False
+
+    def take(self, data: bytes) -> tuple[bytes, bytes]:
+        raise body_too_large(self._options.body_bytes_max)
+
+
 class ChunkedBody:
     """A body whose length nobody knows before its last chunk."""
 
@@ -87,7 +101,7 @@ class ChunkedBody:
         size = int(match[1], 16)
         self._bytes += size
         if self._bytes > self._options.body_bytes_max:
-            raise body_too_large(self._options)
+            raise body_too_large(self._options.body_bytes_max)
         self._in_trailers = size == 0
         self._left = size + len(CRLF) if size else 0
         return end + len(CRLF) - at

@@ -107,6 +107,15 @@ class Connection:
             if self.context.reactor is not None:
                 self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
+            await self._close_owed()
+
+    async def _close_owed(self) -> None:
+        """What nobody has begun with may hold something."""
+        owed, self._owed = self._owed, None
+        if isinstance(owed, Coroutine):
+            owed.close()
+        elif owed is not None and not isinstance(owed.body, bytes):
+            await owed.body.aclose()
 
     async def _go_on(self) -> None:
         match self.state:
@@ -305,7 +314,7 @@ class Connection:
         head = self._head
         if _is_only(error, ClientGone):
             if self._body is not None and self._body.refusal is not None:
-                self._refuse(self._body.refusal)
+                self._answer_refusal(self._body.refusal)
                 return
             if self.state is HANDLING:
                 self._log(head, self._began, CLIENT_LEFT, 0, None)
@@ -373,9 +382,13 @@ class Connection:
             self._log(head, began, response.status, len(body), response.request_id)
 
     def _refuse(self, refusal: Refusal, request_id: str | None = None) -> None:
+        """Count a request that is not served, and answer it."""
+        self.context.counters.requests_refused += 1
+        self._answer_refusal(refusal, request_id)
+
+    def _answer_refusal(self, refusal: Refusal, request_id: str | None = None) -> None:
         """Answer with an error object of the server's own; the connection is closed after that."""
         head = self._head
-        self.context.counters.requests_refused += 1
         request_id = request_id or (head and head.request_id) or new_request_id()
         total_us = int((time.monotonic() - self._began) * 1_000_000)
         response, body = refusal_response(refusal, request_id, total_us)
@@ -392,7 +405,8 @@ class Connection:
             return IDLE if self._body is None or self._body.complete else State.SKIPPING
         assert self._head is not None
         # Who was told that the connection ends here may have sent more before it knew.
-        return State.LINGERING if self._head.keep_alive else State.CLOSED
+        unread = self._body is not None and not self._body.complete
+        return State.LINGERING if self._head.keep_alive or unread else State.CLOSED
 
     def _answered(self, state: State) -> None:
         """The answer has left: go on with that state."""
@@ -454,8 +468,10 @@ class Connection:
         try:
             write(f"{client} {logged} {status} {body_bytes} {milliseconds:.3f} {request_id or '-'}")
         except Exception:
-            self.context.report(f"{self!r} cannot be logged:\n{traceback.format_exc()}")
-            self._end()
+            counters = self.context.counters
+            counters.log_lines_lost += 1
+            if counters.log_lines_lost == 1:  # it may fail for every request to come
+                self.context.report(f"the access log loses lines:\n{traceback.format_exc()}")
 
     def _end(self) -> None:
         if self.state is not State.CLOSED:

@@ -22,6 +22,8 @@ class ServerStatistics:
     """That the server answered itself: malformed, too large, too slow."""
     bytes_in: int
     bytes_out: int
+    log_lines_lost: int
+    """That the access log could not take."""
 
 
 class Counters:
@@ -33,6 +35,7 @@ class Counters:
         "connections_accepted",
         "connections_open",
         "connections_refused",
+        "log_lines_lost",
         "requests",
         "requests_refused",
     )
@@ -45,6 +48,7 @@ class Counters:
         self.requests_refused = 0
         self.bytes_in = 0
         self.bytes_out = 0
+        self.log_lines_lost = 0
 
     def statistics(self) -> ServerStatistics:
         return ServerStatistics(
@@ -55,6 +59,7 @@ class Counters:
             requests_refused=self.requests_refused,
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
+            log_lines_lost=self.log_lines_lost,
         )
 
     def __repr__(self) -> str:

@@ -35,11 +35,9 @@ REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-
 METHOD_START = re.compile(TOKEN + rb"(?: |\Z)")
 ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?]*)([/?].*)?")
 HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
-REQUEST_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 PORT_MAX = 65_535
 # Everything that may stand in a head: visible characters, obs-text, space, tab, CR and LF.
 ALLOWED = bytes([9, 10, 13, *range(32, 127), *range(128, 256)])
-LENGTH_DIGITS_MAX = 18
 PLAIN_HTTP_HINT = "This port speaks plain HTTP/1.1: use an address that begins with http://."
 
 
@@ -53,10 +51,12 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     """HTTP/1.1, so the client understands chunks and 100 Continue."""
     keep_alive: bool
     length: int | None
-    """Bytes of the body; None if it comes in chunks."""
+    """Bytes of the body; None if it comes in chunks, or is too large."""
+    too_large: bool
+    """Its length is past the limit, which the application is the first to learn."""
     expects_continue: bool
     request_id: str | None
-    """The client's own `X-Request-Id`, if it is fit to be repeated."""
+    """The client's own, if it is fit to be repeated."""
     logged: str
     """Method and path, for the access log: no query string."""
 
@@ -90,21 +90,19 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
     _check_host(named.get(b"host"), modern)
     if authority is not None:  # it counts, and not the header
         headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
-    request_id = named.get(b"x-request-id", b"")
+    length = _body_length(named, modern)
+    too_large = length is not None and length > options.body_bytes_max
+    scheme = "http" if options.certificate is None else "https"
+    request = Request(method.decode(), _decoded(path), query, tuple(headers), scheme)
     return Head(
-        request=Request(
-            method.decode(),
-            _decoded(path),
-            query,
-            tuple(headers),
-            "http" if options.certificate is None else "https",
-        ),
+        request=request,
         is_head=method == b"HEAD",
         modern=modern,
         keep_alive=_keep_alive(named.get(b"connection", b""), modern),
-        length=_body_length(named, modern, options),
+        length=None if too_large else length,
+        too_large=too_large,
         expects_continue=_expects_continue(named.get(b"expect"), modern),
-        request_id=request_id.decode() if REQUEST_ID.fullmatch(request_id) else None,
+        request_id=request.own_id,
         logged=f"{method.decode()} {path.decode()}",
     )
 
@@ -171,7 +169,7 @@ def _headers(raw: bytes, options: ServerOptions) -> list[tuple[bytes, bytes]]:
         raise Refusal(501, "this method is not known here") from None
     except httptools.HttpParserError as error:
         if "Content-Length overflow" in str(error):
-            raise body_too_large(options) from None
+            raise body_too_large(options.body_bytes_max) from None
         raise Refusal(400, f"the request is malformed: {error}") from None
     if len(fields.headers) > options.headers_count_max:
         raise Refusal(431, f"there are more than {options.headers_count_max} headers")
@@ -224,7 +222,7 @@ def _keep_alive(connection: bytes, modern: bool) -> bool:
     return b"close" not in options and (modern or b"keep-alive" in options)
 
 
-def _body_length(named: dict[bytes, bytes], modern: bool, options: ServerOptions) -> int | None:
+def _body_length(named: dict[bytes, bytes], modern: bool) -> int | None:
     coding = named.get(b"transfer-encoding")
     length = named.get(b"content-length")
     if coding is not None:
@@ -237,13 +235,11 @@ def _body_length(named: dict[bytes, bytes], modern: bool, options: ServerOptions
         return 0
     if not length.isdigit():
         raise Refusal(400, "Content-Length is not a number")
-    if len(length) > LENGTH_DIGITS_MAX or int(length) > options.body_bytes_max:
-        raise body_too_large(options)
     return int(length)
 
 
-def body_too_large(options: ServerOptions) -> Refusal:
-    return Refusal(413, f"the body is larger than {options.body_bytes_max} bytes")
+def body_too_large(most: int) -> Refusal:
+    return Refusal(413, f"the body is larger than {most} bytes")
 
 
 def _expects_continue(expectation: bytes | None, modern: bool) -> bool:

@@ -1,22 +1,23 @@
 """A body that had not arrived whole when its head had: read when somebody wants it.
 
 Only then is a client that asked for it told to continue (`Expect: 100-continue`). A body must come
-at some pace; one that does not is refused by the server, and its reader learns only that it will
-not come.
+at some pace. One that does not, or is malformed or too large, is refused: its reader learns why,
+and answers or leaves that to the server.
 """
 
 from __future__ import annotations
 
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import trio
 
 from qserver import limits
 from qserver.web.http1.answer import CONTINUE
-from qserver.web.http1.body import ChunkedBody, SizedBody
-from qserver.web.http1.errors import ClientGone
-from qserver.web.http1.head import Head
+from qserver.web.http1.body import ChunkedBody, OversizedBody, SizedBody
+from qserver.web.http1.errors import BodyRefused, ClientGone
+from qserver.web.http1.head import Head, body_too_large
 from qserver.web.http1.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -37,17 +38,27 @@ class ArrivingBody:
     )
 
     def __init__(self, connection: Connection, head: Head) -> None:
-        """Raises `Refusal` when what has arrived is malformed."""
+        """Raises `Refusal` when what has arrived is malformed, but not if it is too much."""
         options = connection.context.options
         self._connection = connection
-        self._body = ChunkedBody(options) if head.length is None else SizedBody(head.length)
+        self._body: SizedBody | ChunkedBody | OversizedBody
+        if head.length is not None:
+            self._body = SizedBody(head.length)
+        else:
+            self._body = OversizedBody(options) if head.too_large else ChunkedBody(options)
         self._patience = options.body_seconds
         self._progress = 0
         self.continue_owed = head.expects_continue and not connection.buffer
         self.refusal: Refusal | None = None
         """Why the server does not read on."""
-        self.arrived, connection.buffer = self._body.take(connection.buffer)
+        self.arrived = b""
         """What came with the head; all of it if the body is complete."""
+        try:
+            self.arrived, connection.buffer = self._body.take(connection.buffer)
+        except Refusal as refusal:
+            if refusal.status != HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                raise
+            self._refuse(refusal)
 
     @property
     def complete(self) -> bool:
@@ -58,18 +69,29 @@ class ArrivingBody:
         """Is the rest short, and on its way, so that it may be read only to keep the connection?"""
         missing = self._body.missing
         short = missing is not None and missing <= limits.BODY_UNREAD_BYTES_MAX
-        return self.complete or (short and not self.continue_owed)
+        return self.complete or (short and not self.continue_owed and self.refusal is None)
 
-    async def read(self) -> bytes:
+    async def read(self, most: int | None = None) -> bytes:
         """All of it. Raises ClientGone if it does not come."""
         parts, self.arrived = [self.arrived], b""
+        size = len(parts[0])
         try:
-            while not self.complete:
+            while self.refusal is None:
+                if most is not None and size + (self._body.missing or 0) > most:
+                    raise body_too_large(most)
+                if self.complete:
+                    break
                 parts.append(await self.receive())
+                size += len(parts[-1])
         except Refusal as refusal:
-            self.refusal = refusal
-            raise ClientGone("the body was refused") from None
+            self._refuse(refusal)
+        if self.refusal is not None:
+            raise BodyRefused(self.refusal.message, self.refusal.status)
         return b"".join(parts)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._connection.context.counters.requests_refused += 1
+        self.refusal = refusal
 
     async def receive(self) -> bytes:
         """Wait for the next part. Raises ClientGone, or Refusal."""

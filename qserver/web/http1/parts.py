@@ -1,10 +1,13 @@
 """Sends an answer whose body is made while it is sent.
 
     first part ─► head and part ─► sent ─► next part … ─► the end
-                 meanwhile a task reads: the next request is kept, an end means that nobody reads
+                 meanwhile a task reads: the next request is kept
 
 The next part is asked for when the one before has left, so a slow reader slows only what is made
-for it. When the reader is gone the body is cancelled where it works.
+for it. When the reader is gone the body is cancelled where it works. A client that sends no more
+may be gone, or only have ended its side and still read. TCP tells which when it is sent something:
+the machine of one that is gone resets the connection. So it is sent a zero, which stands before the
+size of the next chunk and means nothing there.
 """
 
 from __future__ import annotations
@@ -22,16 +25,21 @@ from qserver.web.http1.head import Head
 if TYPE_CHECKING:
     from qserver.web.http1.connection import Connection
 
+LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.01, 1.0
+"""Between two looks at a client that has ended its side: is it gone?"""
+
 
 class PartsSender:
     """`bytes_sent` and `began` tell how far it came, also when it has failed."""
 
-    __slots__ = ("_connection", "_framing", "_gone", "_head", "began", "bytes_sent")
+    __slots__ = ("_connection", "_framing", "_gone", "_sending", "_unsent", "began", "bytes_sent")
 
     def __init__(self, connection: Connection, head: Head, response: Response) -> None:
         self._connection = connection
         self._framing = framing_of(response, head)
-        self._head = b""
+        self._unsent = b""
+        """What goes before all else: the head."""
+        self._sending = False
         self._gone = False
         self.began = False
         """The head has been sent, and with it perhaps a part."""
@@ -43,7 +51,7 @@ class PartsSender:
 
     async def send(self, head: bytes, parts: Parts) -> None:
         """Send all; raises ClientGone if the client is gone before that."""
-        self._head = head
+        self._unsent = head
         if self._framing is Framing.NO_BODY:
             await self._write(b"")
             return
@@ -65,21 +73,49 @@ class PartsSender:
         await self._write(part)
 
     async def _write(self, data: bytes) -> None:
+        data = self._with_unsent(data)
+        if data:
+            self._sending = True
+            await self._connection.write(data)
+            self._sending = False
+
+    def _with_unsent(self, data: bytes) -> bytes:
         if not self.began:
             self.began = True
             self._connection.begin_sending()
-            data = self._head + data
-        if data:
-            await self._connection.write(data)
+        if self._unsent:
+            data, self._unsent = self._unsent + data, b""
+        return data
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """Keep what the client sends, up to a bound; cancel when it has ended."""
+        """Keep what the client sends, up to a bound; cancel when it is gone."""
         connection = self._connection
         while len(connection.buffer) < limits.RECEIVE_BYTES:
             data = await connection.transport.receive()
             if not data:
+                await self._until_gone()
                 self._gone = True
                 scope.cancel()
                 return
             connection.context.counters.bytes_in += len(data)
             connection.buffer += data
+
+    async def _until_gone(self) -> None:
+        """The client has ended its side: wait until nobody reads, which may never be."""
+        transport, pause = self._connection.transport, LOOK_SECONDS_MIN
+        if not transport.has_left():
+            self._send_zero()
+        while not transport.has_left():
+            await trio.sleep(pause)
+            pause = min(2 * pause, LOOK_SECONDS_MAX)
+
+    def _send_zero(self) -> None:
+        if self._sending or self._framing is not Framing.CHUNKS:
+            return  # then something is on its way, or nothing can be sent that has no meaning
+        data = self._with_unsent(b"0")
+        try:
+            sent = self._connection.transport.try_send(data)
+        except OSError:
+            return  # it has left in this moment
+        self._connection.context.counters.bytes_out += sent
+        self._unsent = data[sent:]

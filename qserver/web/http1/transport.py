@@ -8,7 +8,8 @@ and nothing else, and only one that would block waits for the event loop.
     others  wait; the caller bounds them with a cancel scope
 
 What ends a connection from the other side (a FIN, a reset, an aborted TLS session) reads as b"",
-the end of input; a send then raises OSError or `trio.BrokenResourceError`.
+the end of input. A client that has only ended its side still reads; otherwise a send raises OSError
+or `trio.BrokenResourceError`, though not always the first.
 """
 
 from __future__ import annotations
@@ -42,6 +43,9 @@ class Transport(Protocol):
 
     async def receive(self) -> bytes:
         """Wait for some bytes; b"" is the end."""
+
+    def has_left(self) -> bool:
+        """After the end of input: is it certain that nobody reads any more?"""
 
     async def look(self) -> bytes | None:
         """What had arrived before this call, perhaps after waiting for the rest of it."""
@@ -96,6 +100,13 @@ class PlainTransport:
                 continue
             except OSError:
                 return b""
+
+    def has_left(self) -> bool:
+        try:
+            self._socket.getpeername()
+        except OSError:
+            return True  # there was a reset
+        return False
 
     async def look(self) -> bytes | None:
         return self.try_receive()

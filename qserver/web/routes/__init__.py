@@ -12,15 +12,13 @@ from typing import Any
 
 from quart import Response, request
 from quart_trio import QuartTrio
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.exceptions import HTTPException
 
 from qserver.errors import InvalidRequest
-from qserver.limits import REQUEST_BODY_BYTES_MAX
 from qserver.web.admission import Admission
 from qserver.web.catalogue import ROUTES, Route
 from qserver.web.dataplane import HOT
 from qserver.web.json_values import encode_json
-from qserver.web.requests import too_large
 from qserver.web.routes.bridge import ADMISSION, Bridge
 from qserver.web.routes.control import ControlRoutes
 from qserver.web.routes.description import DescriptionRoutes
@@ -33,7 +31,7 @@ Handler = Callable[..., Awaitable[Any]]
 def make_routes(service: Service) -> Bridge:
     """The app, behind its bridge."""
     app = QuartTrio("qserver", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = REQUEST_BODY_BYTES_MAX
+    app.config["MAX_CONTENT_LENGTH"] = None  # the body is read before a request comes here
     app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     handlers = (ControlRoutes(service), UpkeepRoutes(service), DescriptionRoutes(service))
@@ -83,8 +81,6 @@ def _admission() -> Admission:
 
 
 def _as_ours(error: Exception) -> Exception:
-    if isinstance(error, RequestEntityTooLarge):
-        return too_large()
     if isinstance(error, HTTPException) and error.code is not None and error.code < 500:
         return InvalidRequest(error.description or error.name)
     return error

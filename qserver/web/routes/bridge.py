@@ -13,6 +13,8 @@ import msgspec
 import trio
 from quart_trio import QuartTrio
 
+from qserver.errors import RequestTooLarge
+from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
 from qserver.web.admission import Admission
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
@@ -89,10 +91,15 @@ class RouteCall(KeyedCall):
     def begin(self) -> Answer:
         if not self.endpoint.route.anonymous:
             return super().begin()
-        return self.run(self.body) if isinstance(self.body, bytes) else self.read(self.body)
+        body, most = self.body, ANONYMOUS_BODY_BYTES_MAX
+        if not isinstance(body, bytes):
+            return self.read(body, most)
+        if len(body) > most and self.endpoint.route.method != "GET":
+            raise RequestTooLarge(f"the body is larger than {most} bytes")
+        return self.run(body)
 
-    def read(self, body: IncomingBody) -> Answer:
-        return self.run(b"") if self.endpoint.route.method == "GET" else super().read(body)
+    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
+        return self.run(b"") if self.endpoint.route.method == "GET" else super().read(body, most)
 
     def run(self, body: bytes) -> Answer:
         endpoint = self.endpoint

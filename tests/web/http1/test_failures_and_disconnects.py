@@ -281,6 +281,50 @@ async def test_a_client_that_only_ends_its_output_gets_its_answer() -> None:
         await stream.aclose()
 
 
+@pytest.mark.parametrize("ends", ["before", "between"])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+async def test_a_client_that_only_ends_its_output_gets_an_answer_in_parts_whole(
+    version: str, ends: str
+) -> None:
+    ended = trio.Event()
+
+    async def parts() -> AsyncGenerator[bytes, None]:
+        if ends == "before":
+            await ended.wait()
+        yield b"first"
+        await ended.wait()
+        for _ in range(5):
+            yield b"x" * 1_000_000
+        await trio.sleep(0.1)  # longer than the server needs to see the end
+        yield b"last"
+
+    async with running(App(lambda asked: in_parts(parts()))) as server:
+        stream = await trio.open_tcp_stream(*server.addresses[0])
+        async with Client(stream) as client:
+            await client.send(f"GET / HTTP/{version}\r\nHost: a\r\n\r\n".encode())
+            while ends == "between" and b"first" not in client.buffer:
+                assert await client.more()
+            await stream.send_eof()
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            ended.set()
+            assert (await client.answer()).body == b"first" + b"x" * 5_000_000 + b"last"
+            assert await client.more() is False
+    assert server.reports == []
+
+
+async def test_a_client_that_ends_its_output_and_then_leaves_ends_the_stream() -> None:
+    streams = Streams(10)
+    async with running(streams) as server:
+        stream = await trio.open_tcp_stream(*server.addresses[0])
+        async with Client(stream) as client:
+            await client.send(request())
+            await stream.send_eof()
+            await client.until(b"\r\n\r\n")
+        await streams.pieces.closed.wait()
+        await server.until(lambda: server.counters.statistics().connections_open == 0)
+    assert server.reports == []
+
+
 async def test_a_read_that_is_cancelled_loses_nothing_of_what_is_behind_the_body() -> None:
     """The answer comes before the body has: the rest of it is passed over."""
 

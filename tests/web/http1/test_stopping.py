@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
 
 from qserver.errors import CannotListen, LogFailed
-from qserver.web.http1 import Response, ServerOptions, serve
-from tests.web.http1.serving import App, Asked, Echo, in_parts, reply, request, running
+from qserver.web.http1 import PENDING, Answer, Headers, Respond, Response, ServerOptions, serve
+from tests.web.http1.serving import App, Asked, Echo, Pieces, in_parts, reply, request, running
 
 
 class Gated(App):
@@ -303,6 +305,54 @@ async def test_a_server_can_start_again_on_the_same_port_at_once() -> None:
     port = server.addresses[0][1]
     async with running(Echo(), port=port) as again:
         assert again.addresses == server.addresses
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "parts"])
+async def test_what_is_cut_off_before_it_was_begun_is_closed(kind: str) -> None:
+    """The second of two requests: between it and its task, others have a turn."""
+    owed: list[Coroutine[Any, Any, Response]] = []
+    pieces = Pieces(Gated().parts())
+
+    def works(asked: Asked) -> Answer:
+        if asked.request.path == "/first":
+            return reply(b"")
+        nursery.cancel_scope.cancel()
+        if kind == "parts":
+            return Response(200, Headers([]), pieces, "id")
+        owed.append(Gated().answer(asked))
+        return owed[0]
+
+    async with trio.open_nursery() as nursery:
+        run = partial(serve, App(works), ServerOptions(), stop=trio.Event(), report=print)
+        [address] = await nursery.start(run)
+        stream = await trio.open_tcp_stream(*address)
+        await stream.send_all(request("/first") + request("/second"))
+        await trio.sleep_forever()
+    await stream.aclose()
+    if kind == "parts":
+        assert pieces.closed.is_set()
+    else:
+        assert inspect.getcoroutinestate(owed[0]) == inspect.CORO_CLOSED
+
+
+async def test_an_answer_that_comes_while_its_connection_is_cut_off_is_closed() -> None:
+    waiting: list[Respond] = []
+
+    def waits(asked: Asked) -> Answer:
+        waiting.append(asked.respond)
+        return PENDING
+
+    async with trio.open_nursery() as nursery:
+        run = partial(serve, App(waits), ServerOptions(), stop=trio.Event(), report=print)
+        [address] = await nursery.start(run)
+        stream = await trio.open_tcp_stream(*address)
+        await stream.send_all(request())
+        await trio.testing.wait_all_tasks_blocked(0.02)
+        nursery.cancel_scope.cancel()
+        answer = Gated().answer(None)  # type: ignore[arg-type]
+        assert waiting[0](answer), "it does not know yet"
+    await stream.aclose()
+    assert inspect.getcoroutinestate(answer) == inspect.CORO_CLOSED
 
 
 async def test_cancelling_the_server_closes_its_connections() -> None:

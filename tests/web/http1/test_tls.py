@@ -11,9 +11,10 @@ import trio
 
 from qserver.errors import CannotListen
 from qserver.web.http1 import ServerOptions, serve
-from tests.web.http1.serving import Client, Echo, Running, request, running
+from tests.web.http1.serving import App, Client, Echo, Running, reply, request, running
 from tests.web.http1.test_failures_and_disconnects import Streams
 
+SIZE, PIECE = 4_000_000, 100_000
 HERE = Path(__file__).parent
 TLS: dict[str, Any] = {"certificate": HERE / "localhost.pem", "key": HERE / "localhost.key.pem"}
 
@@ -51,6 +52,25 @@ async def test_refusals_go_through_tls() -> None:
     async with running(Echo(), **TLS) as server, await tls_client(server) as client:
         assert (await client.ask(b"nonsense\r\n\r\n")).status == 400
         assert await client.rest() == b""
+
+
+@pytest.mark.parametrize("early", ["refused", "answered"])
+async def test_an_early_answer_over_tls_is_not_lost_to_a_reset(early: str) -> None:
+    """The client goes on sending, and reads only then."""
+    data = request("/", "POST", None, f"Content-Length: {SIZE}")
+    if early == "refused":
+        data = b"nonsense\r\n\r\n"
+    async with running(App(lambda asked: reply(b"no", 403)), **TLS) as server:
+        async with await tls_client(server) as client:
+            await client.send(data)
+            await trio.testing.wait_all_tasks_blocked(0.02)
+            for _ in range(SIZE // PIECE):
+                await client.send(b"x" * PIECE)
+            answer = await client.answer()
+            assert answer.status == (400 if early == "refused" else 403)
+            assert answer.header("connection") == "close"
+            assert await client.rest() == b""
+    assert server.reports == []
 
 
 async def test_one_connection_too_many_is_told_so_over_tls() -> None:
