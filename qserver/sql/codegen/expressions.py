@@ -57,6 +57,7 @@ from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source, brackets_of
 from qserver.sql.effort import Effort
 from qserver.sql.execution import CostlyCall
+from qserver.sql.functions.arrays import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader
 from qserver.sql.functions.registry import Function
@@ -508,7 +509,11 @@ class Printer:
     # --- the rest ---
 
     def array(self, expression: Array, rows: Rows) -> str:
-        return self.values(expression.items, rows)
+        values = self.values(expression.items, rows)
+        if not any(item.type.kind is Kind.ARRAY for item in expression.items):
+            return values
+        self.source.name("array_of_arrays", array_of_arrays)
+        return f"array_of_arrays({values})"
 
     def scalar_query(self, expression: ScalarQuery, rows: Rows) -> str:
         assert self.subqueries is not None
