@@ -1,4 +1,4 @@
-"""Comparison and logic with NULL, as SQL has them.
+"""Comparison as SQL has it, and sameness of rows.
 
 `compare` is for values whose types are known only now; compiled statements compare natively and
 come here where that would be wrong. Its order is that of `keys`:
@@ -20,7 +20,7 @@ from typing import Any
 from qserver.errors import DatatypeMismatch
 from qserver.values.encoding import encode
 from qserver.values.floats import double_from_exact
-from qserver.values.keys import Row, canonical, key_element
+from qserver.values.keys import Row, canonical
 from qserver.values.records import Record
 from qserver.values.types import type_of_value
 
@@ -43,28 +43,6 @@ def compare(left: Any, right: Any) -> int | None:
     if left != left or right != right:  # only NaN differs from itself
         return int(left != left) - int(right != right)
     return int(left > right) - int(left < right)
-
-
-def equal(left: Any, right: Any) -> bool | None:
-    """SQL's `=`."""
-    order = compare(left, right)
-    return None if order is None else order == 0
-
-
-def is_distinct(left: Any, right: Any) -> bool:
-    """SQL's IS DISTINCT FROM: NULL is a value like others, equal to itself."""
-    if left is None or right is None:
-        return left is not right
-    return compare(left, right) != 0
-
-
-def order_key(value: Any, descending: bool = False, nulls_first: bool | None = None) -> Any:
-    """What to sort by for ORDER BY. Left out, NULLs come last, or first when descending."""
-    if nulls_first is None or nulls_first == descending:
-        return key_element(value, descending)
-    if value is None:
-        return (0 if nulls_first else 1,)
-    return (1 if nulls_first else 0, key_element(value, descending))
 
 
 def same_row(left: Row | None, right: Row | None) -> bool:

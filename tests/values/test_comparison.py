@@ -1,4 +1,4 @@
-"""Comparison, logic with NULL, order of ORDER BY, sameness of rows."""
+"""Comparison, and sameness of rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import DatatypeMismatch, NumericValueOutOfRange
-from qserver.values.comparison import (
-    compare,
-    equal,
-    is_distinct,
-    order_key,
-    same_row,
-)
+from qserver.values.comparison import compare, same_row
 from qserver.values.keys import key_element
 from tests.values.strategies import SOME_DATE, SOME_TIMESTAMP, SOME_TIMESTAMPTZ, stored, types
 
@@ -62,18 +56,10 @@ MIDNIGHT = datetime(2024, 2, 29)
 def test_values_compare_as_in_postgresql(left: Any, right: Any, expected: int) -> None:
     assert compare(left, right) == expected
     assert compare(right, left) == -expected
-    assert equal(left, right) is (expected == 0)
-    assert is_distinct(left, right) is (expected != 0)
 
 
 def test_null_compares_to_nothing() -> None:
     assert compare(None, 1) is compare(1, None) is compare(None, None) is None
-    assert equal(None, None) is None
-
-
-def test_null_is_distinct_from_all_but_null() -> None:
-    assert is_distinct(None, 1) and is_distinct(1, None)
-    assert not is_distinct(None, None)
 
 
 def test_values_without_a_common_type_do_not_compare() -> None:
@@ -92,25 +78,6 @@ def test_a_numeric_that_no_double_can_hold_does_not_compare_with_one() -> None:
 def test_comparison_agrees_with_the_order_of_keys(pair: tuple[Any, Any]) -> None:
     left, right = map(key_element, pair)
     assert compare(*pair) == int(left > right) - int(left < right)
-
-
-@pytest.mark.parametrize(
-    ("descending", "nulls_first", "expected"),
-    [
-        (False, None, [1.0, 2.0, nan, None]),
-        (False, False, [1.0, 2.0, nan, None]),
-        (False, True, [None, 1.0, 2.0, nan]),
-        (True, None, [None, nan, 2.0, 1.0]),
-        (True, True, [None, nan, 2.0, 1.0]),
-        (True, False, [nan, 2.0, 1.0, None]),
-    ],
-)
-def test_order_by_places_nulls(
-    descending: bool, nulls_first: bool | None, expected: list[float | None]
-) -> None:
-    values = [2.0, None, 1.0, nan]
-    values.sort(key=lambda value: order_key(value, descending, nulls_first))
-    assert repr(values) == repr(expected)
 
 
 def test_rows_are_the_same_only_in_every_detail() -> None:

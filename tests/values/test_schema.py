@@ -28,7 +28,7 @@ from qserver.errors import (
 )
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.encoding import decode, encode
-from qserver.values.keys import NAN_KEY, NULL_KEY, Descending, prefix_range
+from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
 from qserver.values.schema import Column, Index, Table, define_index, define_table
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, NUMERIC, TEXT, char, varchar
 from tests.values.strategies import stored, types
@@ -79,11 +79,6 @@ def test_descending_columns_are_wrapped_and_the_primary_key_is_not() -> None:
     assert key == (Descending(Decimal("1.5")), "ada", 7)
     assert value == (7,)
     assert PEOPLE.entry_function(BY_SCORE)(BOB)[0] == (Descending(NULL_KEY), "bob", 8)
-
-
-def test_all_entries_of_an_indexed_value_lie_in_its_prefix_range() -> None:
-    low, high = prefix_range((NULL_KEY,))
-    assert low <= PEOPLE.entries(BY_EMAIL, BOB)[0] < high
 
 
 def test_floats_and_decimals_in_a_key_are_canonical() -> None:

@@ -65,16 +65,6 @@ def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
     return lambda text: matches(lower(text))
 
 
-def like_prefix(pattern: str, escape: str = "\\") -> str:
-    """What every text that matches begins with, for a range of an index."""
-    if _ends_with_escape(pattern, escape):
-        pattern = pattern[:-1]
-    piece = _pieces(pattern, escape)[0]
-    if _ANY in piece:
-        piece = piece[: piece.index(_ANY)]
-    return "".join(str(character) for character in piece)
-
-
 def like_escape(pattern: str, escape: str) -> str:
     """The same pattern with \\ as escape character, however it was written."""
     if len(escape) > 1:
