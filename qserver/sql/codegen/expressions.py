@@ -356,10 +356,7 @@ class Printer:
         return self._chain(self._each(self.falsity, expression.operands, rows), " and ")
 
     def _each(
-        self,
-        way: Callable[[Expression, Rows], str],
-        operands: Sequence[Expression],
-        rows: Rows,
+        self, way: Callable[[Expression, Rows], str], operands: Sequence[Expression], rows: Rows
     ) -> list[str]:
         """Operands printed. Many of them are cut off, which none can be that gives way."""
         if len(operands) <= LINES_MOST:
@@ -493,13 +490,9 @@ class Printer:
         return f"*elements_of({self.value(expression.array, rows)})"
 
     def _in_expressions(self, expression: InList, rows: Rows, truth: bool) -> str:
+        equal, operand = expression.equal, expression.operand
         equals: tuple[Expression, ...] = tuple(
-            Apply(
-                expression.equal,
-                (expression.operand, item),
-                expression.type,
-                expression.operand.nullable or item.nullable,
-            )
+            Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
             for item in expression.items
         )
         either: Expression = Or(equals) if len(equals) > 1 else equals[0]
