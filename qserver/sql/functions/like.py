@@ -185,7 +185,9 @@ def _compiled(piece: Piece) -> re.Pattern[str]:
 # --- what there is -------------------------------------------------------------------------------
 
 
-def _negated(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
+def negation_of(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
+    """What prepares a pattern for the operator that is true where the other is false."""
+
     def prepare(pattern: str) -> Matcher:
         matches = matcher(pattern)
         return lambda text: not matches(text)
@@ -211,7 +213,7 @@ def _operators() -> Iterator[Function]:
                 symbol=symbol,
                 cost=pattern_cost,
                 sees_blanks=True,
-                prepare=_negated(matcher) if negated else matcher,
+                prepare=negation_of(matcher) if negated else matcher,
             )
 
 
