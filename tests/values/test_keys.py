@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.values.arrays import dimensions, flat
-from qserver.values.comparison import compare
 from qserver.values.enumeration import Label
 from qserver.values.keys import (
     NAN_KEY,
@@ -29,6 +28,7 @@ from qserver.values.keys import (
     make_key,
 )
 from qserver.values.records import Record
+from tests.values.ordering import compare
 from tests.values.strategies import (
     SOME_DATE,
     SOME_TIMESTAMP,
