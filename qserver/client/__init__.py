@@ -9,8 +9,8 @@
 There are two flavours, `Client` and, for programs that run on Trio, `TrioClient`; they differ in
 `await` only. What is sent and how an answer reads is decided once, in modules that do no I/O:
 
-    requests.py ──► Request ──►  synchronous.py  ──► status, headers, body ──► answers.py
-                                 with_trio.py                                  events.py (streams)
+    calls.py ──► requests.py ──► Request ──► synchronous.py ──► status, headers, body ─┐
+    calls.py ◄── answers.py, events.py (streams) ◄── with_trio.py ◄────────────────────┘
 
 A failure is an exception of `qserver.errors`, the class that the server raised, found by its code;
 what happens between the two machines is `ConnectionFailed` or `ConnectionLost`. Values are what

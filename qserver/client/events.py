@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from qserver.client.answers import Result, Row, row_of
+from qserver.client.answers import Row, result_of, row_of, success_of
 from qserver.client.failures import ConnectionLost, error_from, unexpected_answer
+from qserver.client.requests import EVENT_STREAM
 
 # A row is one event; the server's own limits keep rows far below this.
 EVENT_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -59,11 +60,24 @@ class RowsOfStream:
         """The data of `done`; None while rows may still come."""
         self._reader = EventReader()
 
-    def take(self, piece: bytes) -> Iterator[Row]:
-        """The rows that this piece of the body completes."""
+    @property
+    def has_begun(self) -> bool:
+        """Are the columns known? A body is read so far before anybody asks for the first row."""
+        return bool(self.columns) or self.summary is not None
+
+    def comes_in_events(self, headers: Mapping[str, str]) -> bool:
+        """Or else the answer does not stream, and its body is for `take_whole`."""
+        return headers.get("content-type", "").startswith(EVENT_STREAM)
+
+    def take(self, piece: bytes | None) -> list[Row]:
+        """The rows that this piece of the body completes; None is the end of the body."""
+        if piece is None:
+            self._end()
+            return []
+        rows = []
         for kind, data in self._reader.feed(piece):
             if kind == b"row":
-                yield row_of(_decoded(data), self.columns)
+                rows.append(row_of(_decoded(data), self.columns))
             elif kind == b"columns":
                 head = _decoded(data)
                 self.columns = tuple(head["columns"])
@@ -74,19 +88,45 @@ class RowsOfStream:
             elif kind == b"error":
                 body = _decoded(data)
                 raise error_from(body.get("error", body))
+        return rows
 
-    def take_whole(self, result: Result) -> list[Row]:
-        """An answer that did not stream: the same, at once."""
+    def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
+        """The rows of an answer that did not stream."""
+        result = result_of(success_of(status, headers, body))
         self.columns, self.types, self.version = result.columns, result.types, result.version
         self.summary = {"row_count": len(result.rows), "affected_rows": result.affected_rows}
         return result.rows
 
-    def end(self) -> None:
+    def _end(self) -> None:
         if self.summary is None:
             raise ConnectionLost(
                 "the stream ended before the result did",
                 hint="The rows so far are not the whole result; run the query again.",
             )
+
+
+class StreamedResult:
+    """What both flavours of a stream tell of their result."""
+
+    def __init__(self) -> None:
+        self._rows = RowsOfStream()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self._rows.columns
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self._rows.types
+
+    @property
+    def version(self) -> int | None:
+        return self._rows.version
+
+    @property
+    def affected_rows(self) -> int:
+        """Known when the stream has ended."""
+        return int((self._rows.summary or {}).get("affected_rows", 0))
 
 
 def _without_returns(text: bytes) -> list[bytes]:

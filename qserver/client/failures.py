@@ -67,12 +67,6 @@ def error_from(
     return error
 
 
-def request_id_of(error: QserverError) -> str | None:
-    """The id under which the server's log has the request, if the error came from a server."""
-    found = vars(error).get("request_id")
-    return found if isinstance(found, str) else None
-
-
 def unexpected_answer(status: int, body: bytes) -> UnexpectedAnswer:
     shown = body[:_SHOWN_BYTES_MAX].decode("utf-8", "replace").strip()
     return UnexpectedAnswer(

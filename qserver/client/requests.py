@@ -37,9 +37,17 @@ class Request:
     """For requests without a body to name it in."""
 
     @property
-    def headers(self) -> dict[str, str]:
-        named = {} if self.database is None else {"X-Database": self.database}
-        return {"Accept": self.accept, **named}
+    def arguments(self) -> dict[str, Any]:
+        """The request as httpx takes it."""
+        headers = {"Accept": self.accept}
+        if self.database is not None:
+            headers["X-Database"] = self.database
+        return {
+            "method": self.method,
+            "url": self.path,
+            "content": self.content,
+            "headers": headers,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,52 +3,61 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self
 
 import httpx
 import trio
 
-from qserver.client import requests
-from qserver.client.answers import (
-    Result,
-    Row,
-    TransactionResult,
-    record_of,
-    result_of,
-    success_of,
-    transaction_of,
-)
-from qserver.client.events import RowsOfStream
-from qserver.client.requests import Parameters, Request, Statement
-from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
+from qserver.client import calls, requests
+from qserver.client.answers import Row, success_of
+from qserver.client.calls import Answer, Call, Caller, Record
+from qserver.client.events import StreamedResult
+from qserver.client.requests import Parameters, Request
+from qserver.client.transport import trouble_named
 
-Record = dict[str, Any]
+Arguments = ParamSpec("Arguments")
 
 
-class TrioClient:
+def _awaited(
+    call: Callable[Concatenate[TrioClient, Arguments], Call[Answer]],
+) -> Callable[Concatenate[TrioClient, Arguments], Coroutine[Any, Any, Answer]]:
+    @wraps(call)
+    async def method(
+        self: TrioClient, /, *given: Arguments.args, **named: Arguments.kwargs
+    ) -> Answer:
+        running = call(self, *given, **named)
+        try:
+            request = next(running)
+            while True:
+                request = running.send(await self.call(request))
+        except StopIteration as ended:
+            answer: Answer = ended.value
+            return answer
+
+    return method
+
+
+class TrioClient(Caller[httpx.AsyncClient]):
     """One server, one key and, if named, one database. Close it, or use it with `async with`."""
 
-    def __init__(
-        self,
-        url: str,
-        key: str | None,
-        database: str | None = None,
-        *,
-        silence_seconds: float = SILENCE_SECONDS,
-    ) -> None:
-        self.url = requests.checked_url(url)
-        self.database = database
-        with trouble_named(self.url):
-            self._http = httpx.AsyncClient(
-                base_url=self.url,
-                headers=requests.headers_with(key),
-                timeout=time_limits(silence_seconds),
-            )
+    _http_class = httpx.AsyncClient
 
-    def __repr__(self) -> str:
-        return f"<client of {self.url}, database {self.database or 'of the key'}>"
+    query = _awaited(calls.query)
+    transaction = _awaited(calls.transaction)
+    tables = _awaited(calls.tables)
+    databases = _awaited(calls.databases)
+    create_database = _awaited(calls.create_database)
+    delete_database = _awaited(calls.delete_database)
+    keys = _awaited(calls.keys)
+    create_key = _awaited(calls.create_key)
+    revoke_key = _awaited(calls.revoke_key)
+    rotate_key = _awaited(calls.rotate_key)
+    open_session = _awaited(calls.open_session)
+    refresh_session = _awaited(calls.refresh_session)
+    end_session = _awaited(calls.end_session)
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,102 +68,21 @@ class TrioClient:
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    # --- data ------------------------------------------------------------------------------------
-
-    async def query(self, sql: str, params: Parameters | None = None, **options: Any) -> Result:
-        """Run one statement. `options` are the API's own: max_rows, timeout_ms, dry_run, as_of …"""
-        request = requests.query(sql, params, self.database, options)
-        return result_of(await self.call(request))
-
-    async def transaction(
-        self, statements: Sequence[str | Statement], **options: Any
-    ) -> TransactionResult:
-        """Run the statements in order, all or nothing."""
-        request = requests.transaction(statements, self.database, options)
-        return transaction_of(await self.call(request))
-
     def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> TrioStream:
-        """Rows as they come, in memory that does not grow with the result."""
+        """Rows as they come, in memory that does not grow with the result.
+
+        The options are `database`, `timeout_ms`, `max_retries`.
+        """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
-
-    async def tables(self) -> Record:
-        """`database`, its `version`, and `tables`: columns, keys, indexes, foreign keys of each."""
-        return record_of(await self.call(requests.tables(self.database)))
-
-    # --- control ---------------------------------------------------------------------------------
-
-    async def databases(self) -> list[Record]:
-        return await self._pages("databases")
-
-    async def create_database(self, name: str) -> Record:
-        answer = await self.call(requests.record("POST", "databases", name=name))
-        return record_of(answer)
-
-    async def delete_database(self, name: str) -> None:
-        await self.call(requests.record("DELETE", "databases", name))
-
-    async def keys(self) -> list[Record]:
-        return await self._pages("keys")
-
-    async def create_key(
-        self,
-        name: str,
-        scopes: Sequence[str] | None = None,
-        databases: Sequence[str] | None = None,
-        expires_in: int | None = None,
-    ) -> Record:
-        request = requests.record(
-            "POST", "keys", name=name, scopes=scopes, databases=databases, expires_in=expires_in
-        )
-        return record_of(await self.call(request))
-
-    async def revoke_key(self, key_id: str) -> None:
-        await self.call(requests.record("DELETE", "keys", key_id))
-
-    async def rotate_key(self, key_id: str, grace_seconds: int | None = None) -> Record:
-        request = requests.record("POST", "keys", key_id, "rotate", grace_seconds=grace_seconds)
-        return record_of(await self.call(request))
-
-    async def open_session(
-        self, database: str | None = None, scopes: Sequence[str] | None = None
-    ) -> Record:
-        """A token for 24 hours, made from the key: `["token"]` is shown this once."""
-        answer = await self.call(
-            requests.record("POST", "session", database=database, scopes=scopes)
-        )
-        return dict(answer["session"])
-
-    async def refresh_session(self) -> Record:
-        """24 hours more, for a client whose key is a session's token."""
-        answer = await self.call(requests.record("POST", "session", "refresh"))
-        return dict(answer["session"])
-
-    async def end_session(self) -> None:
-        await self.call(requests.record("DELETE", "session"))
-
-    # --- one request -----------------------------------------------------------------------------
 
     async def call(self, request: Request) -> Record:
         """Send any request of the API; the object of its answer, or an error raised."""
         with trouble_named(self.url):
-            answer = await self._http.request(
-                request.method,
-                request.path,
-                content=request.content,
-                headers=request.headers,
-            )
+            answer = await self._http.request(**request.arguments)
         return success_of(answer.status_code, answer.headers, answer.content)
 
-    async def _pages(self, path: str) -> list[Record]:
-        answer = await self.call(requests.page(path, None))
-        records: list[Record] = list(answer[path])
-        while answer.get("next_cursor"):
-            answer = await self.call(requests.page(path, answer["next_cursor"]))
-            records += answer[path]
-        return records
 
-
-class TrioStream:
+class TrioStream(StreamedResult):
     """The rows of one result, while they come: `async with client.stream(…) as rows: async for …`.
 
     Leaving it early closes the connection, and the server stops the query. It is an iterator and
@@ -163,45 +91,19 @@ class TrioStream:
     """
 
     def __init__(self, client: TrioClient, request: Request) -> None:
+        super().__init__()
         self._client = client
         self._request = request
-        self._rows = RowsOfStream()
         self._pieces: AsyncIterator[bytes] | None = None
-        self._batch: list[Row] = []
-        self._next = 0
+        self._batch: Iterator[Row] = iter(())
         self._open = AsyncExitStack()
         self._opened = False
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self._rows.columns
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self._rows.types
-
-    @property
-    def version(self) -> int | None:
-        return self._rows.version
-
-    @property
-    def affected_rows(self) -> int:
-        """Known when the stream has ended."""
-        return int((self._rows.summary or {}).get("affected_rows", 0))
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
             opening.enter_context(trouble_named(self._client.url))
-            request = self._request
-            answer = await opening.enter_async_context(
-                self._client._http.stream(
-                    request.method,
-                    request.path,
-                    content=request.content,
-                    headers=request.headers,
-                )
-            )
-            await self._start(answer, opening)
+            stream = self._client._http.stream(**self._request.arguments)
+            await self._start(await opening.enter_async_context(stream), opening)
             self._open = opening.pop_all()
         self._opened = True
         return self
@@ -217,35 +119,30 @@ class TrioStream:
         return self
 
     async def __anext__(self) -> Row:
-        while self._next == len(self._batch):
-            if self._pieces is None or not await self._receive(self._pieces):
+        while True:
+            for row in self._batch:
+                return row
+            if self._pieces is None:
                 raise StopAsyncIteration
-        row = self._batch[self._next]
-        self._next += 1
-        return row
+            await self._receive(self._pieces)
 
     async def _start(self, answer: httpx.Response, opening: AsyncExitStack) -> None:
-        """Read until the columns are known, so that they are before the first row is asked for."""
-        if not answer.headers.get("content-type", "").startswith(requests.EVENT_STREAM):
+        rows = self._rows
+        if not rows.comes_in_events(answer.headers):
             body = await answer.aread()
-            whole = result_of(success_of(answer.status_code, answer.headers, body))
-            self._batch = self._rows.take_whole(whole)
+            self._batch = iter(rows.take_whole(answer.status_code, answer.headers, body))
             return
         pieces = self._pieces = answer.aiter_bytes()
         opening.push_async_callback(self._leave, answer)
-        while not self._rows.columns and self._rows.summary is None:
+        while not rows.has_begun:
             await self._receive(pieces)
 
-    async def _receive(self, pieces: AsyncIterator[bytes]) -> bool:
-        """Take one more piece of the body; False at its end."""
+    async def _receive(self, pieces: AsyncIterator[bytes]) -> None:
         with trouble_named(self._client.url):
             piece = await anext(pieces, None)
         if piece is None:
             self._pieces = None
-            self._rows.end()
-            return False
-        self._batch, self._next = list(self._rows.take(piece)), 0
-        return True
+        self._batch = iter(self._rows.take(piece))
 
     async def _leave(self, answer: httpx.Response) -> None:
         if self._pieces is not None:

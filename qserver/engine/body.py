@@ -14,13 +14,13 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any, TypeAlias
 
-from qserver.engine.cursor import END, Cursor, StatementSteps
+from qserver.engine.cursor import END, Cursor
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.plan_cache import Plan
 from qserver.engine.planning import Planner, slots_of
 from qserver.engine.request import Request, RequestContext
 from qserver.engine.results import Options, Result
-from qserver.engine.slots import slots_in_steps
+from qserver.engine.slots import run_heavy
 from qserver.engine.statements import StatementRun
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.work import Step
@@ -123,18 +123,16 @@ def open_reading(statement: Found, view: View, request: Request, context: Reques
     request.allowed.check_read()
     reader = SystemReader(Transaction(view)) if plan.system_tables else view
     if given and is_heavy(given):
-        steps = _run_heavy(plan, lifted, given, reader, context)
+        steps = run_heavy(
+            plan,
+            lifted.literals,
+            given,
+            context,
+            lambda slots: plan.compiled.run(reader, slots, context),
+        )
     else:
         steps = plan.compiled.run(reader, slots_of(plan, lifted.literals, given), context)
     return Cursor(steps, context, sql, plan)
-
-
-def _run_heavy(
-    plan: Plan, lifted: Lifted, given: Given, reader: Any, context: RequestContext
-) -> StatementSteps:
-    """Read with parameters that take long to convert."""
-    slots = yield from slots_in_steps(plan, lifted.literals, given, context)
-    return (yield from plan.compiled.run(reader, slots, context))
 
 
 def _start_slowly(

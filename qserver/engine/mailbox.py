@@ -142,11 +142,6 @@ class Reply(Generic[Content]):
         assert not self._answered and self._task is None, "nobody else waits for a reply"
         self._callback = callback
 
-    @property
-    def calls_back(self) -> bool:
-        """Is it a callback that waits, and not a task?"""
-        return self._callback is not None
-
     async def wait(self) -> Content:
         if self._answered:
             await trio.lowlevel.checkpoint()

@@ -1,10 +1,11 @@
-"""What a statement gets of its parameters, where there may be megabytes of them."""
+"""A plan run with its parameters, where there may be megabytes of them."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from qserver.engine.cursor import StatementSteps
 from qserver.engine.plan_cache import Plan
 from qserver.engine.planning import slots_of
 from qserver.sql.execution import Context
@@ -20,3 +21,15 @@ def slots_in_steps(
     if plan.parameters is None or not is_heavy(given):
         return slots_of(plan, literals, given)
     return (yield from heavy_slots(plan.parameters, literals, given, context))
+
+
+def run_heavy(
+    plan: Plan,
+    literals: Sequence[Any],
+    given: Given,
+    context: Context,
+    run: Callable[[Any], StatementSteps],
+) -> StatementSteps:
+    """Call `run` with the slots, which take long to convert: that is the first of the steps."""
+    slots = yield from slots_in_steps(plan, literals, given, context)
+    return (yield from run(slots))

@@ -27,7 +27,7 @@ from qserver.engine.planning import (
     statement_inside,
 )
 from qserver.engine.request import Request, RequestContext
-from qserver.engine.slots import slots_in_steps
+from qserver.engine.slots import run_heavy, slots_in_steps
 from qserver.engine.system_tables import SystemReader
 from qserver.engine.variables import set_variable, show_variable
 from qserver.engine.work import Step
@@ -102,7 +102,8 @@ class StatementRun:
                 return cursor
         self._check_allowed(plan)
         if given and is_heavy(given):
-            steps = self._run_heavy(plan, lifted.literals, given)
+            run = partial(self.run_plan, plan)
+            steps = run_heavy(plan, lifted.literals, given, self.context, run)
         else:
             steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
         cursor = Cursor(steps, self.context, text, plan)
@@ -127,10 +128,6 @@ class StatementRun:
         self.allowed.check_define()
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
-
-    def _run_heavy(self, plan: Plan, literals: Sequence[Any], given: Given) -> Steps:
-        slots = yield from slots_in_steps(plan, literals, given, self.context)
-        return (yield from self.run_plan(plan, slots))
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction

@@ -24,13 +24,6 @@ class SerializationFailure(QserverError):
         self.conflict = conflict
 
 
-class ReadOnlyTransaction(QserverError):
-    """The caller's fault: a request that may only read wants to write. Retrying cannot help."""
-
-    code = "25006"
-    name = "read_only_sql_transaction"
-
-
 class OutcomeUnknown(QserverError):
     """The server's fault: it failed while committing, so the commit may or may not have happened.
 

@@ -140,12 +140,6 @@ class AmbiguousColumn(StatementError):
     code = "42702"
 
 
-class AmbiguousAlias(StatementError):
-    """The caller's fault: a name could mean two tables of FROM. Retrying cannot help."""
-
-    code = "42P09"
-
-
 class DuplicateAlias(StatementError):
     """The caller's fault: two tables of FROM have one name. Retrying cannot help."""
 
@@ -181,12 +175,6 @@ class IndeterminateDatatype(StatementError):
     """The caller's fault: nothing says which type a value has. Retrying cannot help."""
 
     code = "42P18"
-
-
-class AmbiguousParameter(StatementError):
-    """The caller's fault: a parameter is used as values of two types. Retrying cannot help."""
-
-    code = "42P08"
 
 
 class UndefinedParameter(StatementError):

@@ -1,85 +1,34 @@
-"""Walking bound expressions and plans: what they are made of, what they name, rebuilding them.
+"""Walking bound expressions and plans: what they are made of, what they name, rewriting them.
 
 Everything here goes by the fields of the frozen nodes, so a new kind of node needs no word here.
+
+    parts(node), everything(node)     to look at
+    with_parts(node, change)          one step down; the ways to rewrite are made of it:
+      rebuilt       from the leaves up: `change` sees a node whose parts are changed already
+      rewritten     from the top down: the largest expression that means something comes first
+      tree_rebuilt  plans alone, without their expressions, from the leaves up
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from dataclasses import fields, replace
+from operator import is_
+from typing import Any, TypeAlias, get_args
 
 from qserver.sql import bound, plan
 from qserver.sql.bound import And, Apply, Column, Expression
 from qserver.sql.plan import Plan
 
-_EXPRESSIONS = frozenset(
-    {
-        bound.Constant,
-        bound.Slot,
-        bound.Column,
-        bound.Apply,
-        bound.Cast,
-        bound.And,
-        bound.Or,
-        bound.Not,
-        bound.IsNull,
-        bound.IsTruth,
-        bound.IsDistinct,
-        bound.Case,
-        bound.Coalesce,
-        bound.InList,
-        bound.ScalarQuery,
-        bound.Exists,
-        bound.InQuery,
-        bound.Quantified,
-        bound.ArrayQuery,
-        bound.Array,
-        bound.Elements,
-    }
-)
-_PLANS = frozenset(
-    {
-        plan.Scan,
-        plan.OneRow,
-        plan.Values,
-        plan.FunctionScan,
-        plan.Join,
-        plan.Filter,
-        plan.Project,
-        plan.Aggregate,
-        plan.Window,
-        plan.Sort,
-        plan.TopN,
-        plan.Limit,
-        plan.Distinct,
-        plan.SetOperation,
-        plan.CommonTableScan,
-        plan.WithTables,
-    }
-)
-_PARTS = (
-    _EXPRESSIONS
-    | _PLANS
-    | {
-        bound.SortKey,
-        bound.AggregateCall,
-        bound.WindowCall,
-        bound.WindowFrame,
-        plan.KeyRange,
-        plan.Access,
-        plan.CommonTable,
-        plan.Select,
-        plan.Insert,
-        plan.Update,
-        plan.Delete,
-        plan.Merge,
-        plan.MergeAction,
-        plan.ConflictAction,
-        plan.CheckedExpression,
-        plan.Returning,
-    }
-)
+Change: TypeAlias = Callable[[Any], Any]
+
+_PLANS = frozenset(get_args(Plan))
+_PARTS = frozenset(
+    kind
+    for module in (bound, plan)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and kind.__module__ == module.__name__
+) - {plan.OutputColumn}
 
 
 def _field_names(kind: type[Any]) -> tuple[str, ...]:
@@ -93,18 +42,24 @@ def _field_names(kind: type[Any]) -> tuple[str, ...]:
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 
 
-def parts(node: Any) -> Iterator[Any]:
+def parts(node: Any) -> list[Any]:
     """The nodes directly below a node: expressions, plans, sort keys, calls."""
+    found: list[Any] = []
     for name in _field_names(type(node)):
-        yield from _parts_of(getattr(node, name))
+        value = getattr(node, name)
+        if type(value) in _PARTS:
+            found.append(value)
+        elif type(value) is tuple:
+            _gather(value, found)
+    return found
 
 
-def _parts_of(value: Any) -> Iterator[Any]:
-    if type(value) in _PARTS:
-        yield value
-    elif type(value) is tuple:
-        for each in value:
-            yield from _parts_of(each)
+def _gather(items: tuple[Any, ...], found: list[Any]) -> None:
+    for each in items:
+        if type(each) in _PARTS:
+            found.append(each)
+        elif type(each) is tuple:
+            _gather(each, found)
 
 
 def everything(node: Any) -> Iterator[Any]:
@@ -113,7 +68,7 @@ def everything(node: Any) -> Iterator[Any]:
     while waiting:
         current = waiting.pop()
         yield current
-        waiting.extend(parts(current))
+        waiting += parts(current)
 
 
 def is_plan(node: Any) -> bool:
@@ -156,9 +111,7 @@ def output_sources(node: Plan) -> tuple[int, ...]:
             return output_sources(node.left)
         case plan.Join():
             return output_sources(node.left) + output_sources(node.right)
-        case plan.Distinct() | plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit():
-            return output_sources(node.input)
-        case plan.WithTables():
+        case plan.Filter() | plan.Sort() | plan.TopN() | plan.Limit() | plan.WithTables():
             return output_sources(node.input)
         case plan.Distinct():  # DISTINCT ON passes on rows of several sources
             return output_sources(node.input)
@@ -170,21 +123,77 @@ def output_sources(node: Plan) -> tuple[int, ...]:
             return (node.source,)
 
 
-def rebuilt(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The node with `change` made to every part, from the leaves up; shared where unchanged."""
+def with_parts(node: Any, change: Change) -> Any:
+    """The node with `change` made to the parts directly below it; the same if none changes."""
     changes = {}
     for name in _field_names(type(node)):
         old = getattr(node, name)
-        new = _rebuilt_value(old, change)
+        if type(old) in _PARTS:
+            new = change(old)
+        elif type(old) is tuple and old:
+            new = _changed_items(old, change)
+        else:
+            continue
         if new is not old:
             changes[name] = new
-    if changes:
-        assert is_dataclass(node) and not isinstance(node, type)
-        if type(node) is Apply and "arguments" in changes:
-            node = with_arguments(node, changes["arguments"])
+    if not changes:
+        return node
+    if type(node) is Apply:
+        return with_arguments(node, changes["arguments"])
+    return replace(node, **changes)
+
+
+def _changed_items(items: tuple[Any, ...], change: Change) -> tuple[Any, ...]:
+    changed = []
+    is_same = True
+    for old in items:
+        if type(old) in _PARTS:
+            new = change(old)
+        elif type(old) is tuple:
+            new = _changed_items(old, change)
         else:
-            node = replace(node, **changes)
-    return change(node)
+            new = old
+        is_same = is_same and new is old
+        changed.append(new)
+    return items if is_same else tuple(changed)
+
+
+def rebuilt(node: Any, change: Change) -> Any:
+    """The node with `change` made to every part, from the leaves up; shared where unchanged."""
+
+    def visit(part: Any) -> Any:
+        return change(with_parts(part, visit))
+
+    return visit(node)
+
+
+def rewritten(node: Any, change: Change) -> Any:
+    """The node after `change`, or, where that gives None, with its parts rewritten."""
+
+    def visit(part: Any) -> Any:
+        changed = change(part)
+        if changed is not None:
+            return changed
+        return along_chain(part) if type(part) is Apply else with_parts(part, visit)
+
+    def along_chain(node: Apply) -> Any:
+        """Down the first arguments by a loop: a + b + c + … is as deep as it is long."""
+        chain = [node]
+        result: Any = None
+        while node.arguments and type(first := node.arguments[0]) is Apply:
+            result = change(first)
+            if result is not None:
+                break
+            chain.append(node := first)
+        else:
+            result = with_parts(chain.pop(), visit)
+        for link in reversed(chain):
+            arguments = (result, *map(visit, link.arguments[1:]))
+            is_same = all(map(is_, arguments, link.arguments))
+            result = link if is_same else with_arguments(link, arguments)
+        return result
+
+    return visit(node)
 
 
 def with_arguments(node: Apply, arguments: tuple[Expression, ...]) -> Apply:
@@ -204,24 +213,12 @@ def tree_rebuilt(node: Plan, change: Callable[[Plan], Plan]) -> Plan:
     The tree is what hands rows upward: inputs and both sides of joins. Plans of subqueries and of
     common tables are trees of their own.
     """
-    changes: dict[str, Plan] = {}
-    for name in ("input", "left", "right"):
-        below = getattr(node, name, None)
-        if below is not None:
-            new = tree_rebuilt(below, change)
-            if new is not below:
-                changes[name] = new
-    return change(replace(node, **changes) if changes else node)  # type: ignore[arg-type]
 
+    def visit(part: Any) -> Any:
+        return change(with_parts(part, visit)) if type(part) in _PLANS else part
 
-def _rebuilt_value(value: Any, change: Callable[[Any], Any]) -> Any:
-    if type(value) in _PARTS:
-        return rebuilt(value, change)
-    if type(value) is tuple and value:
-        items = tuple([_rebuilt_value(each, change) for each in value])
-        if any(new is not old for new, old in zip(items, value, strict=True)):
-            return items
-    return value
+    result: Plan = visit(node)
+    return result
 
 
 def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:

@@ -31,16 +31,15 @@ from typing import Any, Final
 from pyrsistent import PMap, pmap
 
 from qserver.storage.btree import (
+    EMPTY,
     Change,
     Key,
     Tree,
     Value,
     apply,
-    build,
     difference,
     get,
     pages,
-    put,
 )
 from qserver.storage.conflict import stale_read
 from qserver.storage.routing import at_once, parts_of, written
@@ -94,7 +93,7 @@ class Bench:
         self.repeats = repeats
         self.keys: list[Key] = [(at * STEP,) for at in range(rows)]
         self.values = [make_row(at * STEP) for at in range(rows)]
-        self.tree = build(self.keys, self.values)
+        self.tree = apply(EMPTY, self.keys, self.values)
 
     def best(self, work: Callable[[], object], count: int = 1) -> float:
         """Seconds that one of the `count` pieces of the work takes, in the best run."""
@@ -114,7 +113,7 @@ class Bench:
         mixed: list[Key] = [(chance.randrange(self.rows * STEP),) for _ in range(BATCH)]
         entries = dict(zip(self.keys, self.values, strict=True))
         trie: PMap[Key, Value] = pmap(entries)
-        ours = self._map_times(self.tree, get, put, stored, mixed)
+        ours = self._map_times(self.tree, get, put_one, stored, mixed)
         others = {
             "immutables.Map": self._immutables_times(entries, stored, mixed),
             "pyrsistent.pmap": self._map_times(trie, PMap.get, PMap.set, stored, mixed),
@@ -200,7 +199,7 @@ class Bench:
         def put_each() -> Tree:
             tree = self.tree
             for key in keys:
-                tree = put(tree, key, row)
+                tree = put_one(tree, key, row)
             return tree
 
         return Batch(self.best(lambda: apply(self.tree, keys, rows)), self.best(put_each))
@@ -261,6 +260,10 @@ class Bench:
                 test()
 
         return self.best(test_often, 20)
+
+
+def put_one(tree: Tree, key: Key, row: Value) -> Tree:
+    return apply(tree, [key], [row])
 
 
 def make_row(number: int) -> Value:

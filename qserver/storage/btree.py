@@ -219,17 +219,6 @@ def _first_of(
     return keys, values
 
 
-def rank(tree: Tree, key: Key) -> int:
-    """How many keys are smaller than `key`, without visiting them."""
-    smaller = 0
-    page = tree
-    while type(page) is Branch:
-        position = bisect_right(page.separators, key)
-        smaller += _length_of(page.children[:position])
-        page = page.children[position]
-    return smaller + bisect_left(page.keys, key)
-
-
 def key_at(tree: Tree, position: int) -> Key:
     """The key that so many others are smaller than."""
     page = tree
@@ -259,21 +248,6 @@ def join(one: Tree, other: Tree) -> Tree:
     for keys, values in pages(other):
         one = apply(one, keys, values)
     return one
-
-
-def build(keys: list[Key], values: list[Value]) -> Tree:
-    """A tree of entries that are given in ascending order of distinct keys."""
-    return _root_over(_leaves(keys, values, _cuts(len(keys), at_the_end=True)))
-
-
-def put(tree: Tree, key: Key, value: Value) -> Tree:
-    """The tree with one entry added or replaced."""
-    return apply(tree, [key], [value])
-
-
-def delete(tree: Tree, key: Key) -> Tree:
-    """The tree without `key`."""
-    return apply(tree, [key], [None])
 
 
 def apply(tree: Tree, keys: list[Key], values: Sequence[Value | None]) -> Tree:

@@ -34,11 +34,6 @@ from qserver.values.types import INTEGER_BITS, Kind, SqlType, type_of_value
 Admitter = Callable[[Any], Any]
 
 
-def admit(sql_type: SqlType, value: Any) -> Any:
-    """What a column of the type stores for a value, or an error. NULL is always admitted."""
-    return admitter(sql_type)(value)
-
-
 @lru_cache(maxsize=4096)
 def admitter(sql_type: SqlType) -> Admitter:
     """The function that admits values to columns of the type."""

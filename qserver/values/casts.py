@@ -79,12 +79,6 @@ class Context(IntEnum):
     IMPLICIT = 3
 
 
-def cast(value: Any, source: SqlType, target: SqlType) -> Any:
-    """A value of one type as a value of another, or an error. NULL stays NULL."""
-    function = cast_function(source, target)
-    return None if value is None else function(value)
-
-
 @lru_cache(maxsize=4096)
 def cast_function(source: SqlType, target: SqlType) -> Cast:
     """The function that casts values, NULL excepted, explicitly; `unchanged` if none is needed."""

@@ -175,11 +175,6 @@ def key_element(value: Any, descending: bool = False) -> Any:
     return Descending(element) if descending else element
 
 
-def prefix_range(prefix: Key) -> tuple[Key, Key]:
-    """The half-open range of all keys that begin with `prefix`."""
-    return prefix, (*prefix, TOP)
-
-
 # --- from a row to its key -----------------------------------------------------------------------
 
 # Only values of these types differ from their key elements.

@@ -11,8 +11,8 @@ to primary keys:
 A table without a primary key has a hidden last column `row_id`, which is its key. An index over an
 expression, or over some rows only, has hidden generated columns before that. Definitions are
 frozen values; a changed table is another `Table`. What a definition needs at each row (key
-functions, admission of values) is compiled once, when it is made. `define_table` and `define_index`
-make definitions from names, as a statement has them.
+functions, admission of values) is compiled once, when it is made. `define_table` makes a definition
+from names, as a statement has them.
 """
 
 from __future__ import annotations
@@ -344,7 +344,7 @@ def define_table(
     id: int, name: str, columns: Sequence[Column], primary_key: Sequence[str] = ()
 ) -> Table:
     """A table from names: key columns become NOT NULL, and without a key there is a row id."""
-    key = tuple(_find(columns, column, of_table=None) for column in primary_key)
+    key = tuple(_find(columns, column) for column in primary_key)
     if not key:
         columns = (*columns, Column(ROW_ID, BIGINT, nullable=False, hidden=True))
         return Table(id, name, columns, (len(columns) - 1,))
@@ -353,19 +353,6 @@ def define_table(
         for at, column in enumerate(columns)
     ]
     return Table(id, name, tuple(defined), key)
-
-
-def define_index(
-    id: int,
-    name: str,
-    table: Table,
-    columns: Sequence[str],
-    unique: bool = False,
-    descending: Sequence[bool] = (),
-) -> Index:
-    """An index from names of the table's columns."""
-    positions = tuple(_find(table.columns, column, of_table=table.name) for column in columns)
-    return Index(id, name, positions, unique, tuple(descending))
 
 
 def catalog_key(schema: str, name: str) -> str:
@@ -493,14 +480,11 @@ def _check_positions(table: Table, positions: Sequence[int]) -> None:
     assert all(0 <= at < len(table.columns) for at in positions), "a position past the last column"
 
 
-def _find(columns: Sequence[Column], name: str, of_table: str | None) -> int:
+def _find(columns: Sequence[Column], name: str) -> int:
     for at, column in enumerate(columns):
         if column.name == name and not column.hidden:
             return at
-    message = f'column "{name}" does not exist'
-    if of_table is None:
-        message = f'column "{name}" named in key does not exist'
-    raise UndefinedColumn(message, table=of_table, column=name)
+    raise UndefinedColumn(f'column "{name}" named in key does not exist', column=name)
 
 
 def _name_type(value: Any) -> str:

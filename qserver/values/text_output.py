@@ -25,11 +25,6 @@ from qserver.values.zones import offset_of, offset_text
 _REAL_NORMAL_MIN = 2.0**-126
 
 
-def text_of(value: Any, kind: Kind) -> str:
-    """The text of a value that is not NULL, of a type that needs no more than its kind."""
-    return TEXT_OUTPUT[kind](value)
-
-
 @lru_cache(maxsize=4096)
 def text_function(sql_type: SqlType) -> Callable[[Any], str]:
     """The function that prints values of a type, NULL excepted, as a cast to text does."""

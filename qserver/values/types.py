@@ -45,7 +45,7 @@ from qserver.limits import (
     SECOND_DIGITS_MAX,
     VARCHAR_LENGTH_MAX,
 )
-from qserver.values.enumeration import Enumeration, Label, enumeration_of
+from qserver.values.enumeration import Enumeration, Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
@@ -265,11 +265,6 @@ def interval(fields: str | None = None, precision: int | None = None) -> SqlType
 def array_of(element: SqlType) -> SqlType:
     """The type of arrays of the element; the dimensions are not part of it."""
     return element if element.kind is Kind.ARRAY else SqlType(Kind.ARRAY, element=element)
-
-
-def enum_type(name: str, *labels: str) -> SqlType:
-    """A new ENUM type from its labels in order."""
-    return SqlType(Kind.ENUM, enum=enumeration_of(name, labels))
 
 
 def record_of(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:

@@ -34,7 +34,7 @@ def _tell_when_published(original: Any) -> Any:
         view, append, moves = original(self, *arguments)
         durable, self.published.durable = self.published.durable, view
         for reply, answer in append.answers:
-            if reply.calls_back:
+            if reply._callback is not None:
                 reply.put(answer)
         self.published.durable = durable
         return view, append, moves

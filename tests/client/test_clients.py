@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+from msgspec import Struct
 
 from qserver.client import (
     Client,
@@ -29,6 +31,7 @@ from qserver.errors import (
     Unauthorized,
     UndefinedTable,
 )
+from qserver.web.shapes import QueryRequest, TransactionRequest
 from tests.client.fake_server import (
     KEY,
     Answer,
@@ -346,6 +349,23 @@ def test_a_silent_server_is_given_up_on() -> None:
         with Client(url, KEY, silence_seconds=0.05) as client:
             with pytest.raises(ConnectionLost, match="silent"):
                 client.query("SELECT 1")
+
+
+@pytest.mark.parametrize("flavour", [Client, TrioClient])
+@pytest.mark.parametrize(
+    ("method", "shape", "ignored"),
+    [
+        ("query", QueryRequest, set()),
+        ("transaction", TransactionRequest, set()),
+        ("stream", QueryRequest, {"max_rows"}),
+    ],
+)
+def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
+    flavour: type, method: str, shape: type[Struct], ignored: set[str]
+) -> None:
+    offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
+    arguments = {"sql", "params", "statements", "format"}
+    assert offered == set(shape.__struct_fields__) - arguments - ignored
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "", "http://[::1"])

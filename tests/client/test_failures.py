@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qserver import errors
-from qserver.client.failures import error_from, request_id_of
+from qserver.client.failures import error_from
 from qserver.errors import QserverError, RateLimited, SerializationFailure, UniqueViolation
 
 CLASSES = [
@@ -45,7 +45,7 @@ def test_all_fields_are_kept() -> None:
     assert (found.detail, found.hint, found.position) == ("Key (id)=(1) already exists.", None, 7)
     assert (found.table, found.column, found.constraint) == ("users", "id", "users_pkey")
     assert found.statement == 2
-    assert request_id_of(found) == "abc"
+    assert vars(found)["request_id"] == "abc"
     assert "not applied" in repr(found)
 
 

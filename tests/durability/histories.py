@@ -11,8 +11,9 @@ from qserver.storage.catalog import changes_to_plain
 from qserver.storage.routing import written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
-from qserver.values.schema import Column, define_index, define_table
+from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT
+from tests.values.making import define_index
 
 
 class History:

@@ -14,12 +14,13 @@ from qserver.durability.restoring import restore
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
-from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, build, leaf_of
+from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, leaf_of
 from qserver.storage.ranges import Range, RangedTree, laid_over
 from qserver.storage.view import View
 from tests.durability.histories import History, run_step, same, save
 from tests.sql.databases import opened_sql
 from tests.storage.databases import ranges_of
+from tests.storage.trees import build
 
 
 def filled(rows: int = 200, shards: int = 2) -> History:

@@ -28,8 +28,9 @@ from qserver.durability.sqlite import open_log
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
-from qserver.values.schema import Column, define_index, define_table
+from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
+from tests.values.making import define_index
 
 def create(transaction):
     if transaction.find_table("accounts") is None:

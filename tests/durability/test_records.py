@@ -23,7 +23,7 @@ from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain, changes_to_plain
 from qserver.storage.writes import Writes
 from qserver.values.keys import NAN_KEY, NULL_KEY, Descending
-from qserver.values.schema import Column, Table, define_index, define_table
+from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
@@ -41,6 +41,7 @@ from qserver.values.types import (
     varchar,
 )
 from tests.steps import taken
+from tests.values.making import define_index
 
 TYPES = [
     BOOLEAN,

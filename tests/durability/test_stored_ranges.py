@@ -18,12 +18,13 @@ from qserver.durability.recovery import recover
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.seal import sealed
 from qserver.errors import DataCorrupted
-from qserver.storage.btree import Key, Tree, build, children_of
+from qserver.storage.btree import Key, Tree, children_of
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.view import View
 from qserver.values.encoding import encode_columns
 from tests.durability.histories import History, entries_of, run_step, same, save
 from tests.storage.databases import ranges_of
+from tests.storage.trees import build
 
 sizes = st.sampled_from([(1, 0), (4, 2), (9, 4), (50_000, 5_000)])
 

@@ -16,9 +16,9 @@ from qserver.engine.messages import Work
 from qserver.errors import UndefinedTable
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
-from qserver.values.schema import define_index
 from tests.engine import counters
 from tests.engine.fakes import HeldLog, opened
+from tests.values.making import define_index
 
 
 def drop(transaction: Transaction) -> None:

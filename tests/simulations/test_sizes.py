@@ -12,6 +12,7 @@ from qserver.durability.check import _page_problems
 from qserver.storage import btree, view
 from qserver.storage.ranges import laid_over
 from simulations.sizes import PAGE_ENTRIES, RANGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
+from tests.storage.trees import build, put
 
 
 @pytest.mark.parametrize("entries", [3, 4, 6, limits.PAGE_ENTRIES_MAX])
@@ -19,7 +20,7 @@ def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
     with sized(Sizes(page_entries=entries)):
         tree: btree.Tree = btree.EMPTY
         for number in range(100):
-            tree = btree.put(tree, (number * 7 % 100,), (number,))
+            tree = put(tree, (number * 7 % 100,), (number,))
         problems = [problem for problem in _page_problems(tree, "tree") if problem is not None]
     assert problems == []
     assert len(tree) == 100
@@ -30,7 +31,7 @@ def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
 def test_ranges_are_as_narrow_as_a_run_wants_them(entries: int) -> None:
     with sized(Sizes(range_entries=entries)):
         tree = laid_over(
-            7, (), [btree.build([(n,) for n in range(60)], [(n,) for n in range(60)])], 0, 3
+            7, (), [build([(n,) for n in range(60)], [(n,) for n in range(60)])], 0, 3
         ).laid_out(3)
     assert len(tree.ranges) == -(-60 // entries)
 

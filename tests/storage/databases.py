@@ -15,8 +15,9 @@ from qserver.storage.ranges import Trees, roots_of_shard
 from qserver.storage.routing import at_once, parts_of, written
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import Page, View
-from qserver.values.schema import Column, Index, Table, define_index, define_table
+from qserver.values.schema import Column, Index, Table, define_table
 from qserver.values.types import INTEGER, NUMERIC, TEXT
+from tests.values.making import define_index
 
 PLAIN = define_table(1, "plain", [Column("id", INTEGER), Column("note", TEXT)], ["id"])
 """A table without indexes."""

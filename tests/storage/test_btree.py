@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from itertools import chain
 from operator import lt
 
@@ -23,11 +22,13 @@ from tests.storage.trees import (
     changed_model,
     changes_of,
     check_pages,
+    delete,
     entries_of,
     models_of,
     one_key,
     page_limit,
     pages_not_in,
+    put,
     tree_of,
     unhurried,
     within,
@@ -79,10 +80,10 @@ def test_single_puts_and_deletes_change_a_tree_as_they_change_a_dict(
     tree = tree_of(model)
     for is_put, number in changes:
         if is_put:
-            tree = btree.put(tree, (number,), (number, "new"))
+            tree = put(tree, (number,), (number, "new"))
             model[number,] = (number, "new")
         else:
-            tree = btree.delete(tree, (number,))
+            tree = delete(tree, (number,))
             model.pop((number,), None)
         check_pages(tree)
     assert entries_of(tree) == sorted(model.items())
@@ -101,12 +102,12 @@ def test_keys_put_one_by_one_are_all_found_and_then_deleted_one_by_one(
         keys = list(chain.from_iterable(zip(keys[half:], reversed(keys[:half]), strict=True)))
     tree: Tree = EMPTY
     for at, key in enumerate(keys, 1):
-        tree = btree.put(tree, key, key)
+        tree = put(tree, key, key)
         assert len(tree) == at
     check_pages(tree)
     assert all(btree.get(tree, key) is key for key in keys)
     for at, key in enumerate(keys, 1):
-        tree = btree.delete(tree, key)
+        tree = delete(tree, key)
         assert len(tree) == count - at
         assert btree.get(tree, key) is None
         if at % 16 == 0:
@@ -135,14 +136,6 @@ def test_pages_hold_exactly_the_range_in_either_direction(
 
 
 @unhurried
-@given(model=batches, number=st.integers(-5, 320))
-def test_rank_counts_the_smaller_keys(page_size: int, model: list[Run], number: int) -> None:
-    entries = models_of(model, page_size)
-    key = (number * (page_size // 4),)
-    assert btree.rank(tree_of(entries), key) == bisect_left(sorted(entries), key)
-
-
-@unhurried
 @given(model=batches, batch=batches)
 def test_a_change_leaves_every_page_of_the_old_tree_as_it_was(
     page_size: int, model: list[Run], batch: list[Run]
@@ -164,14 +157,14 @@ def test_a_put_copies_one_page_of_each_height(page_size: int) -> None:
     tree = numbers(50 * page_size, step=2)
     assert tree.height >= 2
     for number in (0, 1, 33 * page_size, 33 * page_size + 1, 100 * page_size):
-        changed = btree.put(tree, (number,), (0,))
+        changed = put(tree, (number,), (0,))
         assert len(pages_not_in(changed, tree)) == tree.height + 1
 
 
 def test_a_put_that_splits_copies_at_most_two_pages_of_each_height(page_size: int) -> None:
     tree = numbers(20 * page_size, step=1000)
     for at in range(20 * page_size):
-        changed = btree.put(tree, (5 * 1000 + at + 1,), (0,))
+        changed = put(tree, (5 * 1000 + at + 1,), (0,))
         assert len(pages_not_in(changed, tree)) <= 2 * (tree.height + 1) + 1
         tree = changed
     check_pages(tree)
@@ -192,7 +185,7 @@ def test_a_batch_copies_each_page_that_it_touches_once(page_size: int) -> None:
 
 def test_replacing_a_value_shares_the_lists_of_keys(page_size: int) -> None:
     tree = numbers(50 * page_size)
-    changed = btree.put(tree, (7,), (0,))
+    changed = put(tree, (7,), (0,))
     for one, other in zip(pages_not_in(tree, changed), pages_not_in(changed, tree), strict=True):
         if isinstance(one, Leaf):
             assert isinstance(other, Leaf)
@@ -205,7 +198,7 @@ def test_replacing_a_value_shares_the_lists_of_keys(page_size: int) -> None:
 def test_ascending_keys_leave_dense_pages(page_size: int) -> None:
     tree: Tree = EMPTY
     for at in range(40 * page_size):
-        tree = btree.put(tree, (at,), (at,))
+        tree = put(tree, (at,), (at,))
     *leaves, _last = (page for page in all_pages(tree) if isinstance(page, Leaf))
     assert all(len(leaf) >= page_limit("BUILT") for leaf in leaves)
 
@@ -216,7 +209,7 @@ def test_a_tree_that_loses_most_entries_loses_most_pages(page_size: int) -> None
     kept = 3 * page_size
     for at in range(50 * page_size):
         if at % kept:
-            tree = btree.delete(tree, (at,))
+            tree = delete(tree, (at,))
     check_pages(tree)
     assert len(tree) == -(-50 * page_size // kept)
     assert len(list(all_pages(tree))) < pages_before / 8
@@ -227,7 +220,7 @@ def test_deleting_what_is_absent_changes_no_entry(page_size: int) -> None:
     changed = apply_changes(tree, {(at,): None for at in range(-1, 20 * page_size + 2, 2)})
     check_pages(changed)
     assert entries_of(changed) == entries_of(tree)
-    assert btree.delete(EMPTY, (1,)) is EMPTY
+    assert delete(EMPTY, (1,)) is EMPTY
 
 
 def test_deleting_everything_leaves_the_empty_tree(page_size: int) -> None:
@@ -235,7 +228,7 @@ def test_deleting_everything_leaves_the_empty_tree(page_size: int) -> None:
     assert apply_changes(tree, {(at,): None for at in range(20 * page_size)}) is EMPTY
     assert list(btree.pages(EMPTY)) == list(btree.pages_backward(EMPTY)) == []
     assert btree.get(EMPTY, (1,)) is None
-    assert btree.rank(EMPTY, (1,)) == len(EMPTY) == 0
+    assert len(EMPTY) == 0
 
 
 def test_an_empty_batch_changes_nothing(page_size: int) -> None:

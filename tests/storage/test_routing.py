@@ -12,7 +12,7 @@ from qserver.storage.routing import Part, at_once, parts_of, unconditional_parts
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
-from qserver.values.schema import Column, define_index, define_table
+from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
 from tests.storage.databases import (
     EMAIL,
@@ -26,6 +26,7 @@ from tests.storage.databases import (
     view_with,
 )
 from tests.storage.trees import Changes, Model, changed_model, unhurried, within
+from tests.values.making import define_index
 
 pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
 

@@ -11,7 +11,7 @@ from qserver.storage.btree import Value
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes, merge_writes
 from qserver.values.keys import NULL_KEY, Descending
-from qserver.values.schema import Column, define_index, define_table
+from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT, char
 from tests.storage.databases import (
     EMAIL,
@@ -23,6 +23,7 @@ from tests.storage.databases import (
     database_with,
     tree_entries,
 )
+from tests.values.making import define_index
 
 ADA: Value = (1, "ada@x", "London", Decimal("9.5"))
 BOB: Value = (2, "bob@x", "Paris", Decimal("7"))

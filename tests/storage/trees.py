@@ -70,7 +70,22 @@ def entries_of(tree: Tree) -> list[tuple[Key, Value]]:
 
 def tree_of(model: Mapping[Key, Value]) -> Tree:
     keys = sorted(model)
-    return btree.build(keys, [model[key] for key in keys])
+    return build(keys, [model[key] for key in keys])
+
+
+def build(keys: list[Key], values: list[Value]) -> Tree:
+    """A tree of entries that are given in ascending order of distinct keys."""
+    return btree.apply(btree.EMPTY, keys, values)
+
+
+def put(tree: Tree, key: Key, value: Value) -> Tree:
+    """The tree with one entry added or replaced."""
+    return btree.apply(tree, [key], [value])
+
+
+def delete(tree: Tree, key: Key) -> Tree:
+    """The tree without `key`."""
+    return btree.apply(tree, [key], [None])
 
 
 def apply_changes(tree: Tree, changes: Changes) -> Tree:

@@ -8,7 +8,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from qserver.values.admission import admit
 from qserver.values.arrays import shaped
 from qserver.values.floats import round_to_real
 from qserver.values.interval import Interval
@@ -36,12 +35,12 @@ from qserver.values.types import (
     SqlType,
     array_of,
     char,
-    enum_type,
     interval,
     numeric,
     varchar,
     with_second_digits,
 )
+from tests.values.making import admit, enum_type
 
 MOOD = enum_type("mood", "sad", "ok", "happy")
 

@@ -21,7 +21,6 @@ from qserver.errors import (
     QserverError,
     StringDataRightTruncation,
 )
-from qserver.values.admission import admit
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
@@ -54,6 +53,7 @@ from qserver.values.types import (
     varchar,
     with_second_digits,
 )
+from tests.values.making import admit
 from tests.values.strategies import (
     ALL_TYPES,
     MOOD,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.values.arrays import dimensions, flat, is_rectangular, mapped, shaped
-from qserver.values.casts import cast
 from qserver.values.text_output import text_function
 from qserver.values.types import INTEGER, TEXT, SqlType, array_of, char, numeric
+from tests.values.making import cast
 from tests.values.strategies import arrays
 
 TEXTS, INTEGERS = array_of(TEXT), array_of(INTEGER)

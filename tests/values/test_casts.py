@@ -13,14 +13,7 @@ import pytest
 from hypothesis import given
 
 from qserver.errors import CannotCoerce, QserverError, StringDataRightTruncation
-from qserver.values.casts import (
-    Context,
-    assignment_function,
-    cast,
-    cast_function,
-    context_of,
-    unchanged,
-)
+from qserver.values.casts import Context, assignment_function, cast_function, context_of, unchanged
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
@@ -40,6 +33,7 @@ from qserver.values.types import (
     numeric,
     varchar,
 )
+from tests.values.making import cast
 from tests.values.strategies import ALL_TYPES, typed_values
 
 # A text, the type it is cast to, and the text that comes back.

@@ -11,7 +11,6 @@ from qserver.errors import CannotCoerce, QserverError
 from qserver.values.casts import (
     Context,
     assignment_function,
-    cast,
     cast_function,
     context_between,
     context_of,
@@ -41,11 +40,11 @@ from qserver.values.types import (
     SqlType,
     array_of,
     char,
-    enum_type,
     interval,
     varchar,
     with_second_digits,
 )
+from tests.values.making import cast, enum_type
 from tests.values.strategies import MOOD
 
 # A text, the type it is read as, the type that is cast to, and the text or error that comes back.

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError
-from qserver.values.casts import cast
 from qserver.values.types import DATE, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, SqlType
+from tests.values.making import cast
 
 READ = [
     ("2024-01-02", DATE, "2024-01-02"),

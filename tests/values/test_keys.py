@@ -17,7 +17,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.values.arrays import dimensions, flat
-from qserver.values.comparison import compare
 from qserver.values.enumeration import Label
 from qserver.values.keys import (
     NAN_KEY,
@@ -27,9 +26,9 @@ from qserver.values.keys import (
     canonical,
     key_element,
     make_key,
-    prefix_range,
 )
 from qserver.values.records import Record
+from tests.values.ordering import compare
 from tests.values.strategies import (
     SOME_DATE,
     SOME_TIMESTAMP,
@@ -187,18 +186,17 @@ def test_canonical_never_rounds_a_long_decimal() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=30), st.integers(0, 3))
-def test_a_prefix_range_holds_exactly_the_keys_with_the_prefix(
+def test_up_to_the_top_lie_exactly_the_keys_with_the_prefix(
     keys: list[tuple[int, int]], first: int
 ) -> None:
-    low, high = prefix_range((first,))
+    low, high = (first,), (first, TOP)
     assert [key for key in keys if low <= key < high] == [key for key in keys if key[0] == first]
 
 
-def test_a_prefix_range_holds_nulls_and_descending_elements() -> None:
-    low, high = prefix_range((1,))
+def test_nulls_and_descending_elements_lie_below_the_top() -> None:
     for element in (NULL_KEY, NAN_KEY, Descending(NULL_KEY), Descending(3)):
-        assert low <= (1, element) < high
-    assert high < (2, NULL_KEY)
+        assert (1,) <= (1, element) < (1, TOP)
+    assert (1, TOP) < (2, NULL_KEY)
 
 
 @pytest.mark.parametrize("positions", [(0,), (1,), (2, 0), (0, 1, 2)])

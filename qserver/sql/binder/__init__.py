@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.literals import Literals, RepeatedLiteralPinned
-from qserver.sql.binder.statements import Bound, bind, bind_expression
+from qserver.sql.binder.statements import Bound, bind
 from qserver.sql.binder.type_names import bind_type
 
 __all__ = [
     "bind",
-    "bind_expression",
     "Bound",
     "Literals",
     "RepeatedLiteralPinned",

@@ -22,12 +22,11 @@ from qserver.sql import bound
 from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
-from qserver.sql.binder.rewriting import rewritten, with_parts
 from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Column, Constant, Expression, Slot
 from qserver.sql.plan import Aggregate, Plan
-from qserver.sql.walk import everything
+from qserver.sql.walk import everything, rewritten, with_parts
 from qserver.values.types import INTEGER
 
 _SUBQUERIES = frozenset(
@@ -95,7 +94,7 @@ class Grouping:
             return self._key(at)
         if kind in _SUBQUERIES:
             self._subqueries += 1
-            result = with_parts(node, self._change)
+            result = with_parts(node, self.grouped)
             self._subqueries -= 1
             return result
         return None

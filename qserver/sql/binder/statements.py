@@ -1,7 +1,7 @@
 """The way in: a statement's syntax becomes a bound statement, or an error that says where.
 
-`bind` is for SELECT, INSERT, UPDATE, DELETE and MERGE, `bind_expression` for one expression over
-one row of a table, as DEFAULT, CHECK and indexes have them.
+`bind` is for SELECT, INSERT, UPDATE, DELETE and MERGE. Expressions of definitions (DEFAULT, CHECK,
+indexes) are bound with the statement that needs them, see `table_expressions`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from typing import Final
 
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
-from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import assigned, condition, settled
 from qserver.sql.binder.expressions import EXPRESSION_BINDERS
 from qserver.sql.binder.insert import bind_insert
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.merge import bind_merge
 from qserver.sql.binder.queries import prepare_query
-from qserver.sql.binder.relations import relation_of_table
-from qserver.sql.binder.scope import Scope, leftmost, outermost
+from qserver.sql.binder.scope import Scope, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
-from qserver.sql.bound import Expression
 from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
@@ -65,7 +61,9 @@ def bind(
     """The statement, bound. Without `parameters` their types are inferred; with them, a type of
     None is inferred, and one that is missing is an error. `suggested` are the types of the values
     that are given, for parameters of which nothing else tells the type."""
-    binding = _binding(catalog, parameters, suggested, effort)
+    binding = Binding(
+        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
+    )
     scope = outermost(binding, literals)
     try:
         bound = _bind_statement(scope, statement)
@@ -79,50 +77,6 @@ def bind(
         tuple(binding.views.values()),
         frozenset(binding.undecided),
         tuple(binding.unused),
-    )
-
-
-def bind_expression(
-    expression: syntax.Expression,
-    literals: Literals,
-    catalog: CatalogPort,
-    clause: Clause,
-    table: Table | None = None,
-    source: int = 0,
-    column: tuple[str, SqlType] | None = None,
-) -> Expression:
-    """An expression over the row of one table, which is `source` (none: it may name no column).
-
-    `column` is the name and type of the column that the value is assigned to, if it is. A CHECK or
-    the predicate of an index must be a truth value.
-    """
-    binding = _binding(catalog, {})
-    binding.sources = source
-    scope = outermost(binding, literals)
-    if table is not None:
-        scope = scope.with_relations((relation_of_table(table.name, source, table),))
-    try:
-        operand = scope.bind_in(clause, expression)
-    except RecursionError:
-        raise too_deep() from None
-    place = leftmost(expression)
-    if column is not None:
-        name, sql_type = column
-        return assigned(binding, operand, sql_type, name, place)
-    if clause in (Clause.CHECK, Clause.INDEX_PREDICATE):
-        what = "CHECK" if clause is Clause.CHECK else "WHERE"
-        return condition(binding, operand, what, place)
-    return settled(binding, operand)
-
-
-def _binding(
-    catalog: CatalogPort,
-    parameters: Parameters | None,
-    suggested: Parameters = NOTHING_SUGGESTED,
-    effort: Effort | None = None,
-) -> Binding:
-    return Binding(
-        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
     )
 
 

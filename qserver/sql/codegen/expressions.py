@@ -57,6 +57,7 @@ from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source, brackets_of
 from qserver.sql.effort import Effort
 from qserver.sql.execution import CostlyCall
+from qserver.sql.functions.arrays import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader
 from qserver.sql.functions.registry import Function
@@ -355,10 +356,7 @@ class Printer:
         return self._chain(self._each(self.falsity, expression.operands, rows), " and ")
 
     def _each(
-        self,
-        way: Callable[[Expression, Rows], str],
-        operands: Sequence[Expression],
-        rows: Rows,
+        self, way: Callable[[Expression, Rows], str], operands: Sequence[Expression], rows: Rows
     ) -> list[str]:
         """Operands printed. Many of them are cut off, which none can be that gives way."""
         if len(operands) <= LINES_MOST:
@@ -492,13 +490,9 @@ class Printer:
         return f"*elements_of({self.value(expression.array, rows)})"
 
     def _in_expressions(self, expression: InList, rows: Rows, truth: bool) -> str:
+        equal, operand = expression.equal, expression.operand
         equals: tuple[Expression, ...] = tuple(
-            Apply(
-                expression.equal,
-                (expression.operand, item),
-                expression.type,
-                expression.operand.nullable or item.nullable,
-            )
+            Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
             for item in expression.items
         )
         either: Expression = Or(equals) if len(equals) > 1 else equals[0]
@@ -508,7 +502,11 @@ class Printer:
     # --- the rest ---
 
     def array(self, expression: Array, rows: Rows) -> str:
-        return self.values(expression.items, rows)
+        values = self.values(expression.items, rows)
+        if not any(item.type.kind is Kind.ARRAY for item in expression.items):
+            return values
+        self.source.name("array_of_arrays", array_of_arrays)
+        return f"array_of_arrays({values})"
 
     def scalar_query(self, expression: ScalarQuery, rows: Rows) -> str:
         assert self.subqueries is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from qserver.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
@@ -32,6 +30,7 @@ from qserver.sql.definitions.removal import (
     unused_hidden_columns,
     without_columns,
 )
+from qserver.sql.definitions.rewrite import with_new_trees
 from qserver.sql.definitions.sequences import restart_sequence
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import (
@@ -181,18 +180,12 @@ def truncate(work: Work, node: syntax.Truncate) -> Steps:
     _add_referencing(work, tables, node.cascade)
     for table in tables.values():
         work.transaction.drop_trees(table.id, *(index.id for index in table.indexes))
-        work.transaction.define(table.key, emptied(work, table))
+        work.transaction.define(table.key, with_new_trees(work, table))
         if node.restart_identity:
             for sequence in owned_sequences(work, table.key):
                 restart_sequence(work, sequence, sequence.start)
     return 0
     yield
-
-
-def emptied(work: Work, table: Table) -> Table:
-    """The same table with trees of its own that hold nothing."""
-    indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
-    return replace(table, id=work.transaction.next_tree(), indexes=indexes)
 
 
 def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> None:

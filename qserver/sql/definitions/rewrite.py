@@ -133,7 +133,7 @@ def row_id_column() -> Column:
 
 
 def with_new_trees(work: Work, table: Table) -> Table:
-    """The same definition, to be filled anew."""
+    """The same definition over trees that hold nothing yet."""
     indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
     return replace(table, id=work.transaction.next_tree(), indexes=indexes)
 

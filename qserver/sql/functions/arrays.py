@@ -111,7 +111,7 @@ def concatenate(left: Array | None, right: Array | None) -> Array | None:
 
 def array_of_arrays(parts: tuple[Any, ...]) -> Array:
     """ARRAY[a, b] where the items are arrays: one dimension more, or none if all are empty."""
-    if all(part == () for part in parts):
+    if not any(parts):  # NULL counts as empty
         return ()
     if not all(type(part) is tuple for part in parts) or not is_rectangular(parts):
         raise ArraySubscriptError(

@@ -65,16 +65,6 @@ def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
     return lambda text: matches(lower(text))
 
 
-def like_prefix(pattern: str, escape: str = "\\") -> str:
-    """What every text that matches begins with, for a range of an index."""
-    if _ends_with_escape(pattern, escape):
-        pattern = pattern[:-1]
-    piece = _pieces(pattern, escape)[0]
-    if _ANY in piece:
-        piece = piece[: piece.index(_ANY)]
-    return "".join(str(character) for character in piece)
-
-
 def like_escape(pattern: str, escape: str) -> str:
     """The same pattern with \\ as escape character, however it was written."""
     if len(escape) > 1:
@@ -195,7 +185,9 @@ def _compiled(piece: Piece) -> re.Pattern[str]:
 # --- what there is -------------------------------------------------------------------------------
 
 
-def _negated(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
+def negation_of(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
+    """What prepares a pattern for the operator that is true where the other is false."""
+
     def prepare(pattern: str) -> Matcher:
         matches = matcher(pattern)
         return lambda text: not matches(text)
@@ -221,7 +213,7 @@ def _operators() -> Iterator[Function]:
                 symbol=symbol,
                 cost=pattern_cost,
                 sees_blanks=True,
-                prepare=_negated(matcher) if negated else matcher,
+                prepare=negation_of(matcher) if negated else matcher,
             )
 
 

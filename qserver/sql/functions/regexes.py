@@ -24,6 +24,7 @@ from typing import Any, Final
 import regex as stoppable
 
 from qserver.errors import InvalidEscapeSequence, InvalidUseOfEscapeCharacter
+from qserver.sql.functions.like import negation_of
 from qserver.sql.functions.regex_automaton import ATOMS_MOST, Automaton
 from qserver.sql.functions.regex_groups import Dissection
 from qserver.sql.functions.regex_linear import STEPS_MOST, Linear, Match, NotLinear, atom_count
@@ -272,14 +273,6 @@ def iregex_matcher(pattern: str) -> Matcher:
     return regex(pattern, "i").matches
 
 
-def _negated(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
-    def prepare(pattern: str) -> Matcher:
-        matches = matcher(pattern)
-        return lambda text: not matches(text)
-
-    return prepare
-
-
 def _operators() -> Iterator[Function]:
     for symbol, matcher, negated in (
         ("~", regex_matcher, False),
@@ -287,7 +280,7 @@ def _operators() -> Iterator[Function]:
         ("~*", iregex_matcher, False),
         ("!~*", iregex_matcher, True),
     ):
-        prepare = _negated(matcher) if negated else matcher
+        prepare = negation_of(matcher) if negated else matcher
         for each in (TEXT, SqlType(Kind.CHAR)):
             yield Function(
                 symbol,

@@ -22,10 +22,6 @@ class Bench:
     def __init__(self) -> None:
         self._running: str | None = None
 
-    @property
-    def busy(self) -> bool:
-        return self._running is not None
-
     async def run(
         self,
         workload: str = WORKLOAD,

@@ -12,8 +12,9 @@ from qserver.sql import syntax
 from qserver.sql.binder import Literals, bind, bind_type
 from qserver.values.constraints import Check
 from qserver.values.relations import NamedQuery
-from qserver.values.schema import Column, Table, define_index, define_table
-from qserver.values.types import BIGINT, INTEGER, SqlType, enum_type
+from qserver.values.schema import Column, Table, define_table
+from qserver.values.types import BIGINT, INTEGER, SqlType
+from tests.values.making import define_index, enum_type
 
 _SERIALS = {"serial": INTEGER, "serial4": INTEGER, "bigserial": BIGINT, "serial8": BIGINT}
 

@@ -242,7 +242,7 @@ def test_a_filled_array_needs_one_bound_for_each_dimension() -> None:
 
 def test_arrays_of_arrays_must_match() -> None:
     assert array_of_arrays(((1, 2), (3, 4))) == ((1, 2), (3, 4))
-    assert array_of_arrays(((), ())) == ()
+    assert array_of_arrays(((), ())) == array_of_arrays(((), None)) == ()
     for parts in (((1,), (2, 3)), ((1,), None), ((1,), ((2,),))):
         with pytest.raises(ArraySubscriptError, match="matching dimensions"):
             array_of_arrays(parts)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import InvalidEscapeSequence
-from qserver.sql.functions.like import ilike_matcher, like_escape, like_matcher, like_prefix
+from qserver.sql.functions.like import ilike_matcher, like_escape, like_matcher
 
 TEXTS = st.text(alphabet="abAß", max_size=8)
 PATTERNS = st.lists(st.sampled_from(["a", "b", "A", "%", "_", "\\%", "\\_", "\\\\"])).map("".join)
@@ -30,23 +30,10 @@ def test_a_pattern_matches_what_its_definition_says(text: str, pattern: str) -> 
 
 
 @given(TEXTS, PATTERNS)
-def test_a_text_that_matches_begins_with_the_prefix(text: str, pattern: str) -> None:
-    assert not like_matcher(pattern)(text) or text.startswith(like_prefix(pattern))
-
-
-@given(TEXTS, PATTERNS)
 def test_a_changed_escape_character_changes_nothing_else(text: str, pattern: str) -> None:
     with_hash = pattern.replace("\\", "#")
     assert like_matcher(like_escape(with_hash, "#"))(text) == like_matcher(pattern)(text)
     assert like_matcher(with_hash, "#")(text) == like_matcher(pattern)(text)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "prefix"),
-    [("abc%", "abc"), ("abc", "abc"), ("a_c", "a"), ("%a", ""), ("a\\%b%", "a%b"), ("", "")],
-)
-def test_the_prefix_ends_before_the_first_wildcard(pattern: str, prefix: str) -> None:
-    assert like_prefix(pattern) == prefix
 
 
 def test_case_does_not_matter_to_ilike() -> None:

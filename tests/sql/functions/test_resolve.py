@@ -44,10 +44,10 @@ from qserver.values.types import (
     SqlType,
     array_of,
     char,
-    enum_type,
     numeric,
     varchar,
 )
+from tests.values.making import enum_type
 
 MOOD = enum_type("mood", "sad", "happy")
 

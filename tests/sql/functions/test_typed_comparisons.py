@@ -14,9 +14,9 @@ from qserver.values.types import (
     UNKNOWN,
     UUID_TYPE,
     array_of,
-    enum_type,
 )
 from tests.sql.functions.typed_calls import Argument, aggregated, called
+from tests.values.making import enum_type
 from tests.values.strategies import MOOD
 
 Case = tuple[str, list[Argument], str | None]

@@ -18,9 +18,9 @@ from qserver.sql.functions.resolve import (
     resolve_operator,
     resolve_table_function,
 )
-from qserver.values.casts import cast
 from qserver.values.text_output import text_function
 from qserver.values.types import TEXT, UNKNOWN, SqlType
+from tests.values.making import cast
 
 NOW = datetime(2024, 2, 29, 13, 14, 15, 678_901, tzinfo=UTC)
 

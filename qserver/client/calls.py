@@ -1,0 +1,148 @@
+"""What a client can be asked, for both flavours: each call as the requests that it takes; no I/O.
+
+A call is a generator. It yields a `Request`, is sent the object of the answer, and returns what
+the caller gets. A flavour sends the requests, and makes its methods of these functions:
+
+    keys ──► Request ──► flavour ──► answer ──► keys ──► Request (the next page) … ──► records
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import httpx
+
+from qserver.client import requests
+from qserver.client.answers import Result, TransactionResult, record_of, result_of, transaction_of
+from qserver.client.requests import Parameters, Request, Statement
+from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
+
+Record = dict[str, Any]
+Answer = TypeVar("Answer")
+Call: TypeAlias = Generator[Request, Record, Answer]
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+
+
+class Caller(Generic[Http]):
+    """One server, one key and, if named, one database."""
+
+    _http_class: type[Http]
+
+    def __init__(
+        self,
+        url: str,
+        key: str | None,
+        database: str | None = None,
+        *,
+        silence_seconds: float = SILENCE_SECONDS,
+    ) -> None:
+        self.url = requests.checked_url(url)
+        self.database = database
+        with trouble_named(self.url):
+            self._http: Http = self._http_class(
+                base_url=self.url,
+                headers=requests.headers_with(key),
+                timeout=time_limits(silence_seconds),
+            )
+
+    def __repr__(self) -> str:
+        return f"<client of {self.url}, database {self.database or 'of the key'}>"
+
+
+# --- data ----------------------------------------------------------------------------------------
+
+
+def query(
+    client: Caller[Any], /, sql: str, params: Parameters | None = None, **options: Any
+) -> Call[Result]:
+    """Run one statement. The options are `database`, `max_rows`, `timeout_ms`, `max_retries`."""
+    return result_of((yield requests.query(sql, params, client.database, options)))
+
+
+def transaction(
+    client: Caller[Any], /, statements: Sequence[str | Statement], **options: Any
+) -> Call[TransactionResult]:
+    """Run the statements in order, all or nothing.
+
+    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`.
+    """
+    return transaction_of((yield requests.transaction(statements, client.database, options)))
+
+
+def tables(client: Caller[Any]) -> Call[Record]:
+    """`database`, its `version`, and `tables`: columns, keys, indexes, foreign keys of each."""
+    return record_of((yield requests.tables(client.database)))
+
+
+# --- control -------------------------------------------------------------------------------------
+
+
+def databases(_: Caller[Any]) -> Call[list[Record]]:
+    """All databases that the key may use."""
+    return (yield from _pages("databases"))
+
+
+def create_database(_: Caller[Any], name: str) -> Call[Record]:
+    return record_of((yield requests.record("POST", "databases", name=name)))
+
+
+def delete_database(_: Caller[Any], name: str) -> Call[None]:
+    yield requests.record("DELETE", "databases", name)
+
+
+def keys(_: Caller[Any]) -> Call[list[Record]]:
+    """All keys, without their secrets."""
+    return (yield from _pages("keys"))
+
+
+def create_key(
+    _: Caller[Any],
+    name: str,
+    scopes: Sequence[str] | None = None,
+    databases: Sequence[str] | None = None,
+    expires_in: int | None = None,
+) -> Call[Record]:
+    """A new key, which expires in so many seconds: `["key"]` is shown this once."""
+    answer = yield requests.record(
+        "POST", "keys", name=name, scopes=scopes, databases=databases, expires_in=expires_in
+    )
+    return record_of(answer)
+
+
+def revoke_key(_: Caller[Any], key_id: str) -> Call[None]:
+    yield requests.record("DELETE", "keys", key_id)
+
+
+def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) -> Call[Record]:
+    """A new secret for the key; the old one works for `grace_seconds` more."""
+    answer = yield requests.record("POST", "keys", key_id, "rotate", grace_seconds=grace_seconds)
+    return record_of(answer)
+
+
+def open_session(
+    _: Caller[Any], database: str | None = None, scopes: Sequence[str] | None = None
+) -> Call[Record]:
+    """A token for 24 hours, made from the key: `["token"]` is shown this once."""
+    answer = yield requests.record("POST", "session", database=database, scopes=scopes)
+    return dict(answer["session"])
+
+
+def refresh_session(_: Caller[Any]) -> Call[Record]:
+    """24 hours more, for a client whose key is a session's token."""
+    return dict((yield requests.record("POST", "session", "refresh"))["session"])
+
+
+def end_session(_: Caller[Any]) -> Call[None]:
+    yield requests.record("DELETE", "session")
+
+
+def _pages(path: str) -> Call[list[Record]]:
+    records: list[Record] = []
+    cursor: str | None = None
+    while True:
+        answer = yield requests.page(path, cursor)
+        records += answer[path]
+        cursor = answer.get("next_cursor")
+        if not cursor:
+            return records
