@@ -49,7 +49,6 @@ class Pending(Enum):
 
 PENDING: Final = Pending.PENDING
 
-Begun: TypeAlias = Any | Literal[Pending.PENDING] | Coroutine[Any, Any, Any]
 Done: TypeAlias = Callable[[Any], None]
 """Called once, synchronously: with the result, with the error that ended the work, or with a
 coroutine that a task must run because the work has to wait for something else."""
@@ -140,13 +139,9 @@ async def finish(rest: Rest, pause: Pause = give_way) -> Any:
             return end.value
 
 
-def begin_with(work: Steps, done: Done) -> Begun:
-    """The result; or PENDING, and `done` is called later; or the rest as a coroutine."""
-    try:
-        step = next(work)
-    except StopIteration as end:
-        return end.value
-    rest = Rest(work, step)
+def call_back(rest: Rest, done: Done) -> Literal[Pending.PENDING] | Coroutine[Any, Any, Any]:
+    """PENDING, if it waits for a reply: `done` is called later; otherwise a coroutine."""
+    step = rest.step
     if isinstance(step, Reply):
         step.then(partial(_go_on_with, rest, done))
         return PENDING
