@@ -231,10 +231,12 @@ class SqlDatabase:
 
 def _are_short(found: list[Found]) -> bool:
     """Has each of them a plan, and has none of the plans ever yielded?"""
-    return len(found) <= COST_BETWEEN_PAUSES and all(
-        plan is not None and not plan.may_yield and not plan.system_tables and not is_heavy(given)
-        for _, given, _, plan in found
-    )
+    if len(found) > COST_BETWEEN_PAUSES:
+        return False
+    for _, given, _, plan in found:
+        if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
+            return False
+    return True
 
 
 def _reading_stream(found: Found, view: View, request: Request) -> RowStream:

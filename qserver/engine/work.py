@@ -22,6 +22,7 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 import trio
 
 from qserver.engine.giving_way import give_way
@@ -58,14 +59,11 @@ class WouldYield(Exception):  # it is news, not an error
     """The work wanted to yield where it cannot."""
 
 
-class Rest:
+class Rest(msgspec.Struct, eq=False):
     """Work that was begun and has to wait."""
 
-    __slots__ = ("step", "steps")
-
-    def __init__(self, steps: Steps, step: Step) -> None:
-        self.steps = steps
-        self.step = step
+    steps: Steps
+    step: Step
 
     def go_on(self, deadline: float) -> Steps:
         """The rest as part of other work; an error when the deadline comes first."""
