@@ -62,7 +62,7 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
 class OpenDatabase:
     """A database in use; whoever was given one calls `release` once, or uses it as a block."""
 
-    __slots__ = ("database", "id", "name", "sql", "unused", "used_at", "users")
+    __slots__ = ("_clock", "database", "id", "name", "sql", "unused", "used_at", "users")
 
     def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
         self.id = database_id
@@ -71,7 +71,8 @@ class OpenDatabase:
         self.database = database
         self.sql = sql
         self.users = 0
-        self.used_at = trio.current_time()
+        self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
+        self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
         """Set when the last user goes, if somebody waits for that."""
 
@@ -79,7 +80,7 @@ class OpenDatabase:
         assert self.users > 0, "released more often than used"
         self.users -= 1
         if self.users == 0:
-            self.used_at = trio.current_time()
+            self.used_at = self._clock.current_time()
             if self.unused is not None:
                 self.unused.set()
 

@@ -20,10 +20,10 @@ import trio
 
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
-from qserver.engine.database import Database
 from qserver.engine.sql_gateway import Result, SqlDatabase, Statement
 from qserver.errors import DatabaseUnavailable, QueryCanceled, Unauthorized
 from qserver.limits import CONTROL_SECONDS_MAX
+from qserver.storage.view import View
 
 _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000
 
@@ -34,13 +34,14 @@ class Store:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._sql: SqlDatabase | None = None
-        self._database: Database | None = None
+        self.durable_view: Callable[[], View | None] = _not_started
+        """The view that every answer must know at least; None while the database recovers."""
         self._turn = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
         self._sql = sql
-        self._database = sql.database
+        self.durable_view = sql.database.durable_view
 
     @property
     def sql(self) -> SqlDatabase:
@@ -48,9 +49,8 @@ class Store:
         return self._sql
 
     def version(self) -> int | None:
-        """What every answer must know at least; None while the control database recovers."""
-        assert self._database is not None, "the control plane is used before it was started"
-        view = self._database.durable_view()
+        """Of that view."""
+        view = self.durable_view()
         return None if view is None else view.version
 
     def now(self) -> datetime:
@@ -106,6 +106,10 @@ class Store:
 
     def __repr__(self) -> str:
         return f"the control database at version {self.version()}"
+
+
+def _not_started() -> View | None:
+    raise AssertionError("the control plane is used before it was started")
 
 
 def _no_answer() -> DatabaseUnavailable:

@@ -53,27 +53,18 @@ class Heading(msgspec.Struct, frozen=True):
 NO_ROWS: Final = Heading()
 
 
-class Cursor:
-    # One is made for every statement, so what most of them leave alone is not set for each.
-    affected_rows = 0
-    truncated = False
+class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struct is soon made
+    steps: StatementSteps
+    """What the compiled function of a plan gave, or the statement does itself."""
+    context: Context
+    sql: str = ""
+    heading: Plan | Heading = NO_ROWS
+    rows: Rows = []
+    affected_rows: int = 0
+    truncated: bool = False
     """Were there more rows than were wanted?"""
-    commits = False
+    commits: bool = False
     """Is it part of a transaction? Then nothing may be wrong with its rows after the commit."""
-
-    def __init__(
-        self,
-        steps: StatementSteps,
-        context: Context,
-        sql: str = "",
-        heading: Plan | Heading = NO_ROWS,
-    ) -> None:
-        """`steps` is what the compiled function of a plan gave, or the statement does itself."""
-        self._steps = steps
-        self.context = context
-        self.sql = sql
-        self.heading = heading
-        self.rows: Rows = []
 
     @property
     def plan(self) -> Plan | None:
@@ -84,8 +75,8 @@ class Cursor:
         heading = self.heading  # a local: so the watchdog can tell which statement is running
         try:
             if not heading.writes:  # it changes nothing, and waits for nothing
-                return next(self._steps, END)
-            return self._steps.send(sent)
+                return next(self.steps, END)
+            return self.steps.send(sent)
         except StopIteration as end:
             self.affected_rows = end.value
             return END
@@ -140,7 +131,7 @@ class Cursor:
         del self.rows[cut_rows:]
 
     def close(self) -> None:
-        self._steps.close()
+        self.steps.close()
 
 
 def rows_at_once(rows: Rows) -> StatementSteps:

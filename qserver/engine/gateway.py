@@ -224,18 +224,15 @@ class Gateway:
         return f"a gateway after {self._transactions} transactions"
 
 
-class _Attempt:
+class _Attempt(msgspec.Struct, eq=False):
     """What is remembered of a request between its attempts."""
 
-    __slots__ = ("conflict", "deadline", "max_retries", "retries", "untried", "work")
-
-    def __init__(self, work: Work, max_retries: int, deadline: float, untried: bool) -> None:
-        self.work = work
-        self.max_retries = max_retries
-        self.deadline = deadline
-        self.untried = untried
-        self.retries = 0
-        self.conflict: Conflict | None = None
+    work: Work
+    max_retries: int
+    deadline: float
+    untried: bool
+    retries: int = 0
+    conflict: Conflict | None = None
 
     def is_too_late(self) -> bool:
         return self.deadline != FOREVER and trio.current_time() >= self.deadline

@@ -216,9 +216,7 @@ class PlanCache:
         if kept is None:
             self._misses += 1
             return None
-        values = kept.values_of(literals)
-        if kept.undecided:
-            values = kept.key(literals, given)
+        values = kept.key(literals, given) if kept.pinned or kept.undecided else None
         plan = kept.plans.get(values)
         if plan is None:
             self._misses += 1

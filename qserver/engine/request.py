@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from qserver.engine.drawing import Drawn, NeedsNumbers, NumbersOfRun
 from qserver.engine.giving_way import give_way
@@ -43,29 +45,45 @@ class Supplies:
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
 
+    def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
+        """One that begins now."""
+        return Request(self, self.now(), timeout_ms, allowed)
 
-class Request:
+
+class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct is soon made
     """One request, for as many runs as it takes."""
 
-    # One is made for every statement, so what most of them leave alone is not set for each.
-    _seed: int | None = None
+    supplies: Supplies
+    time: float
+    """When it began: seconds since 1970."""
+    timeout_ms: float | None = None
+    allowed: Allowed = EVERYTHING
+    result: Any = None
+    """What it came to, at its end."""
     drawn: dict[int, Drawn] | None = None
     """What was drawn from sequences, by the number of their states."""
-    sets_done = 0
-    writes_back_done = 0
-
-    def __init__(
-        self, supplies: Supplies, deadline: float = FOREVER, allowed: Allowed = EVERYTHING
-    ) -> None:
-        self.supplies = supplies
-        self.deadline = deadline
-        self.allowed = allowed
-        self.time = supplies.now()
-        """When it began: seconds since 1970."""
+    sets_done: int = 0
+    writes_back_done: int = 0
+    _seed: int | None = None
+    _deadline: float | None = None
 
     @property
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.time, UTC)
+
+    @property
+    def deadline(self) -> float:
+        """By Trio's clock. That is first asked where the request waits, or would yield, or has to
+        be planned: what comes before is short, and most requests end there.
+        """
+        if self._deadline is None:
+            wanted = self.timeout_ms
+            self._deadline = FOREVER if wanted is None else self.supplies.clock() + wanted / 1000
+        return self._deadline
+
+    def extend(self, seconds: float) -> None:
+        """Move the deadline: so much time was not the request's."""
+        self._deadline = self.deadline + seconds
 
     def random(self) -> Random:
         """Chance that is the same in every run of the request."""
@@ -76,12 +94,12 @@ class Request:
 
     def check(self) -> None:
         """Called between pages: has the deadline passed?"""
-        if self.supplies.clock() >= self.deadline:
+        if self.timeout_ms is not None and self.supplies.clock() >= self.deadline:
             raise timed_out()
 
     def pause(self) -> Callable[[], Awaitable[None]] | None:
         """What a request that reads yields so that others run: not for longer than it has."""
-        if self.deadline == FOREVER:
+        if self.timeout_ms is None:
             return None
         return partial(before, self.deadline, give_way)
 
@@ -100,10 +118,6 @@ class Request:
             drawn.give_back(self.supplies.sequences)
 
 
-def _no_deadline() -> None:
-    """There is time."""
-
-
 class RequestContext(Context):
     """The context of one run. What is rarely asked for is made when it is."""
 
@@ -112,7 +126,6 @@ class RequestContext(Context):
     _sequences: NumbersOfRun | None = None
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
-    check: Callable[[], None] = staticmethod(_no_deadline)
 
     @property
     def pool(self) -> MemoryPool | None:  # type: ignore[override]
@@ -125,8 +138,9 @@ class RequestContext(Context):
     def __init__(self, request: Request, transaction: Transaction | View) -> None:
         self._request = request
         self._transaction = transaction
-        if request.deadline != FOREVER:
-            self.check = request.check
+
+    def check(self) -> None:
+        self._request.check()
 
     def next_row_id(self) -> int:
         return self.sequences.draw(ROW_IDS)

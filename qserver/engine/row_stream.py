@@ -83,7 +83,7 @@ class RowStream:
 
     def reader_was_away(self, seconds: float) -> None:
         """Time that the reader took for what it was given is not the statement's."""
-        self._request.deadline += seconds
+        self._request.extend(seconds)
 
     async def aclose(self) -> None:
         """End the statement early."""

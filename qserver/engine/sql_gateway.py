@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeAlias
 import trio
 
 from qserver.engine.body import COST_BETWEEN_PAUSES, Found, open_reading, run_statements
-from qserver.engine.cursor import Cursor, Heading, rows_at_once
+from qserver.engine.cursor import END, Cursor, Heading, rows_at_once
 from qserver.engine.database import Database
 from qserver.engine.drawing import NeedsNumbers
 from qserver.engine.memory_pool import MemoryPool
@@ -34,7 +34,7 @@ from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
 from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
-from qserver.engine.work import FOREVER, Pending, Step, before, begin_with, run
+from qserver.engine.work import Pending, Rest, Step, before, call_back, run
 from qserver.engine.world import World
 from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
@@ -81,7 +81,10 @@ class SqlDatabase:
         The result, if it has come to its end; PENDING, if a commit has been sent: `done` is called
         later; or the rest, to be awaited in a task. An error so far is raised.
         """
-        return begin_with(self._perform(statements, options), done)
+        request = self._supplies.request(options.timeout_ms, options.allowed)
+        work = self._perform(request, statements, options)
+        step = next(work, END)  # most end here, and to catch a StopIteration takes long
+        return request.result if step is END else call_back(Rest(work, step), done)
 
     async def execute(
         self,
@@ -96,7 +99,8 @@ class SqlDatabase:
     ) -> Result:
         """Run one statement; what it changes is durable when this returns."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
-        outcome = await run(self._perform((Statement(sql, parameters),), options))
+        request = self._supplies.request(timeout_ms, allowed)
+        outcome = await run(self._perform(request, (Statement(sql, parameters),), options))
         return outcome.results[0]  # type: ignore[no-any-return]
 
     async def transaction(
@@ -111,7 +115,8 @@ class SqlDatabase:
     ) -> TransactionResult:
         """All of them or none. An error has `statement`, the index of the one that failed."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
-        return await run(self._perform(statements, options))  # type: ignore[no-any-return]
+        request = self._supplies.request(timeout_ms, allowed)
+        return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
 
     async def stream(
         self,
@@ -127,29 +132,30 @@ class SqlDatabase:
         What writes is run to its end first: only then is there anything to tell.
         """
         options = Options(max_retries, timeout_ms, allowed=allowed)
-        return await run(  # type: ignore[no-any-return]
-            self._perform((Statement(sql, parameters),), options, streamed=True)
-        )
+        request = self._supplies.request(timeout_ms, allowed)
+        work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
+        return await run(work)  # type: ignore[no-any-return]
 
     # --- a request ---
 
     def _perform(
-        self, statements: Sequence[Statement], options: Options, streamed: bool = False
+        self,
+        request: Request,
+        statements: Sequence[Statement],
+        options: Options,
+        streamed: bool = False,
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
-        The result; for one statement that is `streamed`, a stream.
+        The result, which the request has too; for one statement that is `streamed`, a stream.
         """
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        timeout_ms, planner = options.timeout_ms, self.planner
-        deadline = FOREVER if timeout_ms is None else trio.current_time() + timeout_ms / 1000
-        request = Request(self._supplies, deadline, options.allowed)
-        view = self.database.durable_view()
+        planner, view = self.planner, self.database.durable_view()
         if view is None:
-            view = yield partial(self.database.wait_durable_view, deadline)
+            view = yield partial(self.database.wait_durable_view, request.deadline)
         reads = True
         found: list[Found] = []
         for statement in statements:
@@ -158,10 +164,10 @@ class SqlDatabase:
                 try:
                     lifted = planner.lift(sql, given)
                 except NotShort:
-                    lifted = yield partial(before, deadline, planner.lift_long, sql)
+                    lifted = yield partial(before, request.deadline, planner.lift_long, sql)
                 plan = planner.find(lifted, view.catalog, view, given)
                 if plan is None and len(statements) == 1:
-                    plan = yield from self._new_plan(sql, lifted, view, deadline, given)
+                    plan = yield from self._new_plan(sql, lifted, view, request.deadline, given)
             except QserverError as error:
                 if len(statements) == 1:
                     error.statement = 0
@@ -181,19 +187,23 @@ class SqlDatabase:
             while True:
                 try:
                     if reads:
-                        run = run_statements(planner, request, found, options, view)
-                        return TransactionResult((yield from run), view.version)
+                        results = yield from run_statements(planner, request, found, options, view)
+                        request.result = TransactionResult(results, view.version)
+                        return request.result
                     outcome = yield from self.database.transacting(
                         partial(run_statements, planner, request, found, options),
                         options.max_retries,
-                        deadline,
+                        request.deadline,
                         _are_short(found),
                     )
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
                     if streamed:
                         return _stream_of(outcome.result[0], view, request)
-                    return TransactionResult(outcome.result, outcome.version, outcome.retries, True)
+                    request.result = TransactionResult(
+                        outcome.result, outcome.version, outcome.retries, committed=True
+                    )
+                    return request.result
                 except NeedsNumbers as needs:
                     yield partial(request.supply, needs)
         finally:
@@ -221,10 +231,12 @@ class SqlDatabase:
 
 def _are_short(found: list[Found]) -> bool:
     """Has each of them a plan, and has none of the plans ever yielded?"""
-    return len(found) <= COST_BETWEEN_PAUSES and all(
-        plan is not None and not plan.may_yield and not plan.system_tables and not is_heavy(given)
-        for _, given, _, plan in found
-    )
+    if len(found) > COST_BETWEEN_PAUSES:
+        return False
+    for _, given, _, plan in found:
+        if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
+            return False
+    return True
 
 
 def _reading_stream(found: Found, view: View, request: Request) -> RowStream:

@@ -106,9 +106,7 @@ class StatementRun:
             steps = run_heavy(plan, lifted.literals, given, self.context, run)
         else:
             steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
-        cursor = Cursor(steps, self.context, text, plan)
-        cursor.commits = True
-        return cursor
+        return Cursor(steps, self.context, text, plan, commits=True)
 
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:

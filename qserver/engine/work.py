@@ -22,6 +22,7 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, Final, Literal, TypeAlias
 
+import msgspec
 import trio
 
 from qserver.engine.giving_way import give_way
@@ -49,7 +50,6 @@ class Pending(Enum):
 
 PENDING: Final = Pending.PENDING
 
-Begun: TypeAlias = Any | Literal[Pending.PENDING] | Coroutine[Any, Any, Any]
 Done: TypeAlias = Callable[[Any], None]
 """Called once, synchronously: with the result, with the error that ended the work, or with a
 coroutine that a task must run because the work has to wait for something else."""
@@ -59,14 +59,11 @@ class WouldYield(Exception):  # it is news, not an error
     """The work wanted to yield where it cannot."""
 
 
-class Rest:
+class Rest(msgspec.Struct, eq=False):
     """Work that was begun and has to wait."""
 
-    __slots__ = ("step", "steps")
-
-    def __init__(self, steps: Steps, step: Step) -> None:
-        self.steps = steps
-        self.step = step
+    steps: Steps
+    step: Step
 
     def go_on(self, deadline: float) -> Steps:
         """The rest as part of other work; an error when the deadline comes first."""
@@ -140,13 +137,9 @@ async def finish(rest: Rest, pause: Pause = give_way) -> Any:
             return end.value
 
 
-def begin_with(work: Steps, done: Done) -> Begun:
-    """The result; or PENDING, and `done` is called later; or the rest as a coroutine."""
-    try:
-        step = next(work)
-    except StopIteration as end:
-        return end.value
-    rest = Rest(work, step)
+def call_back(rest: Rest, done: Done) -> Literal[Pending.PENDING] | Coroutine[Any, Any, Any]:
+    """PENDING, if it waits for a reply: `done` is called later; otherwise a coroutine."""
+    step = rest.step
     if isinstance(step, Reply):
         step.then(partial(_go_on_with, rest, done))
         return PENDING

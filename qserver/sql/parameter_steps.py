@@ -58,7 +58,8 @@ def is_heavy(given: Given) -> bool:
     waiting: list[Any] = [given]
     while waiting and left >= 0:
         each = waiting.pop()
-        for value in each.values() if isinstance(each, Mapping) else each:
+        is_named = type(each) is not list and isinstance(each, Mapping)
+        for value in each.values() if is_named else each:
             left -= value.__sizeof__()
             if type(value) in _CONTAINERS:
                 waiting.append(value)

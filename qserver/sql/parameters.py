@@ -91,7 +91,7 @@ class ParameterList:
 
     def _checked_count(self, given: Given) -> Sequence[Any]:
         values = () if given is None else given
-        if isinstance(values, Mapping | str):
+        if type(values) is not list and isinstance(values, Mapping | str):
             if values:
                 raise ProtocolViolation(
                     "the statement's parameters have numbers, but names were given"

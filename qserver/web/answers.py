@@ -83,19 +83,6 @@ def query_tail(
     )
 
 
-def query_body(
-    result: Result,
-    encoder: RowEncoder,
-    rows: bytes,
-    version: int,
-    retries: int,
-    total_us: int,
-    exec_us: int,
-) -> bytes:
-    tail = query_tail(result, encoder, version, retries, total_us, exec_us)
-    return b"%b%b%b" % (encoder.query_head, rows, tail)
-
-
 def result_tail(result: Result, encoder: RowEncoder) -> bytes:
     """What stands behind the rows of one result of a transaction."""
     return b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}' % (

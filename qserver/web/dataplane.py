@@ -31,7 +31,6 @@ from qserver.web.answers import (
     WRITERS,
     Encoded,
     is_long,
-    query_body,
     query_tail,
     rows_in_parts,
     rows_json,
@@ -229,12 +228,11 @@ class QueryCall(HotCall):
         return self.body_of(outcome, every[0][0], rows[0])
 
     def body_of(self, outcome: TransactionResult, encoder: RowEncoder, rows: bytes) -> bytes:
-        now, result = perf_counter(), outcome.results[0]
-        total_us = int((now - self.started) * 1_000_000)
+        total_us = int((perf_counter() - self.started) * 1_000_000)
         exec_us = int((self._ended - self._began) * 1_000_000)
-        return query_body(
-            result, encoder, rows, outcome.version, outcome.retries, total_us, exec_us
-        )
+        version, retries = outcome.version, outcome.retries
+        tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
+        return b"%b%b%b" % (encoder.query_head, rows, tail)
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
         (result,), ((encoder, rows),) = outcome.results, every

@@ -12,6 +12,7 @@ Names that occur twice get `_2`, `_3` …, so that no value is lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import starmap
 from typing import Any, Final
 
 import msgspec
@@ -109,8 +110,7 @@ class RowEncoder:
 
     def _objects(self, rows: Rows) -> list[Any]:
         if not self._convert:
-            make = self._make
-            return [make(*row) for row in rows]
+            return list(starmap(self._make, rows))
         return list(map(self._make, *self._columns(rows))) if rows else []
 
     def _converted(self, rows: Rows) -> Iterable[tuple[Any, ...]]:

@@ -127,9 +127,10 @@ def _read_the_newest(original: Any) -> Any:
 def _read_what_moves(original: Any) -> Any:
     def open_reading(found: Found, view: View, *rest: Any) -> Cursor:
         moving = Transaction(view)
-        cursor: Any = original(found, moving, *rest)
-        cursor.moving = moving
-        return cursor  # type: ignore[no-any-return]
+        cursor: Cursor = original(found, moving, *rest)
+        context: Any = cursor.context
+        context.moving = moving
+        return cursor
 
     return open_reading
 
@@ -141,7 +142,7 @@ def _stream_what_is_newer(original: Any) -> Any:
 
         async def step_on() -> Rows | None:
             await trio.lowlevel.checkpoint()
-            moving = made._cursor.moving
+            moving = made._cursor.context.moving
             moving.view = self.database.durable_view() or moving.view
             page: Rows | None = await step()
             return page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import trio
 
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
-from qserver.engine.work import PENDING, WouldYield, begin, begin_with, finish, run_at_once
+from qserver.engine.work import PENDING, WouldYield, begin, call_back, finish, run_at_once
 from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import empty_view
@@ -112,10 +112,16 @@ def asking(*replies: Reply[str]) -> Generator[Any, Any, list[str]]:
     return found
 
 
+def called_back(work: Any, done: Callable[[Any], None]) -> Any:
+    _, rest = begin(work)
+    assert rest is not None
+    return call_back(rest, done)
+
+
 async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> None:
     outcomes: list[Any] = []
     reply = Reply[str]()
-    assert begin_with(asking(reply), outcomes.append) is PENDING
+    assert called_back(asking(reply), outcomes.append) is PENDING
     assert outcomes == []
     reply.put("here")
     assert outcomes == [["here"]]
@@ -124,7 +130,7 @@ async def test_work_that_waits_for_a_reply_goes_on_where_it_is_answered() -> Non
 async def test_an_error_in_the_place_of_an_answer_is_raised_in_the_work() -> None:
     outcomes: list[Any] = []
     reply = Reply[str]()
-    assert begin_with(asking(reply), outcomes.append) is PENDING
+    assert called_back(asking(reply), outcomes.append) is PENDING
     reply.fail(LookupError("nobody knows"))
     assert [repr(each) for each in outcomes] == ["LookupError('nobody knows')"]
 
@@ -132,7 +138,7 @@ async def test_an_error_in_the_place_of_an_answer_is_raised_in_the_work() -> Non
 async def test_work_that_waits_again_is_given_to_the_callback_as_a_coroutine() -> None:
     outcomes: list[Any] = []
     first, second = Reply[str](), Reply[str]()
-    assert begin_with(asking(first, second), outcomes.append) is PENDING
+    assert called_back(asking(first, second), outcomes.append) is PENDING
     first.put("one")
     (rest,) = outcomes
     assert isinstance(rest, Coroutine)
@@ -142,7 +148,7 @@ async def test_work_that_waits_again_is_given_to_the_callback_as_a_coroutine() -
 
 async def test_work_that_waits_for_no_reply_is_a_coroutine_and_nobody_is_called() -> None:
     steps: list[str] = []
-    rest = begin_with(noting(steps)(fresh()), steps.append)
+    rest = called_back(noting(steps)(fresh()), steps.append)
     assert isinstance(rest, Coroutine)
     assert steps == ["step 0"]
     assert await rest == "long"

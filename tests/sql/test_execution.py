@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from qserver.engine.cursor import END
-from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.errors import OutOfMemory, QueryCanceled
@@ -29,7 +28,7 @@ def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, A
     view = database.database.durable_view()
     assert view is not None
     transaction = Transaction(view)
-    run = StatementRun(database.planner, transaction, Request(database._supplies))
+    run = StatementRun(database.planner, transaction, database._supplies.request())
     return transaction, run, iter(run.start(sql, None).step, END)
 
 

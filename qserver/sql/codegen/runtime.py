@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NoReturn, TypeAlias
 
 from qserver.errors import (
@@ -256,7 +256,10 @@ def pages_of(rows: Iterable[Any], most: int = ROWS_OF_PAGE) -> Iterable[Sequence
     """Rows in pieces, so that whoever loops over them can give way in between."""
     if type(rows) is not tuple and type(rows) is not list:
         source = iter(rows)
-        return iter(lambda: list(islice(source, most)), [])
+        first = list(islice(source, most))
+        if len(first) < most:
+            return (first,) if first else ()
+        return chain((first,), iter(lambda: list(islice(source, most)), []))
     if len(rows) <= most:
         return (rows,)
     return (rows[at : at + most] for at in range(0, len(rows), most))

@@ -20,7 +20,7 @@ import trio
 
 from qserver.engine.cursor import END
 from qserver.engine.gateway import Outcome
-from qserver.engine.request import Request, Supplies
+from qserver.engine.request import Supplies
 from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.engine.world import World
@@ -62,9 +62,8 @@ class OpenTransaction:
         self._note = note
         self._max_retries = max_retries
         engine = database.database
-        self._request = Request(
-            Supplies(world.now, trio.current_time, world.chance, engine.sequences)
-        )
+        supplies = Supplies(world.now, trio.current_time, world.chance, engine.sequences)
+        self._request = supplies.request()
         self._commands: list[_Command] = []
         self._commits = self._rolls_back = False
         self._outcome: Outcome | None = None

@@ -18,7 +18,6 @@ from random import Random
 
 from qserver.engine.cursor import END
 from qserver.engine.drawing import NeedsNumbers
-from qserver.engine.request import Request
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
@@ -130,7 +129,7 @@ def new_run(gateway: SqlDatabase) -> StatementRun:
     """A transaction on the newest view that nobody will commit."""
     view = gateway.database.durable_view()
     assert view is not None
-    return StatementRun(gateway.planner, Transaction(view), Request(gateway._supplies))
+    return StatementRun(gateway.planner, Transaction(view), gateway._supplies.request())
 
 
 def _created(table: Table, more: Sequence[str] = (), required: Sequence[int] = ()) -> str:
