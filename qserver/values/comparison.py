@@ -13,7 +13,7 @@ and 2^53 + 1 equals 2^53::float8. Two exact numbers meet exactly.
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -26,7 +26,7 @@ from qserver.values.types import type_of_value
 
 _NUMBERS = frozenset({int, float, Decimal})
 _DATETIMES = frozenset({date, datetime})
-_BY_KEY = frozenset({tuple, time, Record})
+_BY_KEY = frozenset({tuple, Record})
 
 
 def compare(left: Any, right: Any) -> int | None:
