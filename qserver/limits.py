@@ -23,12 +23,6 @@ RANGE_ENTRIES_MAX = 50_000
 RANGE_ENTRIES_MIN = 5_000
 """Neighbouring ranges that hold no more entries than this together become one."""
 
-HISTORY_VIEWS_MAX = 1024
-"""Old views kept for time travel; the oldest is dropped first."""
-
-HISTORY_AGE_SECONDS_MAX = 3600.0
-"""A view older than this is dropped even when there is room."""
-
 # --- shards, commits and the log -----------------------------------------------------------------
 
 SHARDS_DEFAULT = 4
@@ -410,7 +404,6 @@ assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for
 assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert RETRIES_DEFAULT >= 1
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
-assert HISTORY_VIEWS_MAX >= 1 and HISTORY_AGE_SECONDS_MAX > 0
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK

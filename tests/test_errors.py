@@ -68,7 +68,6 @@ def test_codes_are_those_of_postgresql() -> None:
         "ProgramLimitExceeded": "54000",
         "TooManyRequests": "53300",
         "DatabaseUnavailable": "57P03",
-        "HistoryTooOld": "QS004",
         "LogFailed": "58030",
         "DataCorrupted": "XX001",
     }

@@ -17,12 +17,12 @@ that has grown too large is cut, small neighbours are joined, and the shards are
 The coordinator itself owns the catalog and checks what transactions read of it. Definitions
 change rarely, so a transaction that changes any of them must have seen all as they are.
 
-A round is a generator: it decides, and yields where it has to wait. The coordinator's own task can
-wait anywhere. But whoever submits a commit that is alone drives the round as well, right there, and
-lets the shards answer right there: the same decisions without a hand-over. Commits that come
-together share a round. Where a round cannot go on, because a shard has much to do or the log is
-full, the task takes over the rest; until that is done, commits wait in the mailbox. If a round
-fails, the task fails by it: a broken coordinator ends its incarnation and nobody else.
+A round is a generator, see `work`. The coordinator's own task drives it, and can wait anywhere.
+Whoever submits a commit that is alone begins the round right there, and the shards answer right
+there: the same decisions without a hand-over. Commits that come together share a round. Where a
+round has to wait, because a shard has much to do or the log is full, the task finishes it; until
+then commits wait in the mailbox. If a round fails, the task fails by it: a broken coordinator ends
+its incarnation and nobody else.
 
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is
@@ -34,7 +34,8 @@ until it is returned nobody else commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import trio
@@ -55,7 +56,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.published import Published
-from qserver.engine.work import WouldYield, run_at_once
+from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
@@ -75,14 +76,14 @@ from qserver.values.relations import Definition
 
 ToShard: TypeAlias = Prepare | Decide | Own
 FromShard: TypeAlias = Voted | Installed
-ToCoordinator: TypeAlias = "Commit | Turn | Rest"
+ToCoordinator: TypeAlias = Commit | Turn | Rest
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
 
-Wanted: TypeAlias = Mapping[int, ToShard] | Append | None
-"""What a round waits for: answers of shards, room in the log, or that others have run."""
-
 Made = TypeVar("Made")
-Round: TypeAlias = Generator[Wanted, list[FromShard], Made]
+Round: TypeAlias = Generator[Step, Any, Made]
+
+PAUSE: Final = trio.lowlevel.checkpoint
+"""Others run meanwhile, but long work does not come first: all who commit wait for a round."""
 
 WORK_BEFORE_GIVING_WAY = 16
 """Pieces of work that the coordinator runs before it lets other tasks run."""
@@ -105,14 +106,6 @@ class ShardPort(msgspec.Struct, frozen=True):
     mailbox: Mailbox[ToShard]
     is_long: Callable[[ToShard], bool]
     answer: Callable[[ToShard], FromShard]
-
-
-class Rest(msgspec.Struct, frozen=True, eq=False):
-    """A round that was begun where it was asked for, and could not be ended there."""
-
-    steps: Round[None] | None
-    wanted: Wanted
-    error: Exception | None = None
 
 
 class Coordinator:
@@ -148,11 +141,11 @@ class Coordinator:
     async def _serve(self, requests: list[ToCoordinator]) -> None:
         for request in requests:
             if isinstance(request, Rest):  # it was begun before the others came
-                await self._finish(request)
+                await finish(request, PAUSE)
         commits = [request for request in requests if isinstance(request, Commit)]
         if commits:
             self._crowded = len(commits) > 1
-            await self._finish(self._begin(self._commit(commits)))
+            await run(self._commit(commits), PAUSE)
         for request in requests:
             if isinstance(request, Turn):
                 await self._give_turn(request)
@@ -170,55 +163,32 @@ class Coordinator:
             return
         self.requests.pass_by(commit)
         self._idle = False  # whoever is answered may submit the next
-        rest = self._begin(self._commit([commit]))
+        try:
+            _, rest = begin(self._commit([commit]))
+        except Exception as error:
+            rest = Rest(_failing(error), None)
         self._idle = True
         if rest is not None:
             self.requests.put_nowait(rest)
 
-    # --- driving a round ---
+    # --- asking the shards ---
 
-    def _begin(self, steps: Round[None], answers: Any = None) -> Rest | None:
-        """Go on with a round until it has to wait; None if it has ended."""
-        try:
-            while True:
-                try:
-                    wanted = steps.send(answers)
-                except StopIteration:
-                    return None
-                answers = self._answers_nowait(wanted)
-                if answers is None:
-                    return Rest(steps, wanted)
-        except Exception as error:
-            return Rest(None, None, error)
-
-    def _answers_nowait(self, wanted: Wanted) -> list[FromShard] | None:
-        """What the shards say, in order of shards, if none of them takes long."""
-        if wanted is None or isinstance(wanted, Append) or not self._from_shards.may_pass_by():
-            return None
-        if any(self._shards[shard].is_long(message) for shard, message in wanted.items()):
-            return None
-        answers = []
-        for shard in sorted(wanted):
-            port, message = self._shards[shard], wanted[shard]
+    def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
+        """What the shards say, in order of shards: at once if none of them takes long."""
+        if not messages:
+            return []
+        answers: list[FromShard] = []
+        if not self._from_shards.may_pass_by() or any(
+            self._shards[shard].is_long(message) for shard, message in messages.items()
+        ):
+            answers = yield partial(self._ask, messages)
+            return answers
+        for shard in sorted(messages):
+            port, message = self._shards[shard], messages[shard]
             port.mailbox.pass_by(message)
             answers.append(port.answer(message))
             self._from_shards.pass_by(answers[-1])
         return answers
-
-    async def _finish(self, rest: Rest | None) -> None:
-        """Wait for what a round wants until it has ended."""
-        while rest is not None:
-            if rest.error is not None:
-                raise rest.error
-            assert rest.steps is not None
-            answers: Any = None
-            if rest.wanted is None:
-                await trio.lowlevel.checkpoint()
-            elif isinstance(rest.wanted, Append):
-                await self._log.put(rest.wanted)
-            else:
-                answers = await self._ask(rest.wanted)
-            rest = self._begin(rest.steps, answers)
 
     async def _ask(self, messages: Mapping[int, ToShard]) -> list[FromShard]:
         """Send each shard its message and wait until all have answered, in order of shards."""
@@ -236,7 +206,7 @@ class Coordinator:
         turn.granted.put(self.published.newest)
         commit = await turn.returned.wait()
         if commit is not None:
-            await self._finish(self._begin(self._commit([commit])))
+            await run(self._commit([commit]), PAUSE)
 
     # --- a round: it decides here, and waits where it yields ---
 
@@ -279,11 +249,6 @@ class Coordinator:
             self._commits += len(winners)
             yield from self._publish(installed, deltas, redefining, answers)
         return conflicts
-
-    def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
-        if not messages:
-            return []
-        return (yield messages)
 
     def prepare(
         self, commits: list[Commit]
@@ -427,7 +392,7 @@ class Coordinator:
         try:
             self._log.put_nowait(append)
         except TooManyRequests:
-            yield append
+            yield partial(self._log.put, append)
         if moves:
             self._layouts += 1
             yield from self._asked(moves)
@@ -503,6 +468,12 @@ class Coordinator:
 
     def __repr__(self) -> str:
         return f"the coordinator at version {self.published.newest.version}"
+
+
+def _failing(error: Exception) -> Round[None]:
+    """The rest of a round that failed where it was submitted: whoever goes on fails by it."""
+    raise error
+    yield
 
 
 def _shard_of(answer: FromShard) -> int:

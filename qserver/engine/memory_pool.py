@@ -6,9 +6,6 @@ whoever took it gives back, not memory itself, so the pool is exact only as far 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from qserver.errors import OutOfMemory
 from qserver.limits import MEMORY_BYTES_MAX
 
@@ -35,15 +32,6 @@ class MemoryPool:
     def take_anyway(self, count: int) -> None:
         """Hold so many bytes more for what has happened already, and cannot be refused."""
         self.held += count
-
-    @contextmanager
-    def holding(self, count: int) -> Iterator[None]:
-        """While the block runs, so many bytes are held."""
-        self.take(count)
-        try:
-            yield
-        finally:
-            self.give_back(count)
 
     def give_back(self, count: int) -> None:
         self.held -= count

@@ -37,6 +37,9 @@ Step: TypeAlias = Callable[[], Awaitable[Any]] | Reply[Any] | None
 
 Steps: TypeAlias = Generator[Step, Any, Any]
 
+Pause: TypeAlias = Callable[[], Awaitable[None]]
+"""How others are let run: long work takes turns, actors do not wait for it."""
+
 
 class Pending(Enum):
     """It has been sent; a callback is called with the outcome."""
@@ -110,20 +113,20 @@ def run_at_once(work: Work, transaction: Transaction) -> Any:
     raise WouldYield
 
 
-async def run(work: Any) -> Any:
+async def run(work: Any, pause: Pause = give_way) -> Any:
     """The result of work, short or not."""
     result, rest = begin(work)
-    return result if rest is None else await finish(rest)
+    return result if rest is None else await finish(rest, pause)
 
 
-async def finish(rest: Rest) -> Any:
+async def finish(rest: Rest, pause: Pause = give_way) -> Any:
     """The result of work that has to wait: others run wherever it does so."""
     steps, step = rest.steps, rest.step
     while True:
         value = error = None
         try:
             if step is None:
-                await give_way()
+                await pause()
             else:
                 value = await _waiting(step)()
         except Exception as caught:

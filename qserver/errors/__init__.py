@@ -24,7 +24,6 @@ from qserver.errors.requests import (
     DataCorrupted,
     DataInUse,
     DataUnknown,
-    HistoryTooOld,
     InvalidFrameOffset,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,
@@ -41,7 +40,6 @@ from qserver.errors.requests import (
 )
 from qserver.errors.service import (
     AlreadyExists,
-    ApplicationFailed,
     CannotListen,
     Forbidden,
     InvalidRequest,
@@ -128,7 +126,6 @@ from qserver.errors.values import (
 
 __all__ = [
     "first_of",
-    "ApplicationFailed",
     "InsufficientPrivilege",
     "CannotListen",
     "InvalidSetting",
@@ -173,7 +170,6 @@ __all__ = [
     "ForeignKeyViolation",
     "GeneratedAlways",
     "GroupingError",
-    "HistoryTooOld",
     "IndeterminateDatatype",
     "IntegrityError",
     "IntervalFieldOverflow",

@@ -125,12 +125,6 @@ class InvalidRowCountInOffset(DataError):
 # --- qserver's own, the disk, the data -----------------------------------------------------------
 
 
-class HistoryTooOld(QserverError):
-    """The caller's fault: the version asked for is no longer kept. Retrying cannot help."""
-
-    code = "QS004"
-
-
 class LogFailed(QserverError):
     """The disk's fault: the log cannot be written. What waited for it may be in it or not."""
 

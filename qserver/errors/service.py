@@ -98,12 +98,6 @@ class InvalidSetting(QserverError):
     name = "config_file_error"
 
 
-class ApplicationFailed(QserverError):
-    """The application's fault, or its operator's: it failed while it started, ran or shut down."""
-
-    code = "QS016"
-
-
 class CannotListen(QserverError):
     """The operator's fault: the address or port cannot be had, or the certificate not read."""
 
