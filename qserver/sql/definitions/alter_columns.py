@@ -38,7 +38,7 @@ from qserver.sql.definitions.rewrite import (
     with_new_trees,
 )
 from qserver.sql.definitions.texts import rename_column_in
-from qserver.sql.definitions.view_texts import follow_column, views_using
+from qserver.sql.definitions.view_texts import follow_column
 from qserver.values.relations import NamedQuery, Sequence
 from qserver.values.schema import Column, Table
 
@@ -86,7 +86,6 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
     at = table.positions[old]
     if new in table.positions:
         raise _exists(table, new)
-    users = views_using(work, table.key)
     renamed = rename_column_in(replace_column(table, at, name=new), old, new)
     work.transaction.define(table.key, renamed)
     for other in work.transaction.catalog.definitions():
@@ -94,7 +93,7 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
             _rename_referenced(work, other, table.key, old, new)
         elif isinstance(other, Sequence) and other.owner == (table.key, old):
             work.transaction.define(other.key, replace(other, owner=(table.key, new)))
-    yield from follow_column(work, users, renamed, old, new)
+    yield from follow_column(work, renamed, old, new)
     yield from check_definition(work, work.table_now(table.key))
     return 0
     yield
