@@ -23,8 +23,10 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type
@@ -246,7 +248,26 @@ def _read(
         except QserverError as error:
             raise located(error, operand.position) from None
     convert = None if function is unchanged else function
+    if convert is not None:
+        binding.quoted.append((operand.name, operand.position, convert))
     return Slot(operand.name, target, convert, operand.nullable, reader=convert)
+
+
+def unreadable(binding: Binding, literals: Literals) -> QserverError | None:
+    """The error of the first quoted literal so far that its type cannot read.
+
+    PostgreSQL reads a literal as soon as its place tells the type, so it comes before the errors of
+    what is bound later. Nothing is pinned: a statement that fails has no plan.
+    """
+    for index, position, read in binding.quoted:
+        text = literals.guess(index)
+        if not isinstance(text, str) or is_moment_word(text) or len(text) > BYTES_SMALL:
+            continue
+        try:
+            read(text)
+        except QserverError as error:
+            return located(error, position)
+    return None
 
 
 @lru_cache(maxsize=1024)

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from qserver.errors import StatementError
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
 from qserver.sql.binder.clauses import Clause
-from qserver.sql.binder.coercion import assigned, condition, settled
+from qserver.sql.binder.coercion import assigned, condition, settled, unreadable
 from qserver.sql.binder.expressions import EXPRESSION_BINDERS
 from qserver.sql.binder.insert import bind_insert
 from qserver.sql.binder.literals import Literals
@@ -71,6 +72,8 @@ def bind(
         bound = _bind_statement(scope, statement)
     except RecursionError:
         raise too_deep() from None
+    except StatementError as error:
+        raise unreadable(binding, literals) or error from None
     return Bound(
         bound,
         literals.pinned,
