@@ -35,6 +35,7 @@ from qserver.sql.definitions.rewrite import (
     require_no_null,
     reshaped,
     rewrite,
+    try_default,
     with_new_trees,
 )
 from qserver.sql.definitions.texts import rename_column_in
@@ -63,7 +64,9 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     at = len(visible)
     columns = (*visible, column, *hidden)
     new = with_new_trees(work, reshaped(table, columns, lambda was: was + (was >= at)))
-    yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
+    rows = yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
+    if rows == 0 and column.default is not None and "nextval" not in column.default:
+        yield from try_default(work, column)
     yield from check_definition(work, new)
     for constraint in defined.constraints:
         yield from add_constraint(work, work.table_now(table.key), constraint, column.name)
