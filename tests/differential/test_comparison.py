@@ -63,6 +63,27 @@ def test_a_microsecond_is_accepted_where_an_interval_is_multiplied_and_nowhere_e
     assert rule_for(one, another_day, product) is None
 
 
+def test_an_interval_of_many_days_may_be_off_by_the_last_bit_of_its_days() -> None:
+    product = "SELECT a * cosh(5) FROM t"
+    one = rows("-653270 days -1489:31:51.89289", type_name="interval")
+    near = rows("-653270 days -1489:31:51.892886", type_name="interval")
+    assert rule_for(one, near, product) == "fused_multiply_add"
+    further = rows("-653270 days -1489:31:51.892883", type_name="interval")
+    assert rule_for(one, further, product) is None
+
+
+def test_a_constant_that_fails_is_accepted_only_where_no_row_was_found() -> None:
+    failed, none, one = Outcome(error="22012"), rows(), rows("1")
+    assert rule_for(failed, none, "SELECT 1 / 0 FROM t") == "constants_first"
+    assert rule_for(failed, one, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(failed, none, "SELECT 1 / 0") is None
+    assert rule_for(none, failed, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(Outcome(error="42804"), none, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(failed, Outcome(affected=0), "UPDATE t SET a = 1 / 0") is None
+    unread = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
+    assert rule_for(unread, none, "SELECT a + 'zoo' FROM t") is None
+
+
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     failed, good = Outcome(error="22012"), rows("1")
     filtered = "SELECT f(g(a)) FROM t WHERE h(a)"
