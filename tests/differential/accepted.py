@@ -37,6 +37,7 @@ OVER_ROWS: Final = re.compile(
     r"\(*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|CREATE TABLE .* AS)\b",
     re.IGNORECASE | re.DOTALL,
 )
+QUOTED_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 FROM_A_TABLE: Final = re.compile(r"\bFROM\s+\(*\w+", re.IGNORECASE)
 CHANGES_ROWS: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|ALTER)\b", re.IGNORECASE)
 DECIDES: Final = re.compile(
@@ -141,7 +142,7 @@ def _constants_first(difference: Difference) -> bool:
     return (
         expected.error is not None
         and expected.error.startswith(DATA_EXCEPTIONS)
-        and not _is_literal(expected, difference.step)
+        and not expected.located
         and found.error is None
         and not found.rows
         and bool(found.columns)
@@ -213,11 +214,24 @@ def _char_blanks(difference: Difference) -> bool:
 def _stripped(outcome: Outcome) -> tuple[Row, ...]:
     return tuple(
         tuple(
-            value.rstrip(" ") if value is not None and "char" in name else value
+            _without_blanks(value, name) if value is not None and "char" in name else value
             for value, name in zip(row, outcome.types, strict=True)
         )
         for row in outcome.rows
     )
+
+
+def _without_blanks(value: str, name: str) -> str:
+    if not name.endswith("[]"):
+        return value.rstrip(" ")
+    return QUOTED_ELEMENT.sub(_stripped_element, value)
+
+
+def _stripped_element(element: re.Match[str]) -> str:
+    """An element without blanks at its end, and without quotes if they were there for these."""
+    text = element[1].rstrip(" ")
+    is_plain = re.fullmatch(r'[^\s{},"\\]+', text) is not None and text.lower() != "null"
+    return text if is_plain else f'"{text}"'
 
 
 def _equal_values(difference: Difference) -> bool:
@@ -317,7 +331,7 @@ RULES: Final = (
     Rule(
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
-        " tell n: greatest of a char(3) and a char(5), or a function of one",
+        " tell n: greatest of a char(3) and a char(5), a function of one, or an array of both",
         _char_blanks,
     ),
     Rule(

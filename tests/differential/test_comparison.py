@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.differential.accepted import accepted_by
 from tests.differential.comparison import Difference, Step, difference
 from tests.differential.engines import Outcome
@@ -72,6 +74,15 @@ def test_an_interval_of_many_days_may_be_off_by_the_last_bit_of_its_days() -> No
     assert rule_for(one, further, product) is None
 
 
+def test_blanks_of_char_are_accepted_in_arrays_and_other_blanks_are_not() -> None:
+    chars = "character[]"
+    one = rows('{"ab ",x,"c d ","null "}', type_name=chars)
+    assert rule_for(one, rows('{ab,x,"c d","null"}', type_name=chars)) == "char_blanks"
+    assert rule_for(one, rows('{ab,x,cd,"null"}', type_name=chars)) is None
+    assert rule_for(one, rows('{ab,x,"c d",null}', type_name=chars)) is None
+    assert rule_for(rows('{"ab "}', type_name="text[]"), rows("{ab}", type_name="text[]")) is None
+
+
 def test_a_constant_that_fails_is_accepted_only_where_no_row_was_found() -> None:
     failed, none, one = Outcome(error="22012"), rows(), rows("1")
     assert rule_for(failed, none, "SELECT 1 / 0 FROM t") == "constants_first"
@@ -81,7 +92,8 @@ def test_a_constant_that_fails_is_accepted_only_where_no_row_was_found() -> None
     assert rule_for(Outcome(error="42804"), none, "SELECT 1 / 0 FROM t") is None
     assert rule_for(failed, Outcome(affected=0), "UPDATE t SET a = 1 / 0") is None
     unread = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
-    assert rule_for(unread, none, "SELECT a + 'zoo' FROM t") is None
+    assert rule_for(unread, none, "SELECT greatest('zoo')::int FROM t") == "constants_first"
+    assert rule_for(replace(unread, located=True), none, "SELECT a + 'zoo' FROM t") is None
 
 
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
