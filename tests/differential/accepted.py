@@ -27,6 +27,10 @@ SECONDS: Final = re.compile(r"(?<=\d:)\d\d(?:\.\d+)?(?!:)")
 MULTIPLIES: Final = re.compile(r"\*|\bavg\(|\bpercentile_cont\(", re.IGNORECASE)
 MICROSECOND: Final = Decimal("0.000001")
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
+POSIX_ZONE: Final = re.compile(
+    r'time zone "(?:<[^>]*>|[^\d,+-]*)[+-]?(?P<hours>\d+)(?::\d+)*(?P<daylight>.*)" not recognized',
+    re.DOTALL,
+)
 OUT_OF_MEMORY: Final = "53200"
 UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
@@ -175,7 +179,12 @@ def _is_of_data(outcome: Outcome) -> bool:
     assert outcome.error is not None
     return outcome.error.startswith(DATA_EXCEPTIONS) or any(
         words in outcome.message
-        for words in ("multidimensional", "not supported for type interval")
+        for words in (
+            "multidimensional",
+            "not supported for type interval",
+            "cannot convert infinity to",
+            "cannot convert NaN to",
+        )
     )
 
 
@@ -303,6 +312,15 @@ def _years(difference: Difference) -> bool:
     return difference.found.error == "22008" and difference.expected.error is None
 
 
+def _posix_zones(difference: Difference) -> bool:
+    """qserver refuses a zone whose offset is followed by other letters, or is a day or more."""
+    expected, found = difference.expected, difference.found
+    zone = POSIX_ZONE.search(found.message)
+    if found.error != "22023" or expected.error is not None or zone is None:
+        return False
+    return bool(zone["daylight"]) or int(zone["hours"]) >= 24
+
+
 def _unique_at_the_end(difference: Difference) -> bool:
     expected, found = difference.expected, difference.found
     updates = difference.step.sql.lstrip().upper().startswith(("UPDATE", "WITH"))
@@ -360,6 +378,12 @@ RULES: Final = (
         "years",
         "a date or timestamp before the year 1 or after 9999 is refused",
         _years,
+    ),
+    Rule(
+        "posix_zones",
+        "a time zone in the form of POSIX has an offset of less than a day and no daylight saving"
+        " time: EST5EDT4 is refused",
+        _posix_zones,
     ),
     Rule(
         "order_of_evaluation",
