@@ -22,7 +22,7 @@ from qserver.engine.system_rows import SystemTable, sequences_of, system_table, 
 from qserver.sql.functions.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
-from qserver.values.constraints import ForeignKey
+from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import NamedQuery, Schema, Sequence
 from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, predicate_text
@@ -68,6 +68,11 @@ def _after(catalog: Catalog, view: View) -> Statements:
     for table in tables_of(catalog):
         for index in table.indexes:
             yield _index(table, index)
+    for table in tables_of(catalog):
+        for check in table.checks:
+            if not check.valid:
+                text = f"ALTER TABLE {_name(table)} ADD {_check(check)} NOT VALID"
+                yield "check constraint", text
     for table in tables_of(catalog):
         for key in table.foreign_keys:
             yield "foreign key", f"ALTER TABLE {_name(table)} ADD {_foreign_key(catalog, key)}"
@@ -121,10 +126,12 @@ def _create_table(catalog: Catalog, table: Table) -> str:
     if not table.has_row_id:
         key = _columns(table.columns[at].name for at in table.primary_key)
         parts.append(f"CONSTRAINT {quote_identifier(table.primary_key_name)} PRIMARY KEY ({key})")
-    parts += [
-        f"CONSTRAINT {quote_identifier(each.name)} CHECK ({each.text})" for each in table.checks
-    ]
+    parts += [_check(each) for each in table.checks if each.valid]
     return f"CREATE TABLE {_name(table)} ({', '.join(parts)})"
+
+
+def _check(check: Check) -> str:
+    return f"CONSTRAINT {quote_identifier(check.name)} CHECK ({check.text})"
 
 
 def _column(catalog: Catalog, column: Column) -> str:

@@ -30,6 +30,7 @@ from qserver.values.jsonb import Jsonb
 from qserver.values.numerics import fit_numeric, plain_numeric
 from qserver.values.second_digits import second_rounder
 from qserver.values.types import INTEGER_BITS, Kind, SqlType, type_of_value
+from qserver.values.zoned_time import ZonedTime, in_zone
 
 Admitter = Callable[[Any], Any]
 
@@ -219,8 +220,10 @@ def _admit_time(value: Any) -> Any:
 
 
 def _admit_timetz(value: Any) -> Any:
+    if type(value) is ZonedTime:
+        return value
     if type(value) is time and value.utcoffset() is not None:
-        return value.replace(fold=0) if value.fold else value
+        return in_zone(value, value.tzinfo)
     if value is None:
         return None
     raise mismatch(Kind.TIMETZ, value)

@@ -67,6 +67,7 @@ from qserver.values.types import (
     Kind,
     SqlType,
 )
+from qserver.values.zoned_time import ZonedTime, in_zone
 
 Cast = Callable[[Any], Any]
 
@@ -263,16 +264,12 @@ def _timestamp_from_timestamptz(value: datetime) -> datetime:
     return value.replace(tzinfo=None)
 
 
-def _timetz_from_timestamptz(value: datetime) -> time:
-    return value.timetz()
+def _timetz_from_timestamptz(value: datetime) -> ZonedTime:
+    return in_zone(value.time(), value.tzinfo)
 
 
-def _timetz_from_time(value: time) -> time:
-    return value.replace(tzinfo=UTC)
-
-
-def _time_from_timetz(value: time) -> time:
-    return value.replace(tzinfo=None)
+def _timetz_from_time(value: time) -> ZonedTime:
+    return in_zone(value, UTC)
 
 
 def _interval_from_time(value: time) -> Interval:
@@ -364,7 +361,7 @@ _CASTS: dict[tuple[Kind, Kind], Cast] = {
     (Kind.TIMESTAMPTZ, Kind.TIME): datetime.time,
     (Kind.TIMESTAMPTZ, Kind.TIMETZ): _timetz_from_timestamptz,
     (Kind.TIME, Kind.TIMETZ): _timetz_from_time,
-    (Kind.TIMETZ, Kind.TIME): _time_from_timetz,
+    (Kind.TIMETZ, Kind.TIME): ZonedTime.without_zone,
     (Kind.TIME, Kind.INTERVAL): _interval_from_time,
     (Kind.INTERVAL, Kind.TIME): _time_from_interval,
     (Kind.JSON, Kind.JSONB): jsonb_from_text,

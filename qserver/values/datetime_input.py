@@ -28,6 +28,7 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.limits import YEAR_MAX
+from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, to_utc
 
 TEXT_LENGTH_MAX: Final = 150
@@ -86,10 +87,10 @@ def time_from_text(text: str) -> time:
     return _Reading(text, "time", time_only=True).time_of_day()
 
 
-def timetz_from_text(text: str) -> time:
+def timetz_from_text(text: str) -> ZonedTime:
     """The time of day with its offset; a zone by name needs a date to have one."""
     reading = _Reading(text, "time with time zone", time_only=True)
-    return reading.time_of_day().replace(tzinfo=reading.offset_of_time())
+    return in_zone(reading.time_of_day(), reading.offset_of_time())
 
 
 def _from_iso(text: str) -> datetime | None:

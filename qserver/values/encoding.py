@@ -45,6 +45,7 @@ from qserver.values.enumeration import Label
 from qserver.values.interval import Interval, interval_of_parts
 from qserver.values.jsonb import Jsonb
 from qserver.values.keys import ABOVE_BY_RANK, Above, Descending, Key, Row
+from qserver.values.zoned_time import ZonedTime, in_zone
 
 # What bytes that are no encoding make msgspec, or the readers of the extensions, raise.
 _UNREADABLE = (ValueError, ArithmeticError, LookupError, TypeError, RecursionError)
@@ -135,6 +136,10 @@ def _prepare_mapping(mapping: dict[str, Any]) -> Any:
     return {name: _prepare(value) for name, value in mapping.items()}
 
 
+def _prepare_time(value: time) -> Ext:
+    return Ext(TIME, value.isoformat().encode())
+
+
 def _prepare_datetime(value: datetime) -> object:
     # One with a zone is a point in time, which MessagePack knows.
     return Ext(TIMESTAMP, value.isoformat().encode()) if value.tzinfo is None else value
@@ -187,7 +192,8 @@ _REPLACE: Replacements = {
     Above: lambda value: _ABOVE_EXTENSIONS[value.rank],
     Descending: lambda value: Ext(DESCENDING, encode(value.value)),
     Interval: lambda value: Ext(INTERVAL, b"%d %d %d" % value.parts),
-    time: lambda value: Ext(TIME, value.isoformat().encode()),
+    time: _prepare_time,
+    ZonedTime: _prepare_time,
     UUID: lambda value: Ext(UUID_BYTES, value.bytes),
     Jsonb: lambda value: Ext(JSONB, value.text.encode()),
     Label: lambda value: Ext(LABEL, f"{value.position!r} {value}".encode()),
@@ -216,6 +222,11 @@ def _label(payload: bytes) -> Label:
     return Label(text, float(position))
 
 
+def _time(payload: bytes) -> time:
+    value = time.fromisoformat(payload.decode())
+    return value if value.tzinfo is None else in_zone(value, value.tzinfo)
+
+
 _RESTORE: dict[int, Callable[[bytes], Any]] = {
     DECIMAL: lambda payload: Decimal(payload.decode()),
     DATE: lambda payload: date.fromordinal(int(payload)),
@@ -225,7 +236,7 @@ _RESTORE: dict[int, Callable[[bytes], Any]] = {
     DESCENDING: lambda payload: Descending(decode(payload)),
     NESTED: lambda payload: decode(payload),
     INTERVAL: lambda payload: interval_of_parts(*map(int, payload.split())),
-    TIME: lambda payload: time.fromisoformat(payload.decode()),
+    TIME: _time,
     UUID_BYTES: lambda payload: UUID(bytes=payload),
     JSONB: lambda payload: Jsonb(payload.decode()),
     LABEL: _label,

@@ -26,7 +26,6 @@ or that Python orders otherwise, have elements of another kind, which are not to
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import time
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from operator import itemgetter
 from typing import Any, Final, final
@@ -35,7 +34,7 @@ from qserver.values.arrays import dimensions, flat
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
-from qserver.values.zones import offset_of
+from qserver.values.zoned_time import ZonedTime
 
 Row = tuple[Any, ...]
 Key = tuple[Any, ...]
@@ -147,14 +146,6 @@ def canonical(value: Any) -> Any:
 _ZERO = Decimal(0)
 
 
-def _time_element(value: time) -> Any:
-    if value.tzinfo is None:
-        return value
-    west = -int(offset_of(value).total_seconds())
-    seconds = (value.hour * 60 + value.minute) * 60 + value.second + west
-    return seconds * 1_000_000 + value.microsecond, west
-
-
 def _array_element(array: tuple[Any, ...]) -> tuple[Any, ...]:
     sizes = dimensions(array)
     return tuple(map(key_element, flat(array))), (len(sizes), *sizes)
@@ -163,7 +154,7 @@ def _array_element(array: tuple[Any, ...]) -> tuple[Any, ...]:
 _CANONICAL: dict[type, Callable[[Any], Any]] = {
     Interval: Interval.normal,
     Jsonb: Jsonb.order_key,
-    time: _time_element,
+    ZonedTime: ZonedTime.moment_and_zone,
     tuple: _array_element,
     Record: lambda value: tuple(map(key_element, value)),
 }

@@ -20,6 +20,7 @@ from qserver.values.interval import (
     Interval,
 )
 from qserver.values.types import Kind, SqlType
+from qserver.values.zoned_time import ZonedTime, in_zone
 
 _ZERO: Final = datetime(2000, 1, 1)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -66,7 +67,8 @@ def time_of(microseconds: int, like: time | None = None) -> time:
     seconds, microsecond = divmod(microseconds, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    return time(hour, minute, second, microsecond, None if like is None else like.tzinfo)
+    value = time(hour, minute, second, microsecond)
+    return in_zone(value, like.tzinfo) if type(like) is ZonedTime else value
 
 
 def _rounded(microseconds: int, unit: int) -> int:

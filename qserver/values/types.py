@@ -11,7 +11,7 @@
     date                       date, not datetime              itself
     timestamp                  datetime without zone           itself
     timestamptz                datetime with zone              in UTC
-    time, timetz               time without, with zone         itself; 24:00 does not exist
+    time, timetz               time, ZonedTime                 itself; 24:00 does not exist
     interval                   Interval                        itself: months, days, microseconds
     uuid                       UUID                            itself
     bytea                      bytes                           itself
@@ -49,6 +49,7 @@ from qserver.values.enumeration import Enumeration, Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.records import Record
+from qserver.values.zoned_time import ZonedTime
 
 
 class Kind(Enum):
@@ -289,8 +290,6 @@ def type_of_value(value: Any) -> SqlType:
         return BIGINT if -(2**63) <= value < 2**63 else NUMERIC
     if kind is datetime:
         return TIMESTAMP if value.tzinfo is None else TIMESTAMPTZ
-    if kind is time:
-        return TIME if value.tzinfo is None else TIMETZ
     if kind is tuple:
         known = (type_of_value(item) for item in value if item is not None)
         return array_of(next(known, UNKNOWN))
@@ -299,6 +298,8 @@ def type_of_value(value: Any) -> SqlType:
 
 _TYPE_BY_CLASS: dict[type, SqlType] = {
     bool: BOOLEAN,
+    time: TIME,
+    ZonedTime: TIMETZ,
     float: DOUBLE,
     Decimal: NUMERIC,
     str: TEXT,

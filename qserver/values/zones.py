@@ -73,8 +73,9 @@ OFFSET_OF_ABBREVIATION: Final = {
 }
 
 _POSIX: Final = re.compile(
-    r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]{3,})?([+-]?)(\d{1,3})(?::(\d\d?)(?::(\d\d?))?)?", re.ASCII
+    r"(?:<[^>]*>|(?!<)[^\d,+-]*)([+-]?)(\d{1,3})(?::(\d\d?)(?::(\d\d?))?)?", re.ASCII
 )
+"""A name of any letters, then the offset; PostgreSQL asks no more of it."""
 _POSIX_HOURS_MAX: Final = 167
 
 
@@ -112,6 +113,8 @@ def _posix_zone(name: str) -> tzinfo | None:
         return None
     sign, hours, minutes, seconds = match.groups("0")
     size = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+    if int(minutes) > 59 or int(seconds) > 60:
+        return None
     if int(hours) > _POSIX_HOURS_MAX or size >= timedelta(days=1):
         return None  # more than a day is possible in POSIX, but not for Python
     return timezone(size if sign == "-" else -size)

@@ -33,6 +33,8 @@ class Outcome:
     types: tuple[str, ...] = ()
     rows: tuple[tuple[str | None, ...], ...] = ()
     affected: int | None = None
+    located: bool = False
+    """Did PostgreSQL say where in the text the error is? Then it found it while it parsed."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -67,7 +69,8 @@ class Postgres:
         if result.status == ExecStatus.FATAL_ERROR:
             code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
             message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-            return Outcome(code.decode(), message.decode(errors="replace"))
+            located = result.error_field(DiagnosticField.STATEMENT_POSITION) is not None
+            return Outcome(code.decode(), message.decode(errors="replace"), located=located)
         status = result.command_status or b""
         affected = int(result.command_tuples or 0) if status.startswith(WRITES) else None
         if result.status != ExecStatus.TUPLES_OK:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.differential.accepted import accepted_by
 from tests.differential.comparison import Difference, Step, difference
 from tests.differential.engines import Outcome
@@ -63,6 +65,48 @@ def test_a_microsecond_is_accepted_where_an_interval_is_multiplied_and_nowhere_e
     assert rule_for(one, another_day, product) is None
 
 
+def test_an_interval_of_many_days_may_be_off_by_the_last_bit_of_its_days() -> None:
+    product = "SELECT a * cosh(5) FROM t"
+    one = rows("-653270 days -1489:31:51.89289", type_name="interval")
+    near = rows("-653270 days -1489:31:51.892886", type_name="interval")
+    assert rule_for(one, near, product) == "fused_multiply_add"
+    further = rows("-653270 days -1489:31:51.892883", type_name="interval")
+    assert rule_for(one, further, product) is None
+
+
+def test_blanks_of_char_are_accepted_in_arrays_and_other_blanks_are_not() -> None:
+    chars = "character[]"
+    one = rows('{"ab ",x,"c d ","null "}', type_name=chars)
+    assert rule_for(one, rows('{ab,x,"c d","null"}', type_name=chars)) == "char_blanks"
+    assert rule_for(one, rows('{ab,x,cd,"null"}', type_name=chars)) is None
+    assert rule_for(one, rows('{ab,x,"c d",null}', type_name=chars)) is None
+    assert rule_for(rows('{"ab "}', type_name="text[]"), rows("{ab}", type_name="text[]")) is None
+
+
+def test_only_zones_with_daylight_saving_time_or_of_a_day_may_be_refused() -> None:
+    def refused(zone: str) -> Outcome:
+        return Outcome(error="22023", message=f'time zone "{zone}" not recognized')
+
+    for zone in ("EST5EDT4", "<x>-3y", "UTC+25"):
+        assert rule_for(rows("1"), refused(zone)) == "posix_zones"
+    for zone in ("Europe/Berlin", "EST5", "UTC+3:30", "abc"):
+        assert rule_for(rows("1"), refused(zone)) is None
+    assert rule_for(Outcome(error="42883"), refused("EST5EDT4")) is None
+
+
+def test_a_constant_that_fails_is_accepted_only_where_no_row_was_found() -> None:
+    failed, none, one = Outcome(error="22012"), rows(), rows("1")
+    assert rule_for(failed, none, "SELECT 1 / 0 FROM t") == "constants_first"
+    assert rule_for(failed, one, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(failed, none, "SELECT 1 / 0") is None
+    assert rule_for(none, failed, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(Outcome(error="42804"), none, "SELECT 1 / 0 FROM t") is None
+    assert rule_for(failed, Outcome(affected=0), "UPDATE t SET a = 1 / 0") is None
+    unread = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
+    assert rule_for(unread, none, "SELECT greatest('zoo')::int FROM t") == "constants_first"
+    assert rule_for(replace(unread, located=True), none, "SELECT a + 'zoo' FROM t") is None
+
+
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     failed, good = Outcome(error="22012"), rows("1")
     filtered = "SELECT f(g(a)) FROM t WHERE h(a)"
@@ -70,6 +114,14 @@ def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
     differs = compared(good, failed, Step("SELECT (1 / 0)", strict=True))
     assert differs is not None and accepted_by(differs) is None
     assert rule_for(good, Outcome(error="42883"), filtered) is None
+
+
+def test_which_row_fails_first_is_a_matter_of_order() -> None:
+    infinite = Outcome(error="0A000", message="cannot convert infinity to bigint")
+    large = Outcome(error="22003", message="bigint out of range")
+    assert rule_for(large, infinite, "SELECT a::int8 FROM t") == "order_of_evaluation"
+    refused = Outcome(error="0A000", message="FOR UPDATE is not allowed with DISTINCT clause")
+    assert rule_for(large, refused, "SELECT a::int8 FROM t") is None
 
 
 def test_an_error_that_nothing_can_avoid_is_never_a_matter_of_order() -> None:

@@ -52,6 +52,12 @@ CASES = {
         "COMMENT ON INDEX one IS 'y'",
         "COMMENT ON COLUMN t.a IS 'z'",
     ),
+    "a check that rows which were there need not pass": (
+        "CREATE TABLE t (a integer, CONSTRAINT whole CHECK (a IS NOT NULL))",
+        "INSERT INTO t VALUES (-1)",
+        "ALTER TABLE t ADD CONSTRAINT positive CHECK (a > 0) NOT VALID",
+        "COMMENT ON CONSTRAINT positive ON t IS 'new rows only'",
+    ),
     "generated columns": (
         "CREATE TABLE t (a integer, b integer GENERATED ALWAYS AS (a * 2) STORED)",
     ),
@@ -75,11 +81,19 @@ async def test_what_can_wait_for_the_rows_does() -> None:
         "sequence value",
         "index",
         "unique constraint",
+        "check constraint",
         "foreign key",
         "view",
         "comment",
     }
     assert {kind for kind, after in kinds if not after} == {"schema", "type", "sequence", "table"}
+
+
+async def test_a_check_that_is_not_valid_stays_so() -> None:
+    (case,) = [statements for name, statements in CASES.items() if name.startswith("a check that")]
+    texts = [text for _, _, text in await definitions_after(case)]
+    assert "ALTER TABLE t ADD CONSTRAINT positive CHECK (a > 0) NOT VALID" in texts
+    assert not any("positive" in text for text in texts if text.startswith("CREATE"))
 
 
 async def definitions_after(statements: tuple[str, ...]) -> list[tuple[str, bool, str]]:

@@ -53,6 +53,7 @@ from qserver.values.types import (
     varchar,
     with_second_digits,
 )
+from qserver.values.zoned_time import ZonedTime
 from tests.values.making import admit
 from tests.values.strategies import (
     ALL_TYPES,
@@ -283,7 +284,7 @@ def test_a_python_value_has_a_type_of_its_own() -> None:
     assert type_of_value(SOME_DATE) is DATE
     assert type_of_value(SOME_TIMESTAMP) is TIMESTAMP
     assert type_of_value(SOME_TIMESTAMPTZ) is TIMESTAMPTZ
-    assert type_of_value(time(1)) is TIME and type_of_value(time(1, tzinfo=UTC)) is TIMETZ
+    assert type_of_value(time(1)) is TIME and type_of_value(ZonedTime(1, tzinfo=UTC)) is TIMETZ
     assert type_of_value(((None, 1),)) == array_of(INTEGER)
     assert type_of_value(Jsonb("1")) is JSONB and type_of_value(b"") is BYTEA
 

@@ -18,6 +18,7 @@ from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.keys import NAN_KEY, NULL_KEY, TOP, Descending, key_element
+from qserver.values.zoned_time import ZonedTime
 from tests.values.strategies import SOME_DATE, SOME_TIMESTAMP, SOME_TIMESTAMPTZ, any_value
 
 key_elements = st.builds(key_element, any_value, st.booleans())
@@ -79,7 +80,7 @@ def test_entries_come_back_exactly(entries: list[Any]) -> None:
         Interval(-(2**31), 2**31 - 1, -(2**63)),
         Interval(2**31 - 1, 2**31 - 1, 0).normal(),
         time.max,
-        time(1, tzinfo=timezone(timedelta(hours=-3, minutes=-30))),
+        ZonedTime(1, tzinfo=timezone(timedelta(hours=-3, minutes=-30))),
         UUID(int=2**128 - 1),
         Jsonb('{"a": [1.0, "ä"]}'),
         Label("a b", -0.25),
@@ -129,7 +130,7 @@ def test_what_is_seen_as_equal_by_python_is_encoded_differently() -> None:
         (Descending(7), "d40607"),
         (Interval(14, -3, 5), "c707083134202d332035"),
         (time(1, 2, 3, 4), "c70f0930313a30323a30332e303030303034"),
-        (time(1, 2, tzinfo=UTC), "c70e0930313a30323a30302b30303a3030"),
+        (ZonedTime(1, 2, tzinfo=UTC), "c70e0930313a30323a30302b30303a3030"),
         (UUID(int=7), "d80a00000000000000000000000000000007"),
         (b"\x00\xff", "c40200ff"),
         (Jsonb('{"a": 1.50}'), "c70b0b7b2261223a20312e35307d"),

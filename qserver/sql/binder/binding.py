@@ -30,6 +30,9 @@ DEPTH_MAX = 250
 
 ExpressionBinder = Callable[["Scope", Any], Operand]
 
+QuotedLiteral = tuple[int, int, Callable[[str], Any]]
+"""Its index, its place in the text, and what reads it as its type."""
+
 
 class Binding:
     """What one call of `bind` has in hand.
@@ -49,6 +52,7 @@ class Binding:
         "expression_binders",
         "inferred",
         "prepare_query",
+        "quoted",
         "sources",
         "suggested",
         "tables",
@@ -85,6 +89,8 @@ class Binding:
         self.views_open: list[str] = []
         self.unused: list[CommonTable] = []
         """Common tables that nothing names; their literals are read all the same."""
+        self.quoted: list[QuotedLiteral] = []
+        """Quoted literals in the order in which they got types."""
         self.depth = 0
         self.effort = effort or Effort.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}

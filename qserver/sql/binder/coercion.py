@@ -1,7 +1,7 @@
 """Giving an operand the type that its place wants.
 
 A cast of a slot becomes part of the slot, so that it is made once per execution and not once per
-row; a cast of a constant is made now; everything else gets a Cast around it.
+row; a cast of a constant is made now, if it succeeds; everything else gets a Cast around it.
 
     explicit     CAST(x AS t), x::t     any cast there is; too long is cut
     implicit     an operand             the resolver has seen that it may be
@@ -23,8 +23,10 @@ from qserver.errors import (
     QserverError,
 )
 from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type
@@ -65,7 +67,7 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
     expression = settled(binding, operand)
     if expression.type == target or expression.type.bare == target:
         return expression
-    return _cast(expression, target, cast_function(expression.type, target), position)
+    return _cast(expression, target, cast_function(expression.type, target))
 
 
 def with_blanks(expression: Expression) -> Expression:
@@ -73,7 +75,7 @@ def with_blanks(expression: Expression) -> Expression:
     length = expression.type.length
     if expression.type.kind is not Kind.CHAR or length is None:
         return expression
-    return _cast(expression, expression.type.bare, _filler(length), -1)
+    return _cast(expression, expression.type.bare, _filler(length))
 
 
 @lru_cache(maxsize=256)
@@ -92,7 +94,7 @@ def explicit(binding: Binding, operand: Operand, target: SqlType, position: int)
         function = cast_function(expression.type, target)
     except QserverError as error:
         raise located(error, position) from None
-    return _cast(expression, target, function, position)
+    return _cast(expression, target, function)
 
 
 def assigned(
@@ -109,7 +111,7 @@ def assigned(
         function = assignment_function(operand.type, target)
     except CannotCoerce:
         raise _not_assignable(column, target, str(operand.type.bare), position) from None
-    return _cast(operand, target, function, position)
+    return _cast(operand, target, function)
 
 
 def _not_assignable(column: str, target: SqlType, given: str, position: int) -> DatatypeMismatch:
@@ -205,9 +207,7 @@ def _as_record(*items: Any) -> Record:
 # --- casts ---------------------------------------------------------------------------------------
 
 
-def _cast(
-    expression: Expression, target: SqlType, function: CastFunction, position: int
-) -> Expression:
+def _cast(expression: Expression, target: SqlType, function: CastFunction) -> Expression:
     if isinstance(expression, Slot):
         convert = _composed(expression.convert or unchanged, function)
         made = None if convert is unchanged else convert
@@ -215,10 +215,8 @@ def _cast(
     if isinstance(expression, Constant):
         if expression.value is None:
             return Constant(None, target)
-        try:
+        with suppress(QserverError):  # it is an error when somebody looks at the value
             return Constant(function(expression.value), target)
-        except QserverError as error:
-            raise located(error, position) from None
     return Cast(expression, function, target)
 
 
@@ -236,17 +234,40 @@ def _read(
     if isinstance(operand.name, str):
         slot = binding.infer(operand.name, target)
         cast = assignment_function if assigning else cast_function
-        return _cast(slot, target, cast(slot.type, target), operand.position)
+        return _cast(slot, target, cast(slot.type, target))
     function = _assigning_reader(target) if assigning else _reader(target)
     if operand.text is not None:
         if isinstance(function, MomentReader) and is_moment_word(operand.text):
             return Apply(_moment(function, operand.text), (), target, nullable=False)
+        written = target.bare if assigning else target
         try:
-            return Constant(function(operand.text), target)
+            constant = Constant(_reader(written)(operand.text), written)
         except QserverError as error:
             raise located(error, operand.position) from None
+        if written == target:
+            return constant
+        return _cast(constant, target, assignment_function(written, target))
     convert = None if function is unchanged else function
+    if convert is not None:
+        binding.quoted.append((operand.name, operand.position, convert))
     return Slot(operand.name, target, convert, operand.nullable, reader=convert)
+
+
+def unreadable(binding: Binding, literals: Literals) -> QserverError | None:
+    """The error of the first quoted literal so far that its type cannot read.
+
+    PostgreSQL reads a literal as soon as its place tells the type, so it comes before the errors of
+    what is bound later. Nothing is pinned: a statement that fails has no plan.
+    """
+    for index, position, read in binding.quoted:
+        text = literals.guess(index)
+        if not isinstance(text, str) or is_moment_word(text) or len(text) > BYTES_SMALL:
+            continue
+        try:
+            read(text)
+        except QserverError as error:
+            return located(error, position)
+    return None
 
 
 @lru_cache(maxsize=1024)

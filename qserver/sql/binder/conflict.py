@@ -35,7 +35,7 @@ def bind_conflict(
     old = binding.new_source()
     if not node.assignments:
         return ConflictAction(arbiters, old)
-    if not arbiters:
+    if not node.columns and node.constraint is None:
         raise SqlSyntaxError(
             "ON CONFLICT DO UPDATE requires inference specification or constraint name",
             hint="For example, ON CONFLICT (column_name).",
@@ -56,7 +56,7 @@ def bind_conflict(
 
 
 def _arbiters(scope: Scope, target: Target, node: syntax.OnConflict) -> tuple[Index | None, ...]:
-    """The unique indexes that count; None is the primary key."""
+    """The unique indexes that count; None is the primary key. See `require_arbiters`."""
     table = target.table
     if node.constraint is not None:
         return (_named(table, node.constraint, node.position),)
@@ -73,9 +73,15 @@ def _arbiters(scope: Scope, target: Target, node: syntax.OnConflict) -> tuple[In
         for index in table.indexes
         if index.unique and _is_meant(inner, table, source, index, wanted, node.where)
     ]
-    if not found:
-        raise _no_match()
     return tuple(found)
+
+
+def require_arbiters(node: syntax.OnConflict, action: ConflictAction) -> None:
+    """What is named must be unique. PostgreSQL asks when everything else is bound."""
+    if node.columns and not action.arbiters:
+        raise InvalidColumnReference(
+            "there is no unique or exclusion constraint matching the ON CONFLICT specification"
+        )
 
 
 def _is_meant(
@@ -108,7 +114,10 @@ def _is_meant(
 
 
 def _element(scope: Scope, target: Target, source: int, node: syntax.Expression) -> int:
-    """The position of a column, or of the hidden column of an expression that an index is over."""
+    """The position of a column, or of the hidden column of an expression that an index is over.
+
+    -1 if no index is over it.
+    """
     if isinstance(node, syntax.Collate):
         node = node.operand
     if isinstance(node, syntax.Name) and len(node.parts) == 1:
@@ -120,13 +129,7 @@ def _element(scope: Scope, target: Target, source: int, node: syntax.Expression)
             defined = defined_expression(binding, column.generated, table, source)
             if same(expression, defined, scope.literals):
                 return at
-    raise _no_match()
-
-
-def _no_match() -> InvalidColumnReference:
-    return InvalidColumnReference(
-        "there is no unique or exclusion constraint matching the ON CONFLICT specification"
-    )
+    return -1
 
 
 def _named(table: Table, name: str, position: int) -> Index | None:

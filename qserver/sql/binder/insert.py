@@ -19,7 +19,7 @@ from qserver.sql import syntax
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
-from qserver.sql.binder.conflict import bind_conflict
+from qserver.sql.binder.conflict import bind_conflict, require_arbiters
 from qserver.sql.binder.part_assignment import Part, part_type, refuse_default, with_part
 from qserver.sql.binder.relations import relation_of_table
 from qserver.sql.binder.scope import Scope, leftmost
@@ -56,6 +56,8 @@ def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
     if node.on_conflict is not None:
         on_conflict = bind_conflict(scope, target, new, node.on_conflict)
     returning = bind_returning(scope, node.returning, (target.relation(new),))
+    if node.on_conflict is not None and on_conflict is not None:
+        require_arbiters(node.on_conflict, on_conflict)
     if scope is not around:  # last: only now it is known which common tables are named
         plan = with_tables(scope, plan)
     return Insert(

@@ -136,19 +136,22 @@ def _like(
 
 
 def bind_between(scope: Scope, node: syntax.Between) -> Expression:
+    """Two comparisons; the second bound is looked at when the first is compared."""
     binding, at = scope.binding, node.position
-    operand, low, high = scope.bind(node.operand), scope.bind(node.low), scope.bind(node.high)
+    above, below = ("<", ">") if node.negated else (">=", "<=")
+    together = disjunction if node.negated else conjunction
 
     def within(value: Operand, first: Operand, last: Operand) -> Expression:
         other = again(binding, value)
-        if node.negated:
-            below = compare(binding, "<", value, first, at)
-            return disjunction([below, compare(binding, ">", other, last, at)])
-        above = compare(binding, ">=", value, first, at)
-        return conjunction([above, compare(binding, "<=", other, last, at)])
+        low = compare(binding, above, value, first, at)
+        return together([low, compare(binding, below, other, last, at)])
 
+    operand, low = scope.bind(node.operand), scope.bind(node.low)
     if not node.symmetric:
-        return within(operand, low, high)
+        other = again(binding, operand)
+        first = compare(binding, above, operand, low, at)
+        return together([first, compare(binding, below, other, scope.bind(node.high), at)])
+    high = scope.bind(node.high)
     copies = [again(binding, each) for each in (operand, high, low)]
     either = [within(operand, low, high), within(*copies)]
     return conjunction(either) if node.negated else disjunction(either)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from qserver.sql.bound import Cast, Coalesce, Column, Expression
 from qserver.values.schema import Table
@@ -88,6 +88,7 @@ class JoinedRelation:
 
 
 AnyRelation = Relation | JoinedRelation
+Named = TypeVar("Named", Relation, JoinedRelation)
 
 
 def _copied(expression: Expression, nullable: bool) -> Expression:
@@ -132,7 +133,7 @@ def relation_of_query(name: str, source: int, fields: Sequence[Field]) -> Relati
     return Relation(name, source, fields, names, positions_of(names))
 
 
-def renamed(relation: Relation, name: str, column_names: Sequence[str]) -> Relation:
+def renamed(relation: Named, name: str, column_names: Sequence[str]) -> Named:
     """With an alias, and with other names for the first columns."""
     names = (*column_names, *relation.names[len(column_names) :])
     positions = positions_of(names) if column_names else relation.positions

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qserver.sql import syntax
-from qserver.sql.binder.binding import Binding
+from qserver.sql.binder.binding import Binding, QuotedLiteral
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand
@@ -52,6 +52,7 @@ class Level:
         "in_aggregate",
         "in_window",
         "parent",
+        "quoted_in_windows",
         "row_functions",
         "sources",
         "window_definitions",
@@ -73,6 +74,7 @@ class Level:
         self.windows: list[WindowCall] = []
         self.alike_windows = Alike()
         self.window_source = 0
+        self.quoted_in_windows: list[QuotedLiteral] = []
         self.window_definitions: dict[str, syntax.Window] = {}
         self.row_functions: list[FunctionScan] = []
         self.in_aggregate = False

@@ -92,6 +92,7 @@ class _Select:
                 check_comparable(typed(self.scope, output).type, output.position)
             self.order = keys_for_distinct(self.scope, self.order, self.outputs)
         self.bounds = bind_bounds(self.scope, query)
+        scope.binding.quoted += self.level.quoted_in_windows
         if query.locking:
             check_locked_select(self.scope, select, query.locking)
 

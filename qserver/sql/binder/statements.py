@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from qserver.errors import StatementError
 from qserver.sql import syntax
 from qserver.sql.binder.binding import Binding, too_deep
+from qserver.sql.binder.coercion import unreadable
 from qserver.sql.binder.expressions import EXPRESSION_BINDERS
 from qserver.sql.binder.insert import bind_insert
 from qserver.sql.binder.literals import Literals
@@ -69,6 +71,8 @@ def bind(
         bound = _bind_statement(scope, statement)
     except RecursionError:
         raise too_deep() from None
+    except StatementError as error:
+        raise unreadable(binding, literals) or error from None
     return Bound(
         bound,
         literals.pinned,

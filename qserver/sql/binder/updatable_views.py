@@ -25,9 +25,11 @@ from qserver.sql.binder.relations import (
     JoinedRelation,
     positions_of,
     relation_of_table,
+    renamed,
 )
 from qserver.sql.binder.rows import conjunction
 from qserver.sql.binder.scope import Scope, outermost
+from qserver.sql.binder.views import picked_columns
 from qserver.sql.bound import Column, Expression, IsTruth
 from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
@@ -90,7 +92,7 @@ def bind_updatable(
     """
     query, literals = parsed_query(view.text)
     body = query.body
-    reason = _reason(query)
+    reason = why_not_updatable(query)
     if reason is not None:
         raise _refusal(view, verb, reason, position)
     assert isinstance(body, syntax.Select)
@@ -115,6 +117,7 @@ def bind_updatable(
         if found:
             reason = f"Views that return {what} are not automatically updatable."
             raise _refusal(view, verb, reason, position)
+    picked = picked_columns(view, [output.name for output in outputs])
     where = [] if below is None else [below]
     if body.where is not None:
         own = condition(binding, inner.bind_in(Clause.WHERE, body.where), "WHERE", -1)
@@ -126,7 +129,7 @@ def bind_updatable(
         table,
         source,
         tuple([name for name, _ in view.columns]),
-        tuple([settled(binding, output.operand) for output in outputs][: len(view.columns)]),
+        tuple([settled(binding, outputs[at].operand) for at in picked]),
         conjunction(where) if where else None,
         checks,
     )
@@ -140,19 +143,23 @@ def _base(
 ) -> Base | None:
     """What the view selects from: a table, or another view that can be changed."""
     binding = scope.binding
-    if item.column_aliases or item.sample is not None:
+    if item.sample is not None:
         return None
     table = binding.catalog.find_table(item.name)
     if table is not None:
         binding.use_table(table)
         source = binding.new_source()
-        relation = relation_of_table(item.alias or table.name, source, table)
+        relation = relation_of_table(table.name, source, table)
+        if item.alias is not None:
+            relation = renamed(relation, item.alias, item.column_aliases)
         return relation, table, source, None, ()
     view = binding.catalog.find_view(item.name)
     if view is None:
         return None
     below = bind_updatable(scope, view, verb, position, cascaded=cascades)
-    shown = below.relation(item.alias or view.name, below.source)
+    shown = below.relation(view.name, below.source)
+    if item.alias is not None:
+        shown = renamed(shown, item.alias, item.column_aliases)
     return shown, below.table, below.source, below.condition, below.checks
 
 
@@ -161,7 +168,7 @@ def _base(
 _SINGLE = "Views that do not select from a single table or view are not automatically updatable."
 
 
-def _reason(query: syntax.Query) -> str | None:
+def why_not_updatable(query: syntax.Query) -> str | None:
     """What in a query stands between its rows and those of a table."""
     body = query.body
     if query.common_tables:

@@ -38,16 +38,16 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
     target = find_target(outer, node.table, "update")
     table = target.table
     plan, scope, old = _found_rows(outer, target, node.table, node.sources)
-    assigned_values = bind_assignments(scope, target, old, node.assignments)
     plan = _filtered(scope, plan, node.where)
+    new = binding.new_source()
+    relations = (target.relation(new), *scope.relations[1:])
+    returning = bind_returning(outer, node.returning, relations)
+    assigned_values = bind_assignments(scope, target, old, node.assignments)
     values = whole_row(table, old, assigned_values)
     changed = frozenset(assigned_values)
     if has_generated(table):
         values = generated_values(binding, table, values)
         changed |= {at for at, column in enumerate(table.columns) if column.generated is not None}
-    new = binding.new_source()
-    relations = (target.relation(new), *scope.relations[1:])
-    returning = bind_returning(outer, node.returning, relations)
     if outer is not around:  # last: only now it is known which common tables are named
         plan = with_tables(outer, plan)
     return Update(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from qserver.errors import InvalidRecursion, QserverError, UndefinedColumn
@@ -30,7 +31,7 @@ def bind_view(scope: Scope, view: NamedQuery, locking: tuple[syntax.Locking, ...
         error.position = None  # it would be one in the view's text
         raise
     binding.views_open.pop()
-    picked = _picked(view, finished)
+    picked = picked_columns(view, [column.name for column in finished.columns])
     columns = tuple(
         [
             OutputColumn(name, finished.columns[at].type, finished.columns[at].nullable)
@@ -44,9 +45,8 @@ def bind_view(scope: Scope, view: NamedQuery, locking: tuple[syntax.Locking, ...
     return Finished(Project(finished.plan, source, expressions, columns), source, columns)
 
 
-def _picked(view: NamedQuery, query: Finished) -> list[int]:
+def picked_columns(view: NamedQuery, names: Sequence[str]) -> list[int]:
     """Which of the query's columns are the view's: by name, each once, in order."""
-    names = [column.name for column in query.columns]
     if tuple(names) == view.output:
         return list(range(len(names)))
     picked: list[int] = []

@@ -28,7 +28,7 @@ from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.window_frames import bind_frame, whole_window
-from qserver.sql.bound import Column, Expression, WindowCall
+from qserver.sql.bound import Column, Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.registry import Aggregate
 from qserver.sql.functions.resolve import common_type, is_window_function
 from qserver.sql.walk import everything
@@ -100,17 +100,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
         aggregate, returns = resolved.aggregate, resolved.returns
         nullable = aggregate.gives_null
     assert node.over is not None
-    window = whole_window(scope, node.over)
-    partition_by = tuple(
-        [settled(scope.binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
-    )
-    order_by = tuple(
-        [
-            sort_key(item, settled(scope.binding, scope.bind_in(Clause.WINDOW, item.expression)))
-            for item in window.order_by
-        ]
-    )
-    frame = bind_frame(scope, window, order_by)
+    partition_by, order_by, frame = _window(scope, whole_window(scope, node.over))
     return WindowCall(
         name,
         aggregate,
@@ -122,6 +112,27 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
         nullable,
         bind_filter(scope, node),
     )
+
+
+def _window(
+    scope: Scope, window: syntax.Window
+) -> tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]:
+    """What a window goes by. Its literals count as read when the rest of the query is bound."""
+    binding = scope.binding
+    before = len(binding.quoted)
+    partition_by = tuple(
+        [settled(binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
+    )
+    order_by = tuple(
+        [
+            sort_key(item, settled(binding, scope.bind_in(Clause.WINDOW, item.expression)))
+            for item in window.order_by
+        ]
+    )
+    frame = bind_frame(scope, window, order_by)
+    scope.level.quoted_in_windows += binding.quoted[before:]
+    del binding.quoted[before:]
+    return partition_by, order_by, frame
 
 
 def _refuse_what_windows_lack(node: syntax.Call, name: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import (
+    CannotCoerce,
     DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
@@ -35,12 +36,15 @@ from qserver.sql.definitions.rewrite import (
     require_no_null,
     reshaped,
     rewrite,
+    try_default,
     with_new_trees,
 )
 from qserver.sql.definitions.texts import rename_column_in
-from qserver.sql.definitions.view_texts import follow_column, views_using
+from qserver.sql.definitions.view_texts import follow_column
+from qserver.values.casts import assignment_function
 from qserver.values.relations import NamedQuery, Sequence
 from qserver.values.schema import Column, Table
+from qserver.values.types import SqlType
 
 
 def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
@@ -63,7 +67,9 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     at = len(visible)
     columns = (*visible, column, *hidden)
     new = with_new_trees(work, reshaped(table, columns, lambda was: was + (was >= at)))
-    yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
+    rows = yield from rewrite(work, table, new, [(name, name_of(name)) for name in kept])
+    if rows == 0 and column.default is not None and "nextval" not in column.default:
+        yield from try_default(work, column)
     yield from check_definition(work, new)
     for constraint in defined.constraints:
         yield from add_constraint(work, work.table_now(table.key), constraint, column.name)
@@ -86,7 +92,6 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
     at = table.positions[old]
     if new in table.positions:
         raise _exists(table, new)
-    users = views_using(work, table.key)
     renamed = rename_column_in(replace_column(table, at, name=new), old, new)
     work.transaction.define(table.key, renamed)
     for other in work.transaction.catalog.definitions():
@@ -94,7 +99,7 @@ def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps
             _rename_referenced(work, other, table.key, old, new)
         elif isinstance(other, Sequence) and other.owner == (table.key, old):
             work.transaction.define(other.key, replace(other, owner=(table.key, new)))
-    yield from follow_column(work, users, renamed, old, new)
+    yield from follow_column(work, renamed, old, new)
     yield from check_definition(work, work.table_now(table.key))
     return 0
     yield
@@ -173,8 +178,9 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     """Every row is written anew, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
-    yield from _require_unused(work, table, action.name)
     sql_type = work.type(action.type)
+    yield from _check_default(work, table, table.columns[at], sql_type, action.expression)
+    yield from _require_unused(work, table, action.name)
     if sql_type == table.columns[at].type and action.expression is None:
         return 0
     work.require_read(table)
@@ -196,6 +202,27 @@ def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
         raise _no_automatic_cast(table.columns[at], str(sql_type), action) from None
     yield from check_definition(work, new)
     return 0
+
+
+def _check_default(
+    work: Work,
+    table: Table,
+    column: Column,
+    sql_type: SqlType,
+    using: syntax.Expression | None,
+) -> Generator[Any, Any, None]:
+    """A default is assigned as a value of the column was; only what USING says comes before it."""
+    if column.default is None:
+        return
+    try:
+        assignment_function(column.type, sql_type)
+    except CannotCoerce:
+        if using is not None:
+            select = syntax.Select((syntax.Target(using),), (syntax.TableRef(table.path),))
+            yield from work.statements.columns_of(syntax.Query(select), work.literals)
+        raise DatatypeMismatch(
+            f'default for column "{column.name}" cannot be cast automatically to type {sql_type}'
+        ) from None
 
 
 def _check_foreign_keys(work: Work, new: Table) -> None:

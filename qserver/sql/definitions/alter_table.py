@@ -46,7 +46,7 @@ from qserver.sql.definitions.names import (
 )
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.sequences import alter_sequence
-from qserver.sql.definitions.view_texts import follow_relation, views_using
+from qserver.sql.definitions.view_texts import follow_column, follow_relation, views_using
 from qserver.sql.definitions.views import rename_view_column, set_view_options
 from qserver.sql.definitions.words import check_table_options
 from qserver.values.enumeration import Enumeration
@@ -87,7 +87,8 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
         elif isinstance(now, Sequence) and action.kind == "options":
             alter_sequence(work, now, action.options)
         elif isinstance(now, NamedQuery) and action.kind == "rename column":
-            rename_view_column(work, now, action)
+            renamed = rename_view_column(work, now, action)
+            yield from follow_column(work, renamed, action.name, action.new_name)
         else:
             raise _not_for(now, action)
         yield  # each looks at all columns, and may plan and run a statement

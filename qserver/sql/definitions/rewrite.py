@@ -69,6 +69,21 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
     return count
 
 
+def try_default(work: Work, column: Column) -> Steps:
+    """Raise what a row would that has the column's default: a new column is refused for it."""
+    transaction = work.transaction
+    name = choose((column.name,), "default", lambda name: is_taken(work, name))
+    columns = (replace(column, nullable=True), row_id_column())
+    table = Table(transaction.next_tree(), name, columns, (1,))
+    transaction.define(name, table)
+    insert = syntax.Insert(syntax.TableRef(table.path), (), None)
+    for _ in (yield from work.statements.run(insert, work.literals)):
+        yield
+    transaction.define(name, None)
+    transaction.drop_trees(table.id)
+    return 0
+
+
 def _empty_rows(temporary: str, name: str) -> syntax.Query:
     """As many rows as the old table has, without a column."""
     return syntax.Query(syntax.Select((), (syntax.TableRef((temporary,), name),)))

@@ -8,8 +8,8 @@ table still looks as it did:
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
 
-A view that has nothing to do with either name of a column is left alone, so that rows can still
-be inserted through it.
+A view that has nothing to do with either name of a column is left alone, and one that can be
+changed gets the new name itself (`view_columns`), so that rows can still be written through it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from qserver.errors import FeatureNotSupported
 from qserver.sql import syntax
 from qserver.sql.definitions.names import known_key
 from qserver.sql.definitions.port import Work
+from qserver.sql.definitions.view_columns import PART, Renaming, quoted, rewritten, unquoted
 from qserver.sql.definitions.views import is_unharmed
 from qserver.values.relations import NamedQuery
 from qserver.values.schema import Table
 
-_PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
-_WORD: Final = re.compile(_PART)
-_NAME: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})*")
+_WORD: Final = re.compile(PART)
+_NAME: Final = re.compile(rf"{PART}(?:\s*\.\s*{PART})*")
 
 
 def views_using(work: Work, key: str) -> list[NamedQuery]:
@@ -53,34 +53,42 @@ def follow_relation(
 
 
 def follow_column(
-    work: Work, views: Sequence[NamedQuery], table: Table, old: str, new: str
+    work: Work, relation: Table | NamedQuery, old: str, new: str
 ) -> Generator[Any, Any, None]:
-    """Let views see a column under the name that it had; `table` has it under the new one."""
-    views = [view for view in views if _may_mention(view.text, (old, new))]
+    """Let views see a column under the name that it had; `relation` has it under the new one."""
+    names = _column_names(relation)
     columns = ", ".join(
-        f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name)
-        for name in table.positions
+        f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name) for name in names
     )
-    source = f"(SELECT {columns} FROM {_path(table)})"
-    changed = [replace(view, text=_with_source(work, view, table, source)) for view in views]
-    yield from _redefine(work, changed, f'column "{old}" of table "{table.name}"')
+    source = f"(SELECT {columns} FROM {_path(relation)})"
+    renaming = Renaming(relation.key, relation.name, old, new, names)
+    changed = []
+    for view in views_using(work, relation.key):
+        if not _may_mention(view.text, (old, new)):
+            continue
+        query = work.statements.parse_query(view.text)
+        simple = rewritten(view.text, query, view.output, renaming)
+        if simple is None:
+            changed.append(replace(view, text=_with_source(work, view, relation, source)))
+        else:
+            changed.append(replace(view, text=simple[0], output=simple[1]))
+    yield from _redefine(work, changed, f'column "{old}" of table "{relation.name}"')
+
+
+def _column_names(relation: Table | NamedQuery) -> tuple[str, ...]:
+    if isinstance(relation, Table):
+        return tuple(relation.positions)
+    return tuple(name for name, _ in relation.columns)
 
 
 def _may_mention(text: str, names: tuple[str, ...]) -> bool:
     """Could a text mean one of the columns? By its name, or all columns, or those of two tables."""
-    words = {
-        part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
-        for part in _WORD.findall(text)
-    }
+    words = {unquoted(part) for part in _WORD.findall(text)}
     return "*" in text or "natural" in words or not words.isdisjoint(names)
 
 
 def _path(relation: Table | NamedQuery) -> str:
     return ".".join(map(quoted, relation.path))
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> Generator[Any, Any, None]:

@@ -122,7 +122,7 @@ def is_unharmed(work: Work, view: NamedQuery) -> Generator[Any, Any, bool]:
     return tuple((column.name, column.type) for column in found) == view.columns
 
 
-def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction) -> None:
+def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction) -> NamedQuery:
     names = [name for name, _ in view.columns]
     if action.name not in names:
         raise UndefinedColumn(f'column "{action.name}" does not exist', column=action.name)
@@ -134,7 +134,9 @@ def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction)
         (action.new_name if name == action.name else name, sql_type)
         for name, sql_type in view.columns
     )
-    work.transaction.define(view.key, replace(view, columns=columns))
+    renamed = replace(view, columns=columns)
+    work.transaction.define(view.key, renamed)
+    return renamed
 
 
 def _require_compatible(old: NamedQuery, columns: tuple[tuple[str, SqlType], ...]) -> None:

@@ -25,6 +25,7 @@ from qserver.values.types import (
     TIMESTAMPTZ,
     TIMETZ,
 )
+from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import offset_of, to_local, to_utc, zone_named
 
 if TYPE_CHECKING:
@@ -64,12 +65,12 @@ def _local_now_rounded(context: Context, digits: int) -> datetime:
     return _now_rounded(context, digits).replace(tzinfo=None)
 
 
-def _time_now(context: Context) -> time:
-    return context.now.timetz()
+def _time_now(context: Context) -> ZonedTime:
+    return in_zone(context.now.time(), context.now.tzinfo)
 
 
 def _time_now_rounded(context: Context, digits: int) -> time:
-    return round_time(context.now.timetz(), _unit(digits))
+    return round_time(_time_now(context), _unit(digits))
 
 
 def _local_time_now(context: Context) -> time:
@@ -109,19 +110,19 @@ def _moment_at_offset(offset: Interval, local: datetime) -> datetime:
     return to_utc(local, _zone_of_interval(offset))
 
 
-def _time_in_zone(context: Context, zone: str, value: time) -> time:
+def _time_in_zone(context: Context, zone: str, value: ZonedTime) -> ZonedTime:
     """A zone's offset depends on the day, and the day is today."""
     return _moved(value, context.now.astimezone(zone_named(zone)).utcoffset())
 
 
-def _time_at_offset(offset: Interval, value: time) -> time:
+def _time_at_offset(offset: Interval, value: ZonedTime) -> ZonedTime:
     return _moved(value, _zone_of_interval(offset).utcoffset(None))
 
 
-def _moved(value: time, offset: timedelta | None) -> time:
+def _moved(value: ZonedTime, offset: timedelta | None) -> ZonedTime:
     assert offset is not None, "every zone has an offset"
-    day = datetime.combine(date(2000, 1, 2), value.replace(tzinfo=None))
-    return (day - offset_of(value) + offset).time().replace(tzinfo=timezone(offset))
+    day = datetime.combine(date(2000, 1, 2), value.without_zone())
+    return in_zone((day - offset_of(value) + offset).time(), timezone(offset))
 
 
 # --- the table -----------------------------------------------------------------------------------

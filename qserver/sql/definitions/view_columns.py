@@ -1,0 +1,193 @@
+"""Columns that get other names, in the texts of views that can be changed.
+
+In a view of one relation it is plain what a name means, so the new one is written in its place, and
+rows can still be written through the view:
+
+    ALTER TABLE t RENAME a TO b     SELECT a FROM t WHERE a > 0
+                            becomes SELECT "b" FROM t WHERE "b" > 0
+
+The view's own columns keep their names. In subqueries only `t.a` is replaced; where one of them
+could mean the column otherwise, this is not tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Final
+
+from qserver.sql import syntax
+from qserver.sql.binder.column_names import column_name
+from qserver.sql.binder.updatable_views import why_not_updatable
+from qserver.sql.definitions.names import known_key
+
+PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
+_LAST: Final = re.compile(rf"(?:{PART}\s*\.\s*)*(?P<last>{PART})")
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """A relation's column that was `old` and is `new`; `names` are those of all its columns now."""
+
+    key: str
+    relation: str
+    old: str
+    new: str
+    names: tuple[str, ...]
+
+
+def rewritten(
+    text: str, query: syntax.Query, output: tuple[str, ...], renaming: Renaming
+) -> tuple[str, tuple[str, ...]] | None:
+    """A view's query and its output with the new name, or None if that is not so simple."""
+    source = _only_source(query, renaming.key)
+    if source is None:
+        return None
+    if renaming.names.index(renaming.new) < len(source.column_aliases):
+        return text, output  # the view gives the column a name of its own
+    outer = [*_outside_of_queries(query.body), *_ordered_by(query)]
+    visible = source.alias or renaming.relation
+    names = [each for each in outer if isinstance(each, syntax.Name)]
+    if any(name.parts == (visible,) and visible not in renaming.names for name in names):
+        return None  # the whole row, which has the names of its columns
+    for each in outer:
+        if isinstance(each, syntax.Query):
+            inside = list(_everything(each))
+            if any(_could_mean(part, visible, renaming) for part in inside):
+                return None
+            names += [part for part in inside if isinstance(part, syntax.Name)]
+    if _new_name_is_ordered_by(query, renaming):
+        return None
+    outputs = _outputs(query, renaming)
+    picked = _picked(outputs, output)
+    now = [new for _, new in outputs]
+    if picked is None or _picked(outputs, tuple(now[at] for at in picked), new=True) != picked:
+        return None
+    places = {name.position for name in names if name.parts[-1] == renaming.old}
+    for position in sorted(places, reverse=True):
+        found = _LAST.match(text, position)
+        if found is None or unquoted(found["last"]) != renaming.old:
+            return None  # written with escapes
+        text = f"{text[: found.start('last')]}{quoted(renaming.new)}{text[found.end() :]}"
+    return text, tuple(now[at] for at in picked)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
+
+
+def _only_source(query: syntax.Query, key: str) -> syntax.TableRef | None:
+    if why_not_updatable(query) is not None:
+        return None
+    assert isinstance(query.body, syntax.Select)
+    (source,) = query.body.sources
+    assert isinstance(source, syntax.TableRef)
+    return source if known_key(source.name) == key else None
+
+
+def _everything(node: object) -> Iterator[object]:
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _everything(part)
+    elif is_dataclass(node):
+        yield node
+        for field in fields(node):
+            yield from _everything(getattr(node, field.name))
+
+
+def _outside_of_queries(node: object) -> Iterator[object]:
+    """Everything in a node; of queries inside of it only themselves."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _outside_of_queries(part)
+    elif is_dataclass(node):
+        yield node
+        if not isinstance(node, syntax.Query):
+            for field in fields(node):
+                yield from _outside_of_queries(getattr(node, field.name))
+
+
+def _ordered_by(query: syntax.Query) -> Iterator[object]:
+    """What ORDER BY names, but for the names that the select list gives with AS."""
+    assert isinstance(query.body, syntax.Select)
+    given = {target.alias for target in query.body.targets}
+    for item in query.order_by:
+        node = item.expression
+        if not (isinstance(node, syntax.Name) and len(node.parts) == 1 and node.parts[0] in given):
+            yield from _outside_of_queries(node)
+
+
+def _new_name_is_ordered_by(query: syntax.Query, renaming: Renaming) -> bool:
+    """Would ORDER BY take the new name for one that the select list gives?"""
+    assert isinstance(query.body, syntax.Select)
+    given = {target.alias for target in query.body.targets}
+    return bool(query.order_by) and renaming.new in given
+
+
+def _could_mean(node: object, visible: str, renaming: Renaming) -> bool:
+    """Could a part of a subquery be about the column, other than by the relation's name?"""
+    both = {renaming.old, renaming.new}
+    match node:
+        case syntax.Name():
+            is_plain = len(node.parts) == 2 and node.parts[0] == visible
+            return not is_plain and not both.isdisjoint(node.parts)
+        case syntax.Star():
+            return True
+        case syntax.TableRef():
+            return visible in (node.alias, node.name[-1])
+        case syntax.SubqueryRef() | syntax.FunctionRef():
+            return node.alias in (visible, None)
+        case syntax.Join():
+            return node.natural or node.alias == visible or not both.isdisjoint(node.using)
+    return False
+
+
+def _outputs(query: syntax.Query, renaming: Renaming) -> list[tuple[str, str]]:
+    """What the columns of the query were called, and what they are called now."""
+    assert isinstance(query.body, syntax.Select)
+    outputs: list[tuple[str, str]] = []
+    for target in query.body.targets:
+        node = target.expression
+        if isinstance(node, syntax.Star):
+            (source,) = query.body.sources
+            assert isinstance(source, syntax.TableRef)
+            given = source.column_aliases
+            outputs += [
+                (renaming.old if name == renaming.new else name, name)
+                for name in (*given, *renaming.names[len(given) :])
+            ]
+        elif target.alias is not None:
+            outputs.append((target.alias, target.alias))
+        else:
+            outputs.append((column_name(node), _name_now(node, renaming)))
+    return outputs
+
+
+def _name_now(node: syntax.Expression, renaming: Renaming) -> str:
+    """A function may have the name of the column, and keeps it."""
+    named = column_name(node)
+    columns = [each for each in _outside_of_queries(node) if isinstance(each, syntax.Name)]
+    calls = [each for each in _outside_of_queries(node) if isinstance(each, syntax.Call)]
+    is_column = any(each.parts[-1] == named for each in columns)
+    is_call = any(each.name[-1] == named for each in calls)
+    return renaming.new if named == renaming.old and is_column and not is_call else named
+
+
+def _picked(
+    outputs: list[tuple[str, str]], wanted: tuple[str, ...], *, new: bool = False
+) -> list[int] | None:
+    """Which columns of the query those of the view are: by name, each once, in order."""
+    picked: list[int] = []
+    for name in wanted:
+        at = next(
+            (n for n, each in enumerate(outputs) if each[new] == name and n not in picked), None
+        )
+        if at is None:
+            return None
+        picked.append(at)
+    return picked
