@@ -20,8 +20,8 @@ import trio
 
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
-from qserver.engine.database import Database
 from qserver.engine.sql_gateway import Result, SqlDatabase, Statement
+from qserver.engine.view_source import ViewSource
 from qserver.errors import DatabaseUnavailable, QueryCanceled, Unauthorized
 from qserver.limits import CONTROL_SECONDS_MAX
 
@@ -34,13 +34,13 @@ class Store:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._sql: SqlDatabase | None = None
-        self._database: Database | None = None
+        self._views: ViewSource | None = None
         self._turn = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
         self._sql = sql
-        self._database = sql.database
+        self._views = sql.database.views
 
     @property
     def sql(self) -> SqlDatabase:
@@ -49,8 +49,8 @@ class Store:
 
     def version(self) -> int | None:
         """What every answer must know at least; None while the control database recovers."""
-        assert self._database is not None, "the control plane is used before it was started"
-        view = self._database.durable_view()
+        assert self._views is not None, "the control plane is used before it was started"
+        view = self._views.take()
         return None if view is None else view.version
 
     def now(self) -> datetime:

@@ -31,9 +31,11 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
-from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
+from qserver.engine.incarnation import Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
+from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
+from qserver.engine.view_source import ViewSource
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -104,12 +106,12 @@ class Database:
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
         """What the log is known to say, after it has failed."""
-        self._readable: View | None = None
-        """What was recovered, until an incarnation lives on it."""
+        self.views = ViewSource()
+        """Where every view of this database is taken."""
         self._incarnation: Incarnation | None = None
         self._changed = trio.Event()
         self._falls = 0
-        self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
+        self._gateway = Gateway(self._alive, lambda: self._incarnation, self.views, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -153,18 +155,18 @@ class Database:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
             if self._known is not None and isinstance(error, LogFailed):
-                self._readable = self._known.view
+                self.views.show(self._known.view)
                 self._tell()
             return None
         self._after_recovery()
-        self._readable = recovered.view
+        self.views.show(recovered.view)
         self._tell()
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
         """Run one incarnation; returns when it has fallen."""
         self._known = None
-        incarnation = Incarnation(recovered, self._log, self._world, self._rhythm)
+        incarnation = Incarnation(recovered, self._log, self._world, self.views, self._rhythm)
         self._enter(State.OPEN, incarnation)
         opened()
         try:
@@ -182,7 +184,10 @@ class Database:
     def _enter(self, state: State, incarnation: Incarnation | None = None) -> None:
         self.state = state
         self._incarnation = incarnation
-        self._readable = None
+        if incarnation is None:
+            self.views.shut()
+        else:
+            self.views.follow(incarnation.published)
         self._tell()
 
     def _tell(self) -> None:
@@ -197,7 +202,7 @@ class Database:
 
     async def _view(self) -> View:
         """The newest durable view, waited for while nobody can tell what it is."""
-        while (view := self.durable_view()) is None:
+        while (view := self.views.take()) is None:
             await self._wait_for_change()
         return view
 
@@ -226,14 +231,12 @@ class Database:
 
     def durable_view(self) -> View | None:
         """The newest durable view, without waiting; None where there is none to be had."""
-        incarnation = self._incarnation
-        return self._readable if incarnation is None else incarnation.published.durable
+        return self.views.take()
 
     def newest_catalog(self) -> Catalog | None:
         """What is defined, also where that is not durable yet; None where nobody can tell."""
-        if self._incarnation is not None:
-            return self._incarnation.published.newest.catalog
-        return None if self._readable is None else self._readable.catalog
+        view = self.views.take(newest=True)
+        return None if view is None else view.catalog
 
     async def wait_durable_view(self, deadline: float = FOREVER) -> View:
         """The newest durable view, waited for while the database recovers."""

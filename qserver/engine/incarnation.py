@@ -24,8 +24,9 @@ from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, Shard
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
-from qserver.engine.published import Published, PublishedStatistics
+from qserver.engine.published import Fallen, Published, PublishedStatistics
 from qserver.engine.shard import Shard, ShardStatistics
+from qserver.engine.view_source import ViewSource
 from qserver.engine.world import World
 from qserver.errors import OutcomeUnknown
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
@@ -47,13 +48,14 @@ class ActorDied(Exception):  # news for the supervisor, not for users
     """An actor came to its end, which none ever should."""
 
 
-class Fallen(Exception):  # news for the gateway, not for users
-    """The incarnation fell before the commit was sent: run the work again on the next."""
-
-
 class Incarnation:
     def __init__(
-        self, recovered: Recovered, log: Log, world: World, rhythm: Rhythm | None = None
+        self,
+        recovered: Recovered,
+        log: Log,
+        world: World,
+        views: ViewSource,
+        rhythm: Rhythm | None = None,
     ) -> None:
         view = recovered.view
         self.world = world
@@ -69,6 +71,7 @@ class Incarnation:
         ]
         self._coordinator = Coordinator(
             self.published,
+            views,
             self.requests,
             from_shards,
             [

@@ -63,6 +63,7 @@ class SqlDatabase:
         value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
         self.database = database
+        self._views = database.views
         self.planner = Planner(compute=world.compute)
         self._supplies = Supplies(
             world.now,
@@ -147,7 +148,7 @@ class SqlDatabase:
         timeout_ms, planner = options.timeout_ms, self.planner
         deadline = FOREVER if timeout_ms is None else trio.current_time() + timeout_ms / 1000
         request = Request(self._supplies, deadline, options.allowed)
-        view = self.database.durable_view()
+        view = self._views.take()
         if view is None:
             view = yield partial(self.database.wait_durable_view, deadline)
         reads = True
