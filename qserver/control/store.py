@@ -40,7 +40,7 @@ class Store:
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
         self._sql = sql
-        self._views = sql.database.views
+        self._views = sql.views
 
     @property
     def sql(self) -> SqlDatabase:

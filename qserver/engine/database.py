@@ -21,6 +21,7 @@ was ever acknowledged is in it. What became of the commits that were under way i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -200,10 +201,14 @@ class Database:
             await self._wait_for_change()
         return self._incarnation
 
-    async def _view(self) -> View:
-        """The newest durable view, waited for while nobody can tell what it is."""
-        while (view := self.views.take()) is None:
-            await self._wait_for_change()
+    async def _view(self, version: int) -> View:
+        """The newest durable view, waited for while it is unknown or older than a version."""
+        while (view := self.views.take()) is None or view.version < version:
+            if view is None or self._incarnation is None:
+                await self._wait_for_change()
+            else:
+                with suppress(Fallen):
+                    await self._incarnation.published.wait_durable(version)
         return view
 
     async def _wait_for_change(self) -> None:
@@ -215,6 +220,11 @@ class Database:
         await self._changed.wait()
 
     # --- what one may ask of it ---
+
+    @property
+    def writer(self) -> Database:
+        """What is read here is written here."""
+        return self
 
     async def transact(
         self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
@@ -238,9 +248,9 @@ class Database:
         view = self.views.take(newest=True)
         return None if view is None else view.catalog
 
-    async def wait_durable_view(self, deadline: float = FOREVER) -> View:
-        """The newest durable view, waited for while the database recovers."""
-        return await before(deadline, self._view)  # type: ignore[no-any-return]
+    async def wait_durable_view(self, deadline: float = FOREVER, version: int = 0) -> View:
+        """The newest durable view, waited for until there is one that is not older than this."""
+        return await before(deadline, self._view, version)  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
         """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""

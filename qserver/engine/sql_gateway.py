@@ -34,9 +34,10 @@ from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
 from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
+from qserver.engine.sql_port import ReadableDatabase, WritableDatabase
 from qserver.engine.work import FOREVER, Pending, Step, before, begin_with, run
 from qserver.engine.world import World
-from qserver.errors import ProgramLimitExceeded, QserverError
+from qserver.errors import ProgramLimitExceeded, QserverError, ReadOnlyTransaction
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
@@ -53,26 +54,36 @@ with the rest of it, which has to wait for something and so needs a task."""
 
 
 class SqlDatabase:
-    """A database that understands SQL. `database` runs elsewhere; this only talks to it."""
+    """A database that understands SQL. `database` runs elsewhere; this only talks to it.
+
+    One without a writer can be read, and refuses the rest.
+    """
 
     def __init__(
         self,
-        database: Database,
+        database: ReadableDatabase,
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
-        self.database = database
-        self._views = database.views
+        self._database = database
+        self.views = database.views
+        self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute)
         self._supplies = Supplies(
             world.now,
             trio.current_time,
             world.chance,
-            database.sequences,
+            None if self._writer is None else self._writer.sequences,
             pool or MemoryPool(),
             value_bytes_most,
         )
+
+    @property
+    def database(self) -> Database:
+        """The engine behind it, for whoever looks into that; a follower has none."""
+        assert isinstance(self._database, Database), "there is no engine behind it"
+        return self._database
 
     def begin(
         self, statements: Sequence[Statement], options: Options, done: TransactionDone
@@ -145,12 +156,12 @@ class SqlDatabase:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        timeout_ms, planner = options.timeout_ms, self.planner
+        timeout_ms, planner, writer = options.timeout_ms, self.planner, self._writer
         deadline = FOREVER if timeout_ms is None else trio.current_time() + timeout_ms / 1000
         request = Request(self._supplies, deadline, options.allowed)
-        view = self._views.take()
+        view = self.views.take()
         if view is None:
-            view = yield partial(self.database.wait_durable_view, deadline)
+            view = yield partial(self._database.wait_durable_view, deadline)
         reads = True
         found: list[Found] = []
         for statement in statements:
@@ -161,11 +172,11 @@ class SqlDatabase:
                 except NotShort:
                     lifted = yield partial(before, deadline, planner.lift_long, sql)
                 plan = planner.find(lifted, view.catalog, view, given)
-                if plan is None and len(statements) == 1:
+                if plan is None and (len(statements) == 1 or writer is None):
                     plan = yield from self._new_plan(sql, lifted, view, deadline, given)
             except QserverError as error:
-                if len(statements) == 1:
-                    error.statement = 0
+                if len(statements) == 1 or writer is None:
+                    error.statement = len(found)
                     raise  # of several, those before it come first: the body meets it in its turn
             found.append((sql, given, lifted, plan))
             if plan is None:  # what those behind it are may depend on what it defines
@@ -178,13 +189,16 @@ class SqlDatabase:
                 reads = False
         if reads and streamed:
             return _reading_stream(found[0], view, request)
+        if writer is None and not reads:
+            raise _only_reads(found)
         try:
             while True:
                 try:
                     if reads:
                         run = run_statements(planner, request, found, options, view)
                         return TransactionResult((yield from run), view.version)
-                    outcome = yield from self.database.transacting(
+                    assert writer is not None
+                    outcome = yield from writer.transacting(
                         partial(run_statements, planner, request, found, options),
                         options.max_retries,
                         deadline,
@@ -217,7 +231,7 @@ class SqlDatabase:
         return self.planner.cache.statistics()
 
     def __repr__(self) -> str:
-        return f"SQL on {self.database!r}, with {self.planner.cache!r}"
+        return f"SQL on {self._database!r}, with {self.planner.cache!r}"
 
 
 def _are_short(found: list[Found]) -> bool:
@@ -226,6 +240,17 @@ def _are_short(found: list[Found]) -> bool:
         plan is not None and not plan.may_yield and not plan.system_tables and not is_heavy(given)
         for _, given, _, plan in found
     )
+
+
+def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
+    """The refusal of what writes, where there is no writer."""
+    error = ReadOnlyTransaction(
+        "the statement writes, and this database can only be read here",
+        hint="Send it to the server that writes this database.",
+    )
+    writes = (plan is None or plan.writes for _, _, _, plan in found)
+    error.statement = list(writes).index(True)
+    return error
 
 
 def _reading_stream(found: Found, view: View, request: Request) -> RowStream:
