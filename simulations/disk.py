@@ -23,7 +23,8 @@ from zlib import crc32
 
 import trio
 
-from qserver.errors import LogFailed
+from qserver.durability.port import ends_with
+from qserver.errors import LogFailed, QserverError
 from simulations.shelf import Shelf
 from simulations.world import ACTOR, SimulatedWorld
 
@@ -214,6 +215,12 @@ class Disk:
             self.world.reach("recovery read the log in several pieces")
         return rest[:most]
 
+    async def fence(self, version: int) -> bool:
+        await trio.sleep(self.world.delays.uniform(0.0, 0.001))
+        last = self._records[-1][0] if self._records else 0
+        saved = 0 if self.shelf.checkpoint is None else self.shelf.checkpoint[0]
+        return ends_with(max(last, saved), version, "the log")
+
     async def _begin_reading(self) -> None:
         world = self.world
         self.shelf.lost = False
@@ -280,6 +287,10 @@ class DiskHandle:
         result: list[tuple[int, bytes]] = await self._perform(lambda: self._disk.read(after, most))
         return result
 
+    async def fence(self, version: int) -> bool:
+        result: bool = await self._perform(lambda: self._disk.fence(version))
+        return result
+
     async def _perform(
         self, operation: Callable[[], Awaitable[Any]], begun: _Operation | None = None
     ) -> Any:
@@ -317,7 +328,7 @@ class _Operation:
         self._before = before
         self._scope = trio.CancelScope()
         self._result: Any = None
-        self._error: LogFailed | None = None
+        self._error: QserverError | None = None
 
     async def run(self, operation: Callable[[], Awaitable[Any]]) -> None:
         ACTOR.set("disk")
@@ -327,7 +338,7 @@ class _Operation:
                     await self._before.done.wait()
                     self._before = None
                 self._result = await operation()
-        except LogFailed as error:
+        except QserverError as error:
             self._error = error
         except trio.Cancelled:  # the run is over
             self.abandoned = True

@@ -22,6 +22,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeAlias
 
+from qserver.errors import DataCorrupted
+
 StoredRecord: TypeAlias = tuple[int, bytes]
 """A version, and what happened between the version before and this one."""
 
@@ -41,6 +43,14 @@ class Log(Protocol):
         """The next records with a version greater than `after`, at most `most`, in order.
 
         None only if there are none; of large ones it may give fewer than `most`.
+        """
+
+    async def fence(self, version: int) -> bool:
+        """Is this version, up to which all was read, the last? If so, the log is ours from here on:
+        no append of an earlier owner succeeds any more. If not, there is more to read.
+
+        Nothing of what was read may be shown before. Raises DataCorrupted if the log ends before
+        that version.
         """
 
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
@@ -63,3 +73,13 @@ class Log(Protocol):
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         """Drop the records up to a version, and pages. Nobody needs them any more."""
+
+
+def ends_with(last: int, version: int, where: str) -> bool:
+    """What a fence finds of a log that ends with `last` and was read up to a version."""
+    if last < version:
+        raise DataCorrupted(
+            f"{where} ends with version {last}, and {version} was durable",
+            hint="A part of the log is missing. Put its files back, or restore a backup.",
+        )
+    return last == version

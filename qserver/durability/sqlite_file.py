@@ -48,7 +48,7 @@ from qserver.durability.high_water_mark import (
     check_mark,
     checksum_of,
 )
-from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.port import StoredPage, StoredRecord, ends_with
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
 
@@ -203,6 +203,11 @@ class SqliteFile:
 
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
+
+    def fence(self, version: int) -> bool:
+        """The lock on the file keeps others out, so it is enough to look where the log ends."""
+        self._last = self._run(_last_version)
+        return ends_with(self._last, version, f"the log in {self.path}")
 
     # --- checkpoints ---
 

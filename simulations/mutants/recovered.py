@@ -35,6 +35,9 @@ class _ShortLog:
         records: list[Any] = await self._log.read(after, most) if self._pieces >= 0 else []
         return records
 
+    async def fence(self, version: int) -> bool:
+        return True
+
 
 def _read_three_pieces(original: Any) -> Any:
     async def recover_from(known: Recovered, log: Any) -> Recovered:
@@ -132,7 +135,7 @@ OFTEN_SAVED: Final = (
 MUTANTS: Final = (
     Mutant(
         "read_three_pieces_of_the_log",
-        "recovery reads three pieces of the log at most",
+        "recovery reads three pieces of the log at most, and asks nobody whether that is all",
         ("bank", "hot_key", "list_append"),
         ((recovery, "recover_from", _read_three_pieces),),
     ),
