@@ -15,6 +15,10 @@ forgotten.
 
 Calls are served in order: when one is cancelled, the next waits until it has ended. A call that
 raises LogFailed may have done its work or not.
+
+Any call may raise LogTaken: somebody else has taken the log over. Then every later call raises it
+too, and changes nothing; there is no way back but to open the log anew. Its `version` says which
+records of a group are there: those before it, and none from it on.
 """
 
 from __future__ import annotations

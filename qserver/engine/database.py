@@ -6,7 +6,8 @@
 
 Durable state is the log and its checkpoints and nothing else, so there is one way to begin and it
 is also the way to go on after any failure. What recovery refuses (a damaged log, one of another
-release) is not tried again: the database stays closed and says why.
+release) is not tried again: the database stays closed and says why. A log that another process has
+taken over is not fought for: the database ends at once and shows nothing more.
 
 What was recovered is answered from at once, also during the pause; so while a full disk lets every
 commit fail, those who only read hardly notice.
@@ -32,7 +33,7 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
-from qserver.engine.incarnation import Incarnation, IncarnationStatistics
+from qserver.engine.incarnation import Incarnation, IncarnationStatistics, again
 from qserver.engine.messages import Work
 from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
@@ -44,6 +45,7 @@ from qserver.errors import (
     DataCorrupted,
     DataInUse,
     LogFailed,
+    LogTaken,
     first_of,
 )
 from qserver.limits import (
@@ -61,6 +63,7 @@ class State(Enum):
     RECOVERING = "recovering"
     OPEN = "open"
     REFUSED = "refused"
+    TAKEN = "taken"
     CLOSED = "closed"
 
 
@@ -129,13 +132,15 @@ class Database:
             began = trio.current_time()
             try:
                 recovered = await self._recover()
-            except DataCorrupted:
+            except (DataCorrupted, LogTaken):
                 started()
                 await trio.sleep_forever()
             if pause:
                 await trio.sleep(pause)
             if recovered is not None:
                 await self._live(recovered, started)
+            if self.state is State.TAKEN:
+                await trio.sleep_forever()
             if trio.current_time() - began > pause + RECOVERY_PAUSE_SECONDS_MAX:
                 pause = 0.0
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
@@ -152,6 +157,9 @@ class Database:
             self._world.report(f"database {self.name} cannot be opened", error)
             self._enter(State.REFUSED)
             raise
+        except LogTaken as error:
+            self._end(error)
+            raise
         except (LogFailed, DataInUse) as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
@@ -167,20 +175,31 @@ class Database:
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
         """Run one incarnation; returns when it has fallen."""
         self._known = None
-        incarnation = Incarnation(recovered, self._log, self._world, self.views, self._rhythm)
+        incarnation = Incarnation(
+            recovered, self._log, self._world, self.views, self._rhythm, self._end
+        )
         self._enter(State.OPEN, incarnation)
         opened()
         try:
             await incarnation.run()
         except* Exception as deaths:
             self._falls += 1
-            self.trouble = first_of(deaths)
-            if deaths.split(LogFailed)[1] is None:
-                self._known = incarnation.known()
-            self._world.report(f"database {self.name} falls and recovers", self.trouble)
+            if self.state is not State.TAKEN:
+                self.trouble = first_of(deaths)
+                if deaths.split(LogFailed)[1] is None:
+                    self._known = incarnation.known()
+                self._world.report(f"database {self.name} falls and recovers", self.trouble)
         finally:
-            self._enter(State.RECOVERING)
+            if self.state is not State.TAKEN:
+                self._enter(State.RECOVERING)
             incarnation.fall()
+
+    def _end(self, taken: LogTaken) -> None:
+        """Another process writes the database now: show nothing from this moment on."""
+        if self.state is not State.TAKEN:
+            self.trouble = taken
+            self._world.report(f"database {self.name} ends: its log was taken over", taken)
+            self._enter(State.TAKEN)
 
     def _enter(self, state: State, incarnation: Incarnation | None = None) -> None:
         self.state = state
@@ -212,6 +231,8 @@ class Database:
         return view
 
     async def _wait_for_change(self) -> None:
+        if isinstance(self.trouble, LogTaken):
+            raise again(self.trouble)
         if self.state in (State.REFUSED, State.CLOSED):
             raise DatabaseUnavailable(
                 f"database {self.name} is {self.state.value}",

@@ -28,7 +28,7 @@ from qserver.engine.published import Fallen, Published, PublishedStatistics
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.view_source import ViewSource
 from qserver.engine.world import World
-from qserver.errors import OutcomeUnknown
+from qserver.errors import LogTaken, OutcomeUnknown, first_of
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
 from qserver.storage.ranges import roots_of_shard
 from qserver.storage.view import View
@@ -56,7 +56,10 @@ class Incarnation:
         world: World,
         views: ViewSource,
         rhythm: Rhythm | None = None,
+        taken: Callable[[LogTaken], None] = lambda error: None,
     ) -> None:
+        """`taken` is called at once when somebody else has taken over the log."""
+        self._taken = taken
         view = recovered.view
         self.world = world
         self.published = Published(view, world.now)
@@ -98,7 +101,13 @@ class Incarnation:
             nursery.start_soon(self._act, "coordinator", self._coordinator.run)
 
     async def _act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        await self.world.act(name, run)
+        try:
+            await self.world.act(name, run)
+        except* LogTaken as errors:
+            taken = first_of(errors)
+            assert isinstance(taken, LogTaken)
+            self._taken(taken)
+            raise
         raise ActorDied(f"the {name} came to its end")
 
     def fall(self) -> None:
@@ -107,15 +116,9 @@ class Incarnation:
         self.checkpointer.fall(Fallen())
         for turn in list(self._turns.values()):
             turn.fail(Fallen())
+        taken = self._log_writer.taken
         for answer in list(self._sent.values()):
-            answer.fail(
-                OutcomeUnknown(
-                    "the database restarted while the transaction was being committed",
-                    detail="It was applied as a whole or not at all.",
-                    hint="Read to see which, once the database is open again. A request is safe to"
-                    " send twice where a unique key refuses the second.",
-                )
-            )
+            answer.fail(_unknown() if taken is None else again(taken))
 
     def known(self) -> Recovered:
         """What the log is known to say: up to the last durable version."""
@@ -163,3 +166,17 @@ class Incarnation:
 
     def __repr__(self) -> str:
         return f"an incarnation with {self.published!r}"
+
+
+def _unknown() -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "the database restarted while the transaction was being committed",
+        detail="It was applied as a whole or not at all.",
+        hint="Read to see which, once the database is open again. A request is safe to"
+        " send twice where a unique key refuses the second.",
+    )
+
+
+def again(taken: LogTaken) -> LogTaken:
+    """The same, for one more who is told: an error that is raised belongs to one task."""
+    return LogTaken(str(taken), version=taken.version, detail=taken.detail, hint=taken.hint)

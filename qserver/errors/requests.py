@@ -133,6 +133,22 @@ class LogFailed(QserverError):
     applied = Applied.UNKNOWN
 
 
+class LogTaken(QserverError):
+    """Nobody's fault, or the operator's: another process has taken over the log, and writes the
+    database now. Nothing was applied. Retry where it is written now.
+
+    `version`: none of our records is in the log from there on.
+    """
+
+    code = "QS021"
+    name = "log_taken"
+    retryable = True
+
+    def __init__(self, message: str = "", *, version: int = 0, **fields: Any) -> None:
+        super().__init__(message or "another process has taken over the log", **fields)
+        self.version = version
+
+
 class DataCorrupted(QserverError):
     """The disk's fault, or a version's: stored bytes do not say what they should. An operator
     must look; retrying cannot help."""
