@@ -33,7 +33,7 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
-from qserver.engine.incarnation import Incarnation, IncarnationStatistics, again
+from qserver.engine.incarnation import Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
@@ -232,7 +232,7 @@ class Database:
 
     async def _wait_for_change(self) -> None:
         if isinstance(self.trouble, LogTaken):
-            raise again(self.trouble)
+            raise self.trouble.again()
         if self.state in (State.REFUSED, State.CLOSED):
             raise DatabaseUnavailable(
                 f"database {self.name} is {self.state.value}",

@@ -118,7 +118,7 @@ class Incarnation:
             turn.fail(Fallen())
         taken = self._log_writer.taken
         for answer in list(self._sent.values()):
-            answer.fail(_unknown() if taken is None else again(taken))
+            answer.fail(_unknown() if taken is None else taken.again())
 
     def known(self) -> Recovered:
         """What the log is known to say: up to the last durable version."""
@@ -175,8 +175,3 @@ def _unknown() -> OutcomeUnknown:
         hint="Read to see which, once the database is open again. A request is safe to"
         " send twice where a unique key refuses the second.",
     )
-
-
-def again(taken: LogTaken) -> LogTaken:
-    """The same, for one more who is told: an error that is raised belongs to one task."""
-    return LogTaken(str(taken), version=taken.version, detail=taken.detail, hint=taken.hint)

@@ -148,6 +148,10 @@ class LogTaken(QserverError):
         super().__init__(message or "another process has taken over the log", **fields)
         self.version = version
 
+    def again(self) -> LogTaken:
+        """The same for the next who is told: an error that is raised belongs to one task."""
+        return LogTaken(str(self), version=self.version, detail=self.detail, hint=self.hint)
+
 
 class DataCorrupted(QserverError):
     """The disk's fault, or a version's: stored bytes do not say what they should. An operator
