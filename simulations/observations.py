@@ -170,7 +170,10 @@ def _note_published(world: SimulatedWorld, view: View) -> None:
     if before is not None and view.time < before.time:
         problem = f"version {view.version} is of {view.time}, the one before of {before.time}"
         world.unexpected.append(problem)
-    world.published[view.version] = view
+    if world.two_publish:
+        world.published.pop(view.version, None)  # nobody can tell whose will be recovered
+    else:
+        world.published[view.version] = view
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:

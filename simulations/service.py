@@ -126,6 +126,7 @@ class Service:
         if database is self._database and not process.cancel_called:
             self.world.reach("another process took over the log")
             self._replaced.append((process, self._handle))
+            self.world.two_publish = True
             over.set()
 
     def _new_database(self, handle: DiskHandle) -> Database:
@@ -236,6 +237,7 @@ class Service:
             handle.die()
             replaced.cancel()
         self._replaced.clear()
+        world.two_publish = False
         self.disk.crash(self._handle, lose_all=lose_all)
         if self._up.is_set():  # else somebody may wait already for the next process
             self._up = trio.Event()

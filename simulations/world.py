@@ -52,6 +52,8 @@ class SimulatedWorld:
         self.crash_wanted = trio.Event()
         self.successor_wanted = trio.Event()
         """Another process is to take over, though the one that runs now has not ended."""
+        self.two_publish = False
+        """Two processes may publish the same version, and only one of them makes it durable."""
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
         self.newest: View | None = None
