@@ -212,6 +212,7 @@ class Disk:
 
     async def load_checkpoint(self, handle: DiskHandle) -> tuple[int, bytes] | None:
         await self._begin_reading()
+        self._check_claim(handle)
         self.keeper = handle
         if self.shelf.checkpoint is not None:
             self.world.reach("recovery began with a checkpoint")
