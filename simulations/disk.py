@@ -23,7 +23,8 @@ from zlib import crc32
 
 import trio
 
-from qserver.errors import LogFailed
+from qserver.durability.port import ends_with
+from qserver.errors import LogFailed, LogTaken, QserverError
 from simulations.shelf import Shelf
 from simulations.world import ACTOR, SimulatedWorld
 
@@ -40,6 +41,10 @@ class Disk:
         self._cache = bytearray()
         self._records: list[tuple[int, bytes]] = []
         self.shelf = Shelf()
+        self.owner: DiskHandle | None = None
+        """Who has fenced the log last: nobody else may append."""
+        self.keeper: DiskHandle | None = None
+        """Who has read the checkpoint last: nobody else may save one, or forget anything."""
         self._last: _Operation | None = None
         """What the next operation has to wait for."""
 
@@ -61,7 +66,7 @@ class Disk:
                 self._synced += self._cache[:kept]
         self._cache.clear()
         self._crash_shelf(lose_all)
-        self._last = None
+        self._last = self.owner = self.keeper = None
 
     def _crash_shelf(self, lose_all: bool) -> None:
         world, shelf = self.world, self.shelf
@@ -110,6 +115,10 @@ class Disk:
         if handle.dead:
             return
         world = self.world
+        self._check(self.owner, handle, records[0][0])
+        if not world.two_publish and world.faults.strikes("log_taken"):
+            world.record("fault", "another process takes over", actor="disk")
+            world.successor_wanted.set()
         self._cache += b"".join(_frame(*record) for record in records)
         world.record("sync", f"{len(records)} records are written", actor="disk")
         slow = world.faults.strikes("sync_slow")
@@ -144,6 +153,7 @@ class Disk:
         if handle.dead:
             return
         world = self.world
+        self._check(self.keeper, handle)
         self.shelf.put(pages)
         world.record("sync", f"{len(pages)} pages are written", actor="disk")
         await trio.sleep(world.delays.uniform(0.0, 0.004))
@@ -155,6 +165,7 @@ class Disk:
         if handle.dead:
             return
         world = self.world
+        self._check(self.keeper, handle)
         self.shelf.coming = (version, data)
         slow = world.faults.strikes("sync_slow")
         await trio.sleep(world.delays.uniform(0.0, 0.2 if slow else 0.004))
@@ -178,6 +189,7 @@ class Disk:
         if handle.dead:
             return
         world = self.world
+        self._check(self.keeper, handle)
         early = world.delays.random() < 0.5
         if early:  # a crash that comes now finds it done
             self._forget(version, pages)
@@ -192,8 +204,18 @@ class Disk:
         self._records = [record for record in self._records if record[0] > version]
         self._synced = bytearray(b"".join(_frame(*record) for record in self._records))
 
-    async def load_checkpoint(self) -> tuple[int, bytes] | None:
+    def _check(self, allowed: DiskHandle | None, handle: DiskHandle, version: int = 0) -> None:
+        if allowed is not None and allowed is not handle:
+            self.world.record("fail", "a process that was replaced is refused", actor="disk")
+            self.world.reach("a process whose log was taken over was refused")
+            raise LogTaken("another process writes the log", version=version)
+
+    async def load_checkpoint(self, handle: DiskHandle) -> tuple[int, bytes] | None:
         await self._begin_reading()
+        self._check_claim(handle)
+        if handle.has_fenced:  # a newer process may have claimed the checkpoint already
+            self._check(self.keeper, handle)
+        self.keeper = handle
         if self.shelf.checkpoint is not None:
             self.world.reach("recovery began with a checkpoint")
             if self._records:
@@ -207,12 +229,31 @@ class Disk:
             self.world.reach("recovery read the pages in several pieces")
         return pages
 
-    async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
+    async def read(self, handle: DiskHandle, after: int, most: int) -> list[tuple[int, bytes]]:
         await self._begin_reading()
+        self._check_claim(handle)
         rest = [record for record in self._records if record[0] > after]
         if len(rest) > most:
             self.world.reach("recovery read the log in several pieces")
         return rest[:most]
+
+    async def fence(self, handle: DiskHandle, version: int) -> bool:
+        await trio.sleep(self.world.delays.uniform(0.0, 0.001))
+        self._check_claim(handle)
+        last = self._records[-1][0] if self._records else 0
+        saved = 0 if self.shelf.checkpoint is None else self.shelf.checkpoint[0]
+        ends = ends_with(max(last, saved), version, "the log")
+        if ends:
+            self.owner = handle
+            handle.has_fenced = True
+        else:
+            self.world.reach("a fence was refused, and recovery read on")
+        return ends
+
+    def _check_claim(self, handle: DiskHandle) -> None:
+        """Whoever had the log once and has it no more is told so when it reads, too."""
+        if handle.has_fenced:
+            self._check(self.owner, handle)
 
     async def _begin_reading(self) -> None:
         world = self.world
@@ -238,6 +279,7 @@ class DiskHandle:
         self._disk = disk
         self._begun: list[_Operation] = []
         self.dead = False
+        self.has_fenced = False
 
     def append(self, records: Sequence[tuple[int, bytes]]) -> Awaitable[None]:
         """An eager disk begins at once, as a thread does; another when it is waited for."""
@@ -267,7 +309,9 @@ class DiskHandle:
         await self._perform(lambda: self._disk.forget(self, version, pages))
 
     async def load_checkpoint(self) -> tuple[int, bytes] | None:
-        result: tuple[int, bytes] | None = await self._perform(self._disk.load_checkpoint)
+        result: tuple[int, bytes] | None = await self._perform(
+            lambda: self._disk.load_checkpoint(self)
+        )
         return result
 
     async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
@@ -277,7 +321,13 @@ class DiskHandle:
         return result
 
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
-        result: list[tuple[int, bytes]] = await self._perform(lambda: self._disk.read(after, most))
+        result: list[tuple[int, bytes]] = await self._perform(
+            lambda: self._disk.read(self, after, most)
+        )
+        return result
+
+    async def fence(self, version: int) -> bool:
+        result: bool = await self._perform(lambda: self._disk.fence(self, version))
         return result
 
     async def _perform(
@@ -317,7 +367,7 @@ class _Operation:
         self._before = before
         self._scope = trio.CancelScope()
         self._result: Any = None
-        self._error: LogFailed | None = None
+        self._error: QserverError | None = None
 
     async def run(self, operation: Callable[[], Awaitable[Any]]) -> None:
         ACTOR.set("disk")
@@ -327,7 +377,7 @@ class _Operation:
                     await self._before.done.wait()
                     self._before = None
                 self._result = await operation()
-        except LogFailed as error:
+        except QserverError as error:
             self._error = error
         except trio.Cancelled:  # the run is over
             self.abandoned = True

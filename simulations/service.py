@@ -24,7 +24,13 @@ from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.work import run
-from qserver.errors import Applied, DatabaseUnavailable, QserverError, SerializationFailure
+from qserver.errors import (
+    Applied,
+    DatabaseUnavailable,
+    LogTaken,
+    QserverError,
+    SerializationFailure,
+)
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.relations import Sequence
@@ -73,24 +79,55 @@ class Service:
         self._other_numbers = count(1_000_000)
         self._process: trio.CancelScope | None = None
         self._handle: DiskHandle | None = None
+        self._replaced: list[tuple[trio.CancelScope, DiskHandle]] = []
+        """Processes that go on although another has taken over."""
         self._database: Database | None = None
         self._sql: SqlDatabase | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
 
     async def run(self) -> None:
-        """Processes, one after the other; each until it crashes."""
-        while True:
-            self._handle = self.disk.connect()
-            self._database = self._new_database(self._handle)
-            self._sql = SqlDatabase(self._database, self.world)  # plans die with their process
-            with trio.CancelScope() as self._process:
-                self._up.set()
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._database.run)
-                    nursery.start_soon(self._crash_when_wanted)
-                    nursery.start_soon(self._inspect, self._database)
-            await trio.sleep(self.world.delays.uniform(0.0, 0.05))
+        """Processes, one after the other; each until it crashes, or another takes over."""
+        async with trio.open_nursery() as processes:
+            while True:
+                self._handle = self.disk.connect()
+                database = self._new_database(self._handle)
+                if not self._replaced:  # else clients stay with the one before until it is fenced
+                    self._serve(database)
+                self._process, over = trio.CancelScope(), trio.Event()
+                processes.start_soon(self._run_process, database, self._process, over)
+                await over.wait()
+                await trio.sleep(self.world.delays.uniform(0.0, 0.05))
+
+    def _serve(self, database: Database) -> None:
+        """Let clients talk to this one from here on."""
+        self._database = database
+        self._sql = SqlDatabase(database, self.world)  # plans die with their process
+
+    async def _run_process(
+        self, database: Database, process: trio.CancelScope, over: trio.Event
+    ) -> None:
+        with process:
+            self._up.set()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(database.run)
+                nursery.start_soon(self._crash_when_wanted, process)
+                nursery.start_soon(self._step_aside_when_wanted, database, process, over)
+                nursery.start_soon(self._inspect, database)
+        over.set()
+
+    async def _step_aside_when_wanted(
+        self, database: Database, process: trio.CancelScope, over: trio.Event
+    ) -> None:
+        """Let another process take over, and go on as if nothing had happened."""
+        await self.world.successor_wanted.wait()
+        self.world.successor_wanted = trio.Event()
+        assert self._handle is not None
+        if database is self._database and not process.cancel_called:
+            self.world.reach("another process took over the log")
+            self._replaced.append((process, self._handle))
+            self.world.two_publish = True
+            over.set()
 
     def _new_database(self, handle: DiskHandle) -> Database:
         profile = self.world.profile
@@ -100,19 +137,26 @@ class Service:
             profile.checkpoint_pages_at_once,
         )
         self._recovered = trio.Event()
-        return Database(
-            handle,
-            self.world,
-            shards=profile.shards,
-            rhythm=rhythm,
-            after_recovery=lambda: self._recovered.set(),
+
+        def recovered() -> None:
+            if handle is self._handle:
+                if self._database is not database:
+                    self._serve(database)
+                self._recovered.set()
+
+        database = Database(
+            handle, self.world, shards=profile.shards, rhythm=rhythm, after_recovery=recovered
         )
+        return database
 
     async def _inspect(self, database: Database) -> None:
         """Look at what was recovered, each time."""
-        with suppress(DatabaseUnavailable):  # it ends before this task does, or has said why
+        # It may end before this task does, or has said why.
+        with suppress(DatabaseUnavailable, LogTaken):
             while True:
                 await self._recovered.wait()
+                if database is not self._database:
+                    return  # another process has recovered
                 self._recovered = trio.Event()
                 view = await database.wait_durable_view()
                 self._look_at(view, "recovered")
@@ -155,8 +199,8 @@ class Service:
             assert database is not None
             try:
                 await database.transact(lambda transaction: None)
-            except DatabaseUnavailable:
-                if database.state is not State.CLOSED:
+            except (DatabaseUnavailable, LogTaken):
+                if database.state is not State.CLOSED and not self._replaced:
                     raise
                 await trio.sleep(SECONDS_TO_REST)
             else:
@@ -170,10 +214,10 @@ class Service:
         self.problems += disk_problems(self.disk)
         self._look_at(await self._database.wait_durable_view(), "at the end")
 
-    async def _crash_when_wanted(self) -> None:
+    async def _crash_when_wanted(self, process: trio.CancelScope) -> None:
         await self.world.crash_wanted.wait()
-        assert self._process is not None
-        if not self._process.cancel_called:  # else it has crashed at this very moment
+        # Else it has crashed at this very moment, or another has taken over.
+        if process is self._process and not process.cancel_called:
             self.crash()
         await trio.sleep_forever()
 
@@ -189,6 +233,11 @@ class Service:
         if world.undecided:
             world.reach("the process crashed between prepare and decision")
         world.undecided = False
+        for replaced, handle in self._replaced:  # the machine is gone, with all that run on it
+            handle.die()
+            replaced.cancel()
+        self._replaced.clear()
+        world.two_publish = False
         self.disk.crash(self._handle, lose_all=lose_all)
         if self._up.is_set():  # else somebody may wait already for the next process
             self._up = trio.Event()
@@ -254,7 +303,7 @@ class Service:
         with trio.CancelScope() as scope:
             self._requests[number] = scope
             try:
-                outcome = await send(database)
+                outcome = await self._sent(send, database)
             except QserverError as error:
                 self._record_error(number, error)
                 raise
@@ -271,6 +320,20 @@ class Service:
                 "commit", f"T{number} ends at version {outcome.version}, {outcome.retries} retries"
             )
         return outcome
+
+    async def _sent(self, send: Callable[[Database], Awaitable[Any]], database: Database) -> Any:
+        """What a process has refused because another has its log is sent to that one."""
+        while True:
+            try:
+                return await send(database)
+            except LogTaken:
+                while database is self._database:  # the other has the log, and not yet all of it
+                    if not self._replaced:
+                        raise
+                    await trio.sleep(self.world.delays.uniform(0.0, 0.01))
+                self.world.reach("a request was run again by the next owner of the log")
+                assert self._database is not None
+                database = self._database
 
     def _record_error(self, number: int, error: QserverError) -> None:
         world = self.world

@@ -21,7 +21,7 @@ from qserver.engine.incarnation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here
-from qserver.errors import LogFailed
+from qserver.errors import LogFailed, LogTaken
 from qserver.storage.view import View
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
@@ -50,6 +50,10 @@ class SimulatedWorld:
         self.reached: dict[str, int] = {}
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()
+        self.successor_wanted = trio.Event()
+        """Another process is to take over, though the one that runs now has not ended."""
+        self.two_publish = False
+        """Two processes may publish the same version, and only one of them makes it durable."""
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
         self.newest: View | None = None
@@ -96,7 +100,7 @@ class SimulatedWorld:
 
     def report(self, text: str, error: Exception) -> None:
         self.record("recover", f"{text}: {error!r}", actor="world")
-        if not isinstance(error, ActorDied | LogFailed):
+        if not isinstance(error, ActorDied | LogFailed | LogTaken):
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- what the rest of the simulation asks for ---

@@ -80,6 +80,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
         "SerializationFailure",
         "TooManyRequests",
         "DatabaseUnavailable",
+        "LogTaken",
         "RateLimited",
     }
 

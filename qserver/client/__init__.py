@@ -29,13 +29,13 @@ from qserver.client.with_trio import TrioClient, TrioStream
 
 __all__ = [
     "Client",
-    "TrioClient",
-    "Result",
-    "TransactionResult",
-    "Statement",
-    "Stream",
-    "TrioStream",
     "ConnectionFailed",
     "ConnectionLost",
+    "Result",
+    "Statement",
+    "Stream",
+    "TransactionResult",
+    "TrioClient",
+    "TrioStream",
     "UnexpectedAnswer",
 ]

@@ -205,7 +205,7 @@ class Access:
 
     def _caches_are_good(self) -> bool:
         """Whether what the caches hold, perhaps nothing, is what the control database says now."""
-        view = self._store.durable_view()
+        view = self._store.take_view()
         if view is not self._view:
             self._grants.clear()
             self._names.clear()

@@ -34,14 +34,14 @@ class Store:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._sql: SqlDatabase | None = None
-        self.durable_view: Callable[[], View | None] = _not_started
+        self.take_view: Callable[[], View | None] = _not_started
         """The view that every answer must know at least; None while the database recovers."""
         self._turn = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
         self._sql = sql
-        self.durable_view = sql.database.durable_view
+        self.take_view = sql.views.take
 
     @property
     def sql(self) -> SqlDatabase:
@@ -50,7 +50,7 @@ class Store:
 
     def version(self) -> int | None:
         """Of that view."""
-        view = self.durable_view()
+        view = self.take_view()
         return None if view is None else view.version
 
     def now(self) -> datetime:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.port import StoredPage, StoredRecord, ends_with
 
 
 class MemoryLog:
@@ -29,6 +29,10 @@ class MemoryLog:
         first = self._last + 1 - len(self._records)
         until = min(max(after + 1, first) + most, self._last + 1)
         return [(each, self._records[each]) for each in range(max(after + 1, first), until)]
+
+    async def fence(self, version: int) -> bool:
+        checkpoint = 0 if self._checkpoint is None else self._checkpoint[0]
+        return ends_with(max(self._last, checkpoint), version, "the log")
 
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._pages.update(pages)

@@ -15,12 +15,18 @@ forgotten.
 
 Calls are served in order: when one is cancelled, the next waits until it has ended. A call that
 raises LogFailed may have done its work or not.
+
+Any call may raise LogTaken: somebody else has taken the log over. Then every later call raises it
+too, and changes nothing; there is no way back but to open the log anew. Its `version` says which
+records of a group are there: those before it, and none from it on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeAlias
+
+from qserver.errors import DataCorrupted
 
 StoredRecord: TypeAlias = tuple[int, bytes]
 """A version, and what happened between the version before and this one."""
@@ -43,6 +49,14 @@ class Log(Protocol):
         None only if there are none; of large ones it may give fewer than `most`.
         """
 
+    async def fence(self, version: int) -> bool:
+        """Is this version, up to which all was read, the last? If so, the log is ours from here on:
+        no append of an earlier owner succeeds any more. If not, there is more to read.
+
+        Nothing of what was read may be shown before. Raises DataCorrupted if the log ends before
+        that version.
+        """
+
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         """Keep pages for a checkpoint to come. They need not be durable before that is."""
 
@@ -63,3 +77,13 @@ class Log(Protocol):
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         """Drop the records up to a version, and pages. Nobody needs them any more."""
+
+
+def ends_with(last: int, version: int, where: str) -> bool:
+    """What a fence finds of a log that ends with `last` and was read up to a version."""
+    if last < version:
+        raise DataCorrupted(
+            f"{where} ends with version {last}, and {version} was durable",
+            hint="A part of the log is missing. Put its files back, or restore a backup.",
+        )
+    return last == version

@@ -8,8 +8,9 @@ newest checkpoint, read all records behind it in order, let later writes cover e
 change each tree once.
 
 It refuses what it cannot vouch for. A page or a record that fails its checksum, a gap in the
-versions, or a format of another release ends in DataCorrupted, never in a database that lacks some
-rows.
+versions, a log that ends too early, or a format of another release ends in DataCorrupted, never in
+a database that lacks some rows. The last step is the fence: only when the log has confirmed that
+all of it was read, and that nobody else can append, is there a view to be shown.
 """
 
 from __future__ import annotations
@@ -52,14 +53,28 @@ async def recover(log: Log, shards: int) -> Recovered:
 async def recover_from(known: Recovered, log: Log) -> Recovered:
     """The same from a view that is known to be what the log says up to its version."""
     replay = Replay(known.view)
-    log_bytes = known.log_bytes
+    log_bytes = known.log_bytes + await _read_on(log, replay)
+    while not await log.fence(replay.version):
+        more = await _read_on(log, replay)
+        if not more:
+            raise DataCorrupted(
+                f"the log has more than version {replay.version} and does not give it",
+                hint="A part of the log is missing. Restore a backup.",
+            )
+        log_bytes += more
+    return Recovered(replay.view(), known.saved, log_bytes)
+
+
+async def _read_on(log: Log, replay: Replay) -> int:
+    """Apply all records that the log gives, and count their bytes."""
+    size = 0
     while records := await log.read(replay.version, RECORDS_READ_AT_ONCE):
         for count, record in enumerate(records, start=1):
             replay.apply(record)
-            log_bytes += len(record[1])
+            size += len(record[1])
             if count % RECORDS_BEFORE_GIVING_WAY == 0:
                 await trio.lowlevel.checkpoint()
-    return Recovered(replay.view(), known.saved, log_bytes)
+    return size
 
 
 class Replay:

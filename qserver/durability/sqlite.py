@@ -94,6 +94,9 @@ class SqliteLog:
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._thread.run(lambda: self._file.read(after, most))
 
+    async def fence(self, version: int) -> bool:
+        return await self._thread.run(lambda: self._file.fence(version))
+
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
         await self._thread.run(lambda: self._file.save_pages(pages))
 

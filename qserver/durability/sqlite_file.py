@@ -15,7 +15,8 @@ none of that is ours to write. What is ours, because SQLite would be too kind:
   by a power failure after somebody has read it. So opening writes all of it into the main file,
   and syncs that, before anything is read. The same holds after a sync that has failed. On a full
   disk there is no room for that, and it is synced where it is.
-- The file is locked for as long as it is open, against a second process.
+- The file is locked for as long as it is open, against a second process. One that writes in spite
+  of that is noticed, see `foreign_writes`: then the file is given up for good.
 - A log that lost whole transactions at its end is refused, see `high_water_mark`.
 - Nobody but the owner may read the files.
 
@@ -41,6 +42,7 @@ from qserver.durability.files import (
     publish_file,
     sync,
 )
+from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
     ENDING,
     HighWaterMark,
@@ -48,9 +50,9 @@ from qserver.durability.high_water_mark import (
     check_mark,
     checksum_of,
 )
-from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.port import StoredPage, StoredRecord, ends_with
 from qserver.durability.write_ahead_log import is_damaged
-from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, QserverError
+from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, LogTaken, QserverError
 
 APPLICATION: Final = int.from_bytes(b"qsrv", "big")
 """What SQLite calls the application id: tells our files from others."""
@@ -93,11 +95,18 @@ class SqliteFile:
         self._last_checksum = 0
         self._unmarked = 0
         self._mark = HighWaterMark(path)
+        self._tried: dict[int, int] = {}
+        """Checksums of the records of an append that has not succeeded, by version."""
+        self._was_open = False
+        self._foreign = ForeignWrites(path)
+        self._taken: LogTaken | None = None
 
     # --- opening and closing ---
 
     def open(self) -> None:
         """Open the file, made if it is not there; raises what stands against it."""
+        if self._taken is not None:
+            raise self._taken.again()
         if self._open is None:
             try:
                 make_if_absent(self.path)
@@ -106,14 +115,35 @@ class SqliteFile:
                 check_write_ahead_log(self.path)
                 _keep_all_private(self.path)
                 self._open = connection = _connect(self.path)
-                self._last = _last_version(connection)
+                last = _last_version(connection)
+                if self._was_open:
+                    self._check_end(connection, last)
+                self._last, self._was_open = last, True
                 self._compare_mark(connection)
+                self._foreign.leave()
             except (sqlite3.Error, OSError) as error:
                 self.close()
                 raise explained(error, self.path) from error
             except QserverError:
                 self.close()
                 raise
+
+    def _check_end(self, connection: sqlite3.Connection, last: int) -> None:
+        """While the file was closed after a failure, nobody else may have appended."""
+        found = _record(connection, last)
+        checksum = None if found is None else checksum_of(found)
+        try:
+            check_end(self.path, self._last, self._tried, last, checksum)
+        except LogTaken as taken:
+            self._give_up(taken)
+            raise
+
+    def _give_up(self, taken: LogTaken) -> None:
+        """The file is another's: leave it alone for good."""
+        self._taken = taken
+        self._mark.close()
+        connection, self._open = self._open, None
+        abandon(connection)
 
     def _compare_mark(self, connection: sqlite3.Connection) -> None:
         """Refuse a log that has lost its end; from here on the mark is what was found."""
@@ -138,6 +168,7 @@ class SqliteFile:
     def close(self) -> None:
         self.move_mark()
         self._mark.close()
+        self._foreign.rest()
         connection, self._open = self._open, None
         if connection is not None:
             try:
@@ -150,7 +181,13 @@ class SqliteFile:
         connection = self._open
         assert connection is not None
         try:
-            return work(connection)
+            self._foreign.check(self._last + 1)
+            result = work(connection)
+            self._foreign.leave()
+            return result
+        except LogTaken as taken:
+            self._give_up(taken)
+            raise
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise explained(error, self.path) from error
@@ -194,15 +231,21 @@ class SqliteFile:
                 " follow",
                 hint="Something else has changed the file. The database reads it again.",
             )
+        self._tried = {version: checksum_of(data) for version, data in records}
         self._insert(_APPEND, records)
-        self._last, data = records[-1]
-        self._last_checksum = checksum_of(data)
+        self._last = records[-1][0]
+        self._last_checksum = self._tried[self._last]
         self._unmarked += 1
         if self._unmarked >= APPENDS_UNMARKED_MAX:
             self.move_mark()
 
     def read(self, after: int, most: int) -> list[StoredRecord]:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
+
+    def fence(self, version: int) -> bool:
+        """The lock on the file keeps others out, so it is enough to look where the log ends."""
+        self._last = self._run(_last_version)
+        return ends_with(self._last, version, f"the log in {self.path}")
 
     # --- checkpoints ---
 

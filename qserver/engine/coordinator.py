@@ -55,7 +55,8 @@ from qserver.engine.messages import (
     Turn,
     Voted,
 )
-from qserver.engine.published import Published
+from qserver.engine.published import Fallen, Published
+from qserver.engine.view_source import ViewSource
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
@@ -112,12 +113,14 @@ class Coordinator:
     def __init__(
         self,
         published: Published,
+        views: ViewSource,
         requests: Mailbox[ToCoordinator],
         from_shards: Mailbox[FromShard],
         shards: Sequence[ShardPort],
         log: Mailbox[Append],
     ) -> None:
         self.published = published
+        self._views = views
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
@@ -203,7 +206,7 @@ class Coordinator:
     async def _give_turn(self, turn: Turn) -> None:
         """Let one transaction run and commit with nobody else in between."""
         self._turns += 1
-        turn.granted.put(self.published.newest)
+        turn.granted.put(self._view())
         commit = await turn.returned.wait()
         if commit is not None:
             await run(self._commit([commit]), PAUSE)
@@ -327,7 +330,7 @@ class Coordinator:
 
     def _run_all(self, commits: list[Commit]) -> Round[None]:
         """Run each on the newest state and the writes of those before it; install them all."""
-        view = self.published.newest
+        view = self._view()
         writes: Writes = {}
         answers: Answers = []
         writers = 0
@@ -352,6 +355,13 @@ class Coordinator:
         self._commits += writers
         installed = yield from self._second_phase(votes, [], {})
         yield from self._publish(installed, [writes], (), answers)
+
+    def _view(self) -> View:
+        """The newest view, for work to be run on."""
+        view = self._views.take(newest=True)
+        if view is None:
+            raise Fallen
+        return view
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""

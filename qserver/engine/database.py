@@ -6,7 +6,8 @@
 
 Durable state is the log and its checkpoints and nothing else, so there is one way to begin and it
 is also the way to go on after any failure. What recovery refuses (a damaged log, one of another
-release) is not tried again: the database stays closed and says why.
+release) is not tried again: the database stays closed and says why. A log that another process has
+taken over is not fought for: the database ends at once and shows nothing more.
 
 What was recovered is answered from at once, also during the pause; so while a full disk lets every
 commit fail, those who only read hardly notice.
@@ -21,6 +22,7 @@ was ever acknowledged is in it. What became of the commits that were under way i
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -31,9 +33,11 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
-from qserver.engine.incarnation import Fallen, Incarnation, IncarnationStatistics
+from qserver.engine.incarnation import Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
+from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
+from qserver.engine.view_source import ViewSource
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -41,6 +45,7 @@ from qserver.errors import (
     DataCorrupted,
     DataInUse,
     LogFailed,
+    LogTaken,
     first_of,
 )
 from qserver.limits import (
@@ -58,6 +63,7 @@ class State(Enum):
     RECOVERING = "recovering"
     OPEN = "open"
     REFUSED = "refused"
+    TAKEN = "taken"
     CLOSED = "closed"
 
 
@@ -104,12 +110,12 @@ class Database:
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
         """What the log is known to say, after it has failed."""
-        self._readable: View | None = None
-        """What was recovered, until an incarnation lives on it."""
+        self.views = ViewSource()
+        """Where every view of this database is taken."""
         self._incarnation: Incarnation | None = None
         self._changed = trio.Event()
         self._falls = 0
-        self._gateway = Gateway(self._alive, lambda: self._incarnation, world.chance)
+        self._gateway = Gateway(self._alive, lambda: self._incarnation, self.views, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -126,13 +132,15 @@ class Database:
             began = trio.current_time()
             try:
                 recovered = await self._recover()
-            except DataCorrupted:
+            except (DataCorrupted, LogTaken):
                 started()
                 await trio.sleep_forever()
             if pause:
                 await trio.sleep(pause)
             if recovered is not None:
                 await self._live(recovered, started)
+            if self.state is State.TAKEN:
+                await trio.sleep_forever()
             if trio.current_time() - began > pause + RECOVERY_PAUSE_SECONDS_MAX:
                 pause = 0.0
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
@@ -149,40 +157,57 @@ class Database:
             self._world.report(f"database {self.name} cannot be opened", error)
             self._enter(State.REFUSED)
             raise
+        except LogTaken as error:
+            self._end(error)
+            raise
         except (LogFailed, DataInUse) as error:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
             if self._known is not None and isinstance(error, LogFailed):
-                self._readable = self._known.view
+                self.views.show(self._known.view)
                 self._tell()
             return None
         self._after_recovery()
-        self._readable = recovered.view
+        self.views.show(recovered.view)
         self._tell()
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
         """Run one incarnation; returns when it has fallen."""
         self._known = None
-        incarnation = Incarnation(recovered, self._log, self._world, self._rhythm)
+        incarnation = Incarnation(
+            recovered, self._log, self._world, self.views, self._rhythm, self._end
+        )
         self._enter(State.OPEN, incarnation)
         opened()
         try:
             await incarnation.run()
         except* Exception as deaths:
             self._falls += 1
-            self.trouble = first_of(deaths)
-            if deaths.split(LogFailed)[1] is None:
-                self._known = incarnation.known()
-            self._world.report(f"database {self.name} falls and recovers", self.trouble)
+            if self.state is not State.TAKEN:
+                self.trouble = first_of(deaths)
+                if deaths.split(LogFailed)[1] is None:
+                    self._known = incarnation.known()
+                self._world.report(f"database {self.name} falls and recovers", self.trouble)
         finally:
-            self._enter(State.RECOVERING)
+            if self.state is not State.TAKEN:
+                self._enter(State.RECOVERING)
             incarnation.fall()
+
+    def _end(self, taken: LogTaken) -> None:
+        """Another process writes the database now: show nothing from this moment on."""
+        if self.state is not State.TAKEN:
+            self.trouble = taken
+            self._world.report(f"database {self.name} ends: its log was taken over", taken)
+            self._enter(State.TAKEN)
 
     def _enter(self, state: State, incarnation: Incarnation | None = None) -> None:
         self.state = state
         self._incarnation = incarnation
-        self._readable = None
+        if incarnation is None:
+            self.views.shut()
+        else:
+            self.views.follow(incarnation.published)
         self._tell()
 
     def _tell(self) -> None:
@@ -195,13 +220,19 @@ class Database:
             await self._wait_for_change()
         return self._incarnation
 
-    async def _view(self) -> View:
-        """The newest durable view, waited for while nobody can tell what it is."""
-        while (view := self.durable_view()) is None:
-            await self._wait_for_change()
+    async def _view(self, version: int) -> View:
+        """The newest durable view, waited for while it is unknown or older than a version."""
+        while (view := self.views.take()) is None or view.version < version:
+            if view is None or self._incarnation is None:
+                await self._wait_for_change()
+            else:
+                with suppress(Fallen):
+                    await self._incarnation.published.wait_durable(version)
         return view
 
     async def _wait_for_change(self) -> None:
+        if isinstance(self.trouble, LogTaken):
+            raise self.trouble.again()
         if self.state in (State.REFUSED, State.CLOSED):
             raise DatabaseUnavailable(
                 f"database {self.name} is {self.state.value}",
@@ -210,6 +241,11 @@ class Database:
         await self._changed.wait()
 
     # --- what one may ask of it ---
+
+    @property
+    def writer(self) -> Database:
+        """What is read here is written here."""
+        return self
 
     async def transact(
         self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
@@ -226,18 +262,16 @@ class Database:
 
     def durable_view(self) -> View | None:
         """The newest durable view, without waiting; None where there is none to be had."""
-        incarnation = self._incarnation
-        return self._readable if incarnation is None else incarnation.published.durable
+        return self.views.take()
 
     def newest_catalog(self) -> Catalog | None:
         """What is defined, also where that is not durable yet; None where nobody can tell."""
-        if self._incarnation is not None:
-            return self._incarnation.published.newest.catalog
-        return None if self._readable is None else self._readable.catalog
+        view = self.views.take(newest=True)
+        return None if view is None else view.catalog
 
-    async def wait_durable_view(self, deadline: float = FOREVER) -> View:
-        """The newest durable view, waited for while the database recovers."""
-        return await before(deadline, self._view)  # type: ignore[no-any-return]
+    async def wait_durable_view(self, deadline: float = FOREVER, version: int = 0) -> View:
+        """The newest durable view, waited for until there is one that is not older than this."""
+        return await before(deadline, self._view, version)  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
         """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""

@@ -29,7 +29,13 @@ from qserver.engine.sequence_states import (
     state_of,
 )
 from qserver.engine.sequences import Sequences
-from qserver.errors import NotInPrerequisiteState, UndefinedSchema, UndefinedTable, WrongObjectType
+from qserver.errors import (
+    NotInPrerequisiteState,
+    ReadOnlyTransaction,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
 from qserver.limits import SEQUENCE_BLOCK
 from qserver.storage.catalog import Catalog
 from qserver.storage.transaction import Transaction
@@ -97,6 +103,12 @@ class NumbersOfRun:
     """Sequences as they are defined in that catalog, by their own numbers."""
 
     def __init__(self, request: Request, transaction: Transaction | View) -> None:
+        sequences = request.supplies.sequences
+        if sequences is None:
+            raise ReadOnlyTransaction(
+                "sequences cannot be used where the database can only be read",
+                hint="Send it to the server that writes this database.",
+            )
         if request.drawn is None:
             request.drawn = {}
         else:
@@ -104,7 +116,7 @@ class NumbersOfRun:
                 drawn.at = 0
         self._drawn = request.drawn
         self._request = request
-        self._sequences = request.supplies.sequences
+        self._sequences = sequences
         self._transaction = transaction
         view = transaction.view if isinstance(transaction, Transaction) else transaction
         self._catalog = view.catalog

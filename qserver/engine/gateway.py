@@ -29,9 +29,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import msgspec
 import trio
 
-from qserver.engine.incarnation import Fallen, Incarnation
+from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
+from qserver.engine.published import Fallen
+from qserver.engine.view_source import ViewSource
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
 from qserver.limits import RETRY_PAUSE_SECONDS_MAX
@@ -66,10 +68,12 @@ class Gateway:
         self,
         alive: Callable[[], Awaitable[Incarnation]],
         alive_nowait: Callable[[], Incarnation | None],
+        views: ViewSource,
         chance: Random,
     ) -> None:
         self._alive = alive
         self._alive_nowait = alive_nowait
+        self._views = views
         self._chance = chance
         self._numbers = count(1)
         self._transactions = self._retries = self._turns = self._falls = 0
@@ -99,7 +103,9 @@ class Gateway:
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = yield from self._take_turn(incarnation, attempt)
                 else:
-                    newest = incarnation.published.newest
+                    newest = self._views.take(newest=True)
+                    if newest is None:
+                        raise Fallen
                     answer = yield from self._try(incarnation, attempt, newest)
             except Fallen:
                 self._falls += 1

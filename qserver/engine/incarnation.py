@@ -24,10 +24,11 @@ from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, Shard
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
-from qserver.engine.published import Published, PublishedStatistics
+from qserver.engine.published import Fallen, Published, PublishedStatistics
 from qserver.engine.shard import Shard, ShardStatistics
+from qserver.engine.view_source import ViewSource
 from qserver.engine.world import World
-from qserver.errors import OutcomeUnknown
+from qserver.errors import LogTaken, OutcomeUnknown, first_of
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
 from qserver.storage.ranges import roots_of_shard
 from qserver.storage.view import View
@@ -47,14 +48,18 @@ class ActorDied(Exception):  # news for the supervisor, not for users
     """An actor came to its end, which none ever should."""
 
 
-class Fallen(Exception):  # news for the gateway, not for users
-    """The incarnation fell before the commit was sent: run the work again on the next."""
-
-
 class Incarnation:
     def __init__(
-        self, recovered: Recovered, log: Log, world: World, rhythm: Rhythm | None = None
+        self,
+        recovered: Recovered,
+        log: Log,
+        world: World,
+        views: ViewSource,
+        rhythm: Rhythm | None = None,
+        taken: Callable[[LogTaken], None] = lambda error: None,
     ) -> None:
+        """`taken` is called at once when somebody else has taken over the log."""
+        self._taken = taken
         view = recovered.view
         self.world = world
         self.published = Published(view, world.now)
@@ -69,6 +74,7 @@ class Incarnation:
         ]
         self._coordinator = Coordinator(
             self.published,
+            views,
             self.requests,
             from_shards,
             [
@@ -95,7 +101,13 @@ class Incarnation:
             nursery.start_soon(self._act, "coordinator", self._coordinator.run)
 
     async def _act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        await self.world.act(name, run)
+        try:
+            await self.world.act(name, run)
+        except* LogTaken as errors:
+            taken = first_of(errors)
+            assert isinstance(taken, LogTaken)
+            self._taken(taken)
+            raise
         raise ActorDied(f"the {name} came to its end")
 
     def fall(self) -> None:
@@ -104,15 +116,9 @@ class Incarnation:
         self.checkpointer.fall(Fallen())
         for turn in list(self._turns.values()):
             turn.fail(Fallen())
+        taken = self._log_writer.taken
         for answer in list(self._sent.values()):
-            answer.fail(
-                OutcomeUnknown(
-                    "the database restarted while the transaction was being committed",
-                    detail="It was applied as a whole or not at all.",
-                    hint="Read to see which, once the database is open again. A request is safe to"
-                    " send twice where a unique key refuses the second.",
-                )
-            )
+            answer.fail(_unknown() if taken is None else taken.again())
 
     def known(self) -> Recovered:
         """What the log is known to say: up to the last durable version."""
@@ -160,3 +166,12 @@ class Incarnation:
 
     def __repr__(self) -> str:
         return f"an incarnation with {self.published!r}"
+
+
+def _unknown() -> OutcomeUnknown:
+    return OutcomeUnknown(
+        "the database restarted while the transaction was being committed",
+        detail="It was applied as a whole or not at all.",
+        hint="Read to see which, once the database is open again. A request is safe to"
+        " send twice where a unique key refuses the second.",
+    )

@@ -3,7 +3,8 @@
 While one group of rounds syncs, the next gathers in its mailbox, so a busy log writes few and large
 groups and a lone commit waits for one sync. The next group is on its way before the answers of the
 last one leave, so that the disk need not wait for them. If the log fails, this actor dies, and with
-it the incarnation: nobody guesses what is on the disk, it is read again.
+it the incarnation: nobody guesses what is on the disk, it is read again. If somebody else has taken
+the log over, nothing of this group or a later one is in it, and their senders are told so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.published import Published
+from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.writes import CHANGES_AT_ONCE, count_changes
@@ -44,6 +46,8 @@ class LogWriter:
         self._note_logged = note_logged
         self._encoded: dict[int, EncodedTrees] = {}
         """Entries of rounds that were encoded before their record, by version."""
+        self.taken: LogTaken | None = None
+        """The log has refused a group for good, and so all that would have come behind it."""
         self._groups = self._records = self._bytes = self._most = 0
 
     async def run(self) -> None:
@@ -51,7 +55,14 @@ class LogWriter:
         await self._encode_ahead(group)
         appending = self._begin(group)
         while True:
-            await appending
+            try:
+                await appending
+            except LogTaken as taken:
+                self.taken = taken
+                there = [each for each in group if each.view.version < taken.version]
+                if there:
+                    self.release(there)
+                raise
             following = self.mailbox.take_nowait(ROUNDS_UNSYNCED_MAX)
             if following and not any(map(_is_long, following)):
                 appending = self._begin(following)

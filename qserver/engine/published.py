@@ -16,6 +16,10 @@ import trio
 from qserver.storage.view import View
 
 
+class Fallen(Exception):  # news for the gateway, not for users
+    """The incarnation fell before the commit was sent: run the work again on the next."""
+
+
 class PublishedStatistics(msgspec.Struct, frozen=True):
     newest: int
     durable: int

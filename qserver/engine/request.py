@@ -41,7 +41,8 @@ class Supplies:
     clock: Callable[[], float]
     """By which deadlines are told."""
     chance: Random
-    sequences: Sequences
+    sequences: Sequences | None
+    """None where the database can only be read."""
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
 
@@ -114,8 +115,10 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
 
     def give_back_unused(self) -> None:
         """At the end: numbers that were drawn ahead, and that the last run has not used."""
+        sequences = self.supplies.sequences
         for drawn in (self.drawn or {}).values():
-            drawn.give_back(self.supplies.sequences)
+            assert sequences is not None
+            drawn.give_back(sequences)
 
 
 class RequestContext(Context):

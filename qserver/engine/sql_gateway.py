@@ -34,9 +34,10 @@ from qserver.engine.planning import Planner, Prepared
 from qserver.engine.request import Request, RequestContext, Supplies
 from qserver.engine.results import Options, Result, Statement, TransactionResult
 from qserver.engine.row_stream import RowStream
+from qserver.engine.sql_port import ReadableDatabase, WritableDatabase
 from qserver.engine.work import Pending, Rest, Step, before, call_back, run
 from qserver.engine.world import World
-from qserver.errors import ProgramLimitExceeded, QserverError
+from qserver.errors import ProgramLimitExceeded, QserverError, ReadOnlyTransaction
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
@@ -53,25 +54,36 @@ with the rest of it, which has to wait for something and so needs a task."""
 
 
 class SqlDatabase:
-    """A database that understands SQL. `database` runs elsewhere; this only talks to it."""
+    """A database that understands SQL. `database` runs elsewhere; this only talks to it.
+
+    One without a writer can be read, and refuses the rest.
+    """
 
     def __init__(
         self,
-        database: Database,
+        database: ReadableDatabase,
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
-        self.database = database
+        self._database = database
+        self.views = database.views
+        self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute)
         self._supplies = Supplies(
             world.now,
             trio.current_time,
             world.chance,
-            database.sequences,
+            None if self._writer is None else self._writer.sequences,
             pool or MemoryPool(),
             value_bytes_most,
         )
+
+    @property
+    def database(self) -> Database:
+        """The engine behind it, for whoever looks into that; a follower has none."""
+        assert isinstance(self._database, Database), "there is no engine behind it"
+        return self._database
 
     def begin(
         self, statements: Sequence[Statement], options: Options, done: TransactionDone
@@ -153,9 +165,9 @@ class SqlDatabase:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        planner, view = self.planner, self.database.durable_view()
+        planner, writer, view = self.planner, self._writer, self.views.take()
         if view is None:
-            view = yield partial(self.database.wait_durable_view, request.deadline)
+            view = yield partial(self._database.wait_durable_view, request.deadline)
         reads = True
         found: list[Found] = []
         for statement in statements:
@@ -166,11 +178,11 @@ class SqlDatabase:
                 except NotShort:
                     lifted = yield partial(before, request.deadline, planner.lift_long, sql)
                 plan = planner.find(lifted, view.catalog, view, given)
-                if plan is None and len(statements) == 1:
+                if plan is None and (len(statements) == 1 or writer is None):
                     plan = yield from self._new_plan(sql, lifted, view, request.deadline, given)
             except QserverError as error:
-                if len(statements) == 1:
-                    error.statement = 0
+                if len(statements) == 1 or writer is None:
+                    error.statement = len(found)
                     raise  # of several, those before it come first: the body meets it in its turn
             found.append((sql, given, lifted, plan))
             if plan is None:  # what those behind it are may depend on what it defines
@@ -183,6 +195,8 @@ class SqlDatabase:
                 reads = False
         if reads and streamed:
             return _reading_stream(found[0], view, request)
+        if writer is None and not reads:
+            raise _only_reads(found)
         try:
             while True:
                 try:
@@ -190,7 +204,8 @@ class SqlDatabase:
                         results = yield from run_statements(planner, request, found, options, view)
                         request.result = TransactionResult(results, view.version)
                         return request.result
-                    outcome = yield from self.database.transacting(
+                    assert writer is not None
+                    outcome = yield from writer.transacting(
                         partial(run_statements, planner, request, found, options),
                         options.max_retries,
                         request.deadline,
@@ -226,7 +241,7 @@ class SqlDatabase:
         return self.planner.cache.statistics()
 
     def __repr__(self) -> str:
-        return f"SQL on {self.database!r}, with {self.planner.cache!r}"
+        return f"SQL on {self._database!r}, with {self.planner.cache!r}"
 
 
 def _are_short(found: list[Found]) -> bool:
@@ -237,6 +252,17 @@ def _are_short(found: list[Found]) -> bool:
         if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
             return False
     return True
+
+
+def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
+    """The refusal of what writes, where there is no writer."""
+    error = ReadOnlyTransaction(
+        "the statement writes, and this database can only be read here",
+        hint="Send it to the server that writes this database.",
+    )
+    writes = (plan is None or plan.writes for _, _, _, plan in found)
+    error.statement = list(writes).index(True)
+    return error
 
 
 def _reading_stream(found: Found, view: View, request: Request) -> RowStream:

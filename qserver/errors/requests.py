@@ -24,6 +24,13 @@ class SerializationFailure(QserverError):
         self.conflict = conflict
 
 
+class ReadOnlyTransaction(QserverError):
+    """The caller's fault: a request that may only read wants to write. Retrying cannot help."""
+
+    code = "25006"
+    name = "read_only_sql_transaction"
+
+
 class OutcomeUnknown(QserverError):
     """The server's fault: it failed while committing, so the commit may or may not have happened.
 
@@ -124,6 +131,26 @@ class LogFailed(QserverError):
     code = "58030"
     name = "io_error"
     applied = Applied.UNKNOWN
+
+
+class LogTaken(QserverError):
+    """Nobody's fault, or the operator's: another process has taken over the log, and writes the
+    database now. Nothing was applied. Retry where it is written now.
+
+    `version`: none of our records is in the log from there on.
+    """
+
+    code = "QS021"
+    name = "log_taken"
+    retryable = True
+
+    def __init__(self, message: str = "", *, version: int = 0, **fields: Any) -> None:
+        super().__init__(message or "another process has taken over the log", **fields)
+        self.version = version
+
+    def again(self) -> LogTaken:
+        """The same for the next who is told: an error that is raised belongs to one task."""
+        return LogTaken(str(self), version=self.version, detail=self.detail, hint=self.hint)
 
 
 class DataCorrupted(QserverError):

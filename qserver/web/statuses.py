@@ -17,6 +17,7 @@ from qserver.errors import (
     InsufficientPrivilege,
     InvalidRequest,
     LogFailed,
+    LogTaken,
     MethodNotAllowed,
     NotFound,
     ProtocolViolation,
@@ -53,6 +54,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
     LogFailed: 503,
+    LogTaken: 503,
     DataCorrupted: 503,
     StorageTestFailed: 503,
 }

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from qserver.durability import recovery
 from qserver.engine import incarnation, log_writer
-from qserver.engine.incarnation import Fallen
-from qserver.engine.published import Published
+from qserver.engine.published import Fallen, Published
 from simulations.mutants.mutant import Mutant
 
 

@@ -93,6 +93,7 @@ def _restart_at_once(original: Any) -> Any:
         request = self.context._request
 
         async def set_now() -> None:
+            assert request.supplies.sequences is not None
             await request.supplies.sequences.set(sequence, value, called=False)
             request.sets_done += 1
 

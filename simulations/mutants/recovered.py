@@ -10,8 +10,9 @@ import trio
 from qserver.durability import recovery, saved_pages
 from qserver.durability.recovery import Recovered, Replay
 from qserver.durability.saved_pages import Save, SavedPages
-from qserver.engine import checkpointer, log_writer
+from qserver.engine import checkpointer, database, log_writer
 from qserver.engine.checkpointer import Checkpointer
+from qserver.engine.database import Database
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.messages import Append
 from qserver.limits import ROUNDS_UNSYNCED_MAX
@@ -34,6 +35,9 @@ class _ShortLog:
         self._pieces -= 1
         records: list[Any] = await self._log.read(after, most) if self._pieces >= 0 else []
         return records
+
+    async def fence(self, version: int) -> bool:
+        return True
 
 
 def _read_three_pieces(original: Any) -> Any:
@@ -122,6 +126,14 @@ def _begin_before_the_last_is_there(original: Any) -> Any:
     return run
 
 
+def _fight_on(original: Any) -> Any:
+    def end(self: Database, taken: Exception) -> None:
+        log: Any = self._log
+        log.has_fenced = False  # as if it were opened anew
+
+    return end
+
+
 OFTEN_SAVED: Final = (
     ("sizes", SMALL),
     ("checkpoint_log_bytes", 500),
@@ -131,8 +143,15 @@ OFTEN_SAVED: Final = (
 
 MUTANTS: Final = (
     Mutant(
+        "fight_on",
+        "a database whose log was taken over reads it again and takes it back",
+        ("list_append", "hot_key", "bank"),
+        ((database.Database, "_end", _fight_on),),
+        shape=(("probabilities", {"log_taken": 0.2}),),
+    ),
+    Mutant(
         "read_three_pieces_of_the_log",
-        "recovery reads three pieces of the log at most",
+        "recovery reads three pieces of the log at most, and asks nobody whether that is all",
         ("bank", "hot_key", "list_append"),
         ((recovery, "recover_from", _read_three_pieces),),
     ),

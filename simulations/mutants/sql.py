@@ -115,11 +115,11 @@ def _read_the_newest(original: Any) -> Any:
         incarnation = database._incarnation
         if incarnation is None:
             return original(self, *arguments)
-        database.durable_view = lambda: incarnation.published.newest
+        database.views.take = lambda *_, **__: incarnation.published.newest
         try:
             return original(self, *arguments)
         finally:
-            del database.durable_view
+            del database.views.take
 
     return begin
 

@@ -12,6 +12,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.port import Log
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import READ_BYTES
+from qserver.errors import DataCorrupted
 
 
 @asynccontextmanager
@@ -43,6 +44,18 @@ async def test_records_are_read_in_order_from_any_version_and_at_most_as_many_as
     assert await log.read(0, 2) == [(1, b"one"), (2, b"two")]
     assert await log.read(2, 10) == [(3, b"three")]
     assert await log.read(3, 10) == []
+
+
+async def test_a_fence_tells_whether_all_was_read(log: Log) -> None:
+    assert await log.fence(0)
+    await log.append([(1, b"one"), (2, b"two")])
+    assert [await log.fence(version) for version in (0, 1, 2)] == [False, False, True]
+    with pytest.raises(DataCorrupted, match="ends with version 2, and 3 was durable"):
+        await log.fence(3)
+    await log.save_checkpoint(2, b"a checkpoint")
+    await log.forget(2, [])
+    assert not await log.fence(1)
+    assert await log.fence(2)
 
 
 async def test_pages_are_read_in_the_order_of_their_numbers(log: Log) -> None:

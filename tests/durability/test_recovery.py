@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from qserver.durability.check import problems_of
 from qserver.durability.memory import MemoryLog
 from qserver.durability.records import encode_record
-from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover
+from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from
 from qserver.errors import DataCorrupted
 from qserver.storage.view import empty_view
 from tests.durability.histories import History, entries_of, run_step
@@ -150,3 +150,54 @@ async def test_a_damaged_record_ends_recovery_and_nothing_is_left_out() -> None:
     log = await log_of([(1, simple_record(1)), (2, bytes(damaged)), (3, simple_record(3))])
     with pytest.raises(DataCorrupted, match="does not match its checksum"):
         await recover(log, 4)
+
+
+class GivesLess(MemoryLog):
+    """A log that gives only the first records, some of them late."""
+
+    gives = 2
+    gives_late = 0
+
+    async def read(self, after: int, most: int) -> list[Stored]:
+        records = await super().read(after, most)
+        return [each for each in records if each[0] <= self.gives]
+
+    async def fence(self, version: int) -> bool:
+        ends = await super().fence(version)
+        self.gives += self.gives_late
+        return ends
+
+
+async def test_a_log_that_does_not_give_all_it_has_is_refused() -> None:
+    log = GivesLess()
+    await log.append([(version, simple_record(version)) for version in range(1, 6)])
+    with pytest.raises(DataCorrupted, match="more than version 2 and does not give it"):
+        await recover(log, 1)
+    log.gives_late = 1
+    assert (await recover(log, 1)).view.version == 5
+
+
+class HasHole(MemoryLog):
+    """A log that has lost one record."""
+
+    hole = 0
+
+    async def read(self, after: int, most: int) -> list[Stored]:
+        return [each for each in self._records.items() if each[0] > after and each[0] != self.hole]
+
+
+@pytest.mark.parametrize("hole", range(1, 6))
+async def test_a_log_with_a_hole_is_refused_wherever_the_hole_is(hole: int) -> None:
+    log = HasHole()
+    log.hole = hole
+    await log.append([(version, simple_record(version)) for version in range(1, 6)])
+    with pytest.raises(DataCorrupted) as caught:
+        await recover(log, 1)
+    assert caught.value.hint == "A part of the log is missing. Restore a backup."
+
+
+async def test_a_log_that_lost_what_is_known_to_be_durable_is_refused() -> None:
+    records = [(version, simple_record(version)) for version in range(1, 6)]
+    known = await recover(await log_of(records), 1)
+    with pytest.raises(DataCorrupted, match="ends with version 3, and 5 was durable"):
+        await recover_from(known, await log_of(records[:3]))

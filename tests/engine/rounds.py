@@ -16,6 +16,7 @@ from qserver.engine.coordinator import CoordinatorStatistics
 from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Work
+from qserver.engine.view_source import ViewSource
 from qserver.engine.work import run_at_once
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View, empty_view
@@ -67,9 +68,11 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """Version 1 has the table with that many counters."""
     world = Laboratory()
+    views = ViewSource()
     incarnation = Incarnation(
-        Recovered(empty_view(shards), SavedPages(), 0), log or MemoryLog(), world
+        Recovered(empty_view(shards), SavedPages(), 0), log or MemoryLog(), world, views
     )
+    views.follow(incarnation.published)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incarnation.run)
         made = Bench(world, incarnation)

@@ -325,6 +325,49 @@ async def test_a_log_that_cannot_be_read_at_first_delays_the_opening(
         nursery.cancel_scope.cancel()
 
 
+class SlowFence(HeldLog):
+    """A log whose fence is answered late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fenced = trio.Event()
+
+    async def fence(self, version: int) -> bool:
+        await self.fenced.wait()
+        return await super().fence(version)
+
+
+async def test_nothing_is_shown_before_the_log_is_fenced(autojump_clock: MockClock) -> None:
+    log, world = SlowFence(), Laboratory()
+    log.fenced.set()
+    async with opened(log, world, counters=5) as database:
+        log.fenced = trio.Event()
+        world.kill("shard 0")
+        await until_fallen(database)
+        await trio.sleep(10)
+        assert database.durable_view() is None
+        assert database.statistics().state == "recovering"
+        log.fenced.set()
+        assert (await database.wait_durable_view()).version == 1
+
+
+async def test_a_log_that_lost_its_end_while_the_disk_was_away_is_refused(
+    autojump_clock: MockClock,
+) -> None:
+    log, world = HeldLog(), Laboratory()
+    async with opened(log, world, counters=5) as database:
+        await database.transact(counters.increment(1))
+        log.fails_before_append = log.fails_read = True
+        with pytest.raises(OutcomeUnknown):
+            await database.transact(counters.increment(1))
+        del log._records[2]
+        log._last = 1
+        log.fails_before_append = log.fails_read = False
+        await trio.sleep(10)
+        assert database.state is State.REFUSED and database.durable_view() is None
+        assert str(database.trouble) == "the log ends with version 1, and 2 was durable"
+
+
 @pytest.mark.parametrize("opened_before", [True, False])
 async def test_a_damaged_log_is_refused_and_the_error_says_why(
     autojump_clock: MockClock, opened_before: bool

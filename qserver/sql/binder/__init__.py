@@ -25,10 +25,10 @@ from qserver.sql.binder.statements import Bound, bind
 from qserver.sql.binder.type_names import bind_type
 
 __all__ = [
-    "bind",
     "Bound",
+    "Clause",
     "Literals",
     "RepeatedLiteralPinned",
-    "Clause",
+    "bind",
     "bind_type",
 ]

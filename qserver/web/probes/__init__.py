@@ -21,12 +21,12 @@ from qserver.web.probes.run import Probe, ProbeResult
 from qserver.web.probes.steps import Step
 
 __all__ = [
-    "run_probe",
-    "matrix",
-    "catalogue",
     "Capability",
     "Catalogue",
     "Probe",
     "ProbeResult",
     "Step",
+    "catalogue",
+    "matrix",
+    "run_probe",
 ]

@@ -11,4 +11,4 @@ from qserver.web.workloads.kinds import WORKLOADS
 from qserver.web.workloads.measuring import BenchReport, Latency, run_workload
 from qserver.web.workloads.turnstile import Bench
 
-__all__ = ["Bench", "BenchReport", "Latency", "WORKLOADS", "run_workload"]
+__all__ = ["WORKLOADS", "Bench", "BenchReport", "Latency", "run_workload"]

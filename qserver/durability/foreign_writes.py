@@ -1,0 +1,85 @@
+"""Notices that another process has written a log in spite of the lock.
+
+SQLite locks the file, but on some network file systems locks do not work, and a lock does not keep
+anybody from replacing or removing a file. SQLite would not notice: it writes on where it believes
+the write-ahead log to end, over what the other has acknowledged, or into a file that has lost its
+name. So before each use the write-ahead log must be as this process has left it: the same file,
+as long, and changed at the same moment. It costs one call of the system.
+
+The moment is as exact as the clock of the file system, and between this look and the write another
+may still come. So this ends a fight, it does not prevent one. A log that several nodes share must
+refuse the append itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ctypes import py_object, pythonapi
+from pathlib import Path
+from typing import TypeAlias
+
+from qserver.durability.files import beside
+from qserver.errors import LogTaken
+
+Look: TypeAlias = tuple[int, int, int] | None
+
+
+class ForeignWrites:
+    def __init__(self, path: Path) -> None:
+        """Watch the write-ahead log of this file."""
+        self._path = path
+        self._log = beside(path, "-wal")
+        self._left: Look = None
+        self._watches = False
+
+    def leave(self) -> None:
+        """This process has just written, and nobody else may from here on."""
+        self._left, self._watches = self._look(), True
+
+    def rest(self) -> None:
+        """The file is not ours while it is closed."""
+        self._watches = False
+
+    def check(self, version: int) -> None:
+        """Raise LogTaken if somebody else has written since; `version` would be the next."""
+        if self._watches and self._look() != self._left:
+            raise _taken(f"{self._log} is not as this process left it", self._path, version)
+
+    def _look(self) -> Look:
+        try:
+            found = self._log.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def __repr__(self) -> str:
+        return f"{self._log}, left as {self._left}"
+
+
+def check_end(
+    path: Path, known: int, tried: Mapping[int, int], last: int, checksum: int | None
+) -> None:
+    """After a failure: the log may end with the last version that is known, or with one that was
+    tried to be appended, and with no other."""
+    if last > known and tried.get(last) != checksum:
+        raise _taken(
+            f"the log in {path} ends with version {last}, which this process did not write",
+            path,
+            known + 1,
+        )
+
+
+def _taken(what: str, path: Path, version: int) -> LogTaken:
+    return LogTaken(
+        f"another process has written {path}",
+        version=version,
+        detail=what,
+        hint="Only one server may use a file. See to it that this is the case, then restart this"
+        " one.",
+    )
+
+
+def abandon(connection: object) -> None:
+    """Never close a connection: to close it would write into the file, and remove the write-ahead
+    log, both of which are somebody else's now. They stay open until the process ends."""
+    pythonapi.Py_IncRef(py_object(connection))
