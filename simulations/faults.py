@@ -57,6 +57,7 @@ KINDS: Final = {
     "clock_jumps": 0.02,  # the wall clock, back or forth
     "work_slow": 0.02,  # time passes while a task runs
     "client_pauses": 0.05,
+    "client_leaves": 0.06,  # before it has its answer
 }
 """Each kind of fault with how often it strikes in a storm, where it has a chance to."""
 

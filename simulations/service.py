@@ -1,7 +1,8 @@
 """The simulated service: a process that crashes and starts again, and the clients' way to it.
 
     client ── transact, read ──► service ──► the process that runs now ──► Database on a DiskHandle
-           ── ask_sql ────────►     │                                  └──► SqlDatabase on that one
+           ── ask_sql ────────►     │                                  ├──► SqlDatabase on that one
+           ── ask_front ──────►     │                                  └──► the application on both
                                     │
                                     └── crash: handles die first, then all tasks of the process
 
@@ -40,6 +41,8 @@ from simulations.inspection import (
     waiting_problems,
 )
 from simulations.observations import REQUEST
+from simulations.web.exchange import ConnectionLost
+from simulations.web.front import Front
 from simulations.world import ACTOR, SimulatedWorld
 
 SECONDS_TO_REST: Final = 2.0
@@ -51,14 +54,6 @@ Seen: TypeAlias = Callable[[Any], Operations]
 
 def nothing(result: Any) -> Operations:
     return ()
-
-
-class ConnectionLost(QserverError):
-    """The process crashed while it was asked."""
-
-    code = "08006"
-    name = "connection_failure"
-    applied = Applied.UNKNOWN
 
 
 class Service:
@@ -74,7 +69,7 @@ class Service:
         self._process: trio.CancelScope | None = None
         self._handle: DiskHandle | None = None
         self._database: Database | None = None
-        self._sql: SqlDatabase | None = None
+        self._front: Front | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
 
@@ -83,10 +78,11 @@ class Service:
         while True:
             self._handle = self.disk.connect()
             self._database = self._new_database(self._handle)
-            self._sql = SqlDatabase(self._database, self.world)  # plans die with their process
             with trio.CancelScope() as self._process:
-                self._up.set()
                 async with trio.open_nursery() as nursery:
+                    # Plans and leases die with their process.
+                    self._front = Front(self.world, self._database, nursery, self.problems)
+                    self._up.set()
                     nursery.start_soon(self._database.run)
                     nursery.start_soon(self._crash_when_wanted)
                     nursery.start_soon(self._inspect, self._database)
@@ -144,6 +140,8 @@ class Service:
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
         self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
         self.problems += [f"at rest: {each}" for each in range_problems(self._database)]
+        assert self._front is not None
+        self.problems += [f"at rest: {each}" for each in self._front.leftovers()]
         if self._requests:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 
@@ -218,8 +216,17 @@ class Service:
         """Whatever is asked in SQL, as one request of one process."""
 
         async def send_on(_: Database) -> Outcome:
-            assert self._sql is not None
-            return await send(self._sql)
+            assert self._front is not None
+            return await send(self._front.sql)
+
+        return await self._noted(send_on, (), nothing)
+
+    async def ask_front(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
+        """Whatever is asked by HTTP, as one request of one process."""
+
+        async def send_on(_: Database) -> Outcome:
+            assert self._front is not None
+            return await send(self._front)
 
         return await self._noted(send_on, (), nothing)
 
