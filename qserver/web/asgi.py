@@ -145,11 +145,19 @@ class _Waiting:
                 if isinstance(answer, Coroutine):
                     answer = await answer
                 else:
-                    await self._responded.wait()
+                    await self._wait()
                     self._responded, answer = trio.Event(), self._answer
             return answer
         finally:
             self._ended = True
+
+    async def _wait(self) -> None:
+        try:
+            await self._responded.wait()
+        except trio.Cancelled:
+            if isinstance(self._answer, Coroutine):  # it came when this task had been cancelled
+                await self._answer  # is cancelled too, and gives back what it holds
+            raise
 
 
 async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:
