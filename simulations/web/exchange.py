@@ -159,7 +159,12 @@ class Exchange:
             else:
                 self._state = State.PENDING
                 self._responded = trio.Event()
-                await self._responded.wait()
+                try:
+                    await self._responded.wait()
+                except trio.Cancelled:
+                    if isinstance(self._answer, Coroutine):  # it came at this very moment
+                        await self._answer  # is cancelled too, and gives back what it holds
+                    raise
                 answer = self._answer
                 world.reach("a pending request was answered")
         self._state = State.ENDED
