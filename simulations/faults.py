@@ -58,6 +58,7 @@ KINDS: Final = {
     "work_slow": 0.02,  # time passes while a task runs
     "client_pauses": 0.05,
     "log_taken": 0.02,  # another process takes over, while this one goes on
+    "client_leaves": 0.06,  # before it has its answer
 }
 """Each kind of fault with how often it strikes in a storm, where it has a chance to."""
 

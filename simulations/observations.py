@@ -110,6 +110,19 @@ SOMETIMES: Final = (
     "a deadline passed where the coordinator ran the work again",
     "a sequence was redefined while others drew from it",
     "a transaction that redefined a sequence failed",
+    "a request was answered at once",
+    "a pending request was answered",
+    "a request was answered by a task",
+    "a stream was read to its end",
+    "an error ended a stream",
+    "an answer said that the outcome is unknown",
+    "a request was refused by the rate limit",
+    "a request was refused because too many waited",
+    "a client left a request pending",
+    "a client left a request waiting in a task",
+    "a client left a request in the middle of a stream",
+    "the server went on with a request whose client had left",
+    "an answer came when its client had left",
 )
 
 

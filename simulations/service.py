@@ -1,7 +1,8 @@
 """The simulated service: a process that crashes and starts again, and the clients' way to it.
 
     client ── transact, read ──► service ──► the process that runs now ──► Database on a DiskHandle
-           ── ask_sql ────────►     │                                  └──► SqlDatabase on that one
+           ── ask_sql ────────►     │                                  ├──► SqlDatabase on that one
+           ── ask_front ──────►     │                                  └──► the application on both
                                     │
                                     └── crash: handles die first, then all tasks of the process
 
@@ -46,6 +47,8 @@ from simulations.inspection import (
     waiting_problems,
 )
 from simulations.observations import REQUEST
+from simulations.web.exchange import ConnectionLost
+from simulations.web.front import Front
 from simulations.world import ACTOR, SimulatedWorld
 
 SECONDS_TO_REST: Final = 2.0
@@ -57,14 +60,6 @@ Seen: TypeAlias = Callable[[Any], Operations]
 
 def nothing(result: Any) -> Operations:
     return ()
-
-
-class ConnectionLost(QserverError):
-    """The process crashed while it was asked."""
-
-    code = "08006"
-    name = "connection_failure"
-    applied = Applied.UNKNOWN
 
 
 class Service:
@@ -82,7 +77,9 @@ class Service:
         self._replaced: list[tuple[trio.CancelScope, DiskHandle]] = []
         """Processes that go on although another has taken over."""
         self._database: Database | None = None
-        self._sql: SqlDatabase | None = None
+        self._front: Front | None = None
+        """That of the database which clients talk to."""
+        self._newest_front: Front | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
 
@@ -92,24 +89,25 @@ class Service:
             while True:
                 self._handle = self.disk.connect()
                 database = self._new_database(self._handle)
-                if not self._replaced:  # else clients stay with the one before until it is fenced
-                    self._serve(database)
                 self._process, over = trio.CancelScope(), trio.Event()
                 processes.start_soon(self._run_process, database, self._process, over)
                 await over.wait()
                 await trio.sleep(self.world.delays.uniform(0.0, 0.05))
 
     def _serve(self, database: Database) -> None:
-        """Let clients talk to this one from here on."""
-        self._database = database
-        self._sql = SqlDatabase(database, self.world)  # plans die with their process
+        """Let clients talk to the newest process from here on."""
+        self._database, self._front = database, self._newest_front
 
     async def _run_process(
         self, database: Database, process: trio.CancelScope, over: trio.Event
     ) -> None:
         with process:
-            self._up.set()
             async with trio.open_nursery() as nursery:
+                # Plans and leases die with their process.
+                self._newest_front = Front(self.world, database, nursery, self.problems)
+                if not self._replaced:  # else clients stay with the one before until it is fenced
+                    self._serve(database)
+                self._up.set()
                 nursery.start_soon(database.run)
                 nursery.start_soon(self._crash_when_wanted, process)
                 nursery.start_soon(self._step_aside_when_wanted, database, process, over)
@@ -188,6 +186,8 @@ class Service:
         self.problems += [f"at rest: {each}" for each in leftovers(self._database.statistics())]
         self.problems += [f"at rest: {each}" for each in waiting_problems(self._database)]
         self.problems += [f"at rest: {each}" for each in range_problems(self._database)]
+        assert self._front is not None
+        self.problems += [f"at rest: {each}" for each in self._front.leftovers()]
         if self._requests:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 
@@ -267,8 +267,17 @@ class Service:
         """Whatever is asked in SQL, as one request of one process."""
 
         async def send_on(_: Database) -> Outcome:
-            assert self._sql is not None
-            return await send(self._sql)
+            assert self._front is not None
+            return await send(self._front.sql)
+
+        return await self._noted(send_on, (), nothing)
+
+    async def ask_front(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
+        """Whatever is asked by HTTP, as one request of one process."""
+
+        async def send_on(_: Database) -> Outcome:
+            assert self._front is not None
+            return await send(self._front)
 
         return await self._noted(send_on, (), nothing)
 

@@ -25,7 +25,7 @@ from qserver.web.dataplane import HOT
 from qserver.web.hosts import VIA, Hosts, Place
 from qserver.web.http1 import Request
 from qserver.web.routes import make_routes
-from qserver.web.routes.bridge import RouteEndpoint
+from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
 from qserver.web.service import Service, State
 
@@ -38,14 +38,16 @@ class Application:
         service: Service,
         running: Callable[[], AbstractAsyncContextManager[object]],
         prefix: str,
+        routes: Callable[[Service], Bridge] = make_routes,
     ) -> None:
+        """`routes` makes what serves everything but the hot routes; that takes its time."""
         settings = service.settings
         self.service = service
         self.running = running
         self._hosts = Hosts(settings.data_url, settings.alias_url, settings.control_url)
         self._cors = Cors(settings.cors_origins)
         self._encoders = RowEncoders()
-        self._bridge = make_routes(service)
+        self._bridge = routes(service)
         self._numbers = count(1)
         self._prefix = prefix
         """Of request ids: no two processes have the same."""

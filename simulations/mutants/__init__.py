@@ -9,6 +9,7 @@ the mutations of one part of the product, and says in its MUTANTS what they are.
 from typing import Final
 
 from simulations.mutants import (
+    answers,
     begun,
     bounds,
     checkpoints,
@@ -43,4 +44,5 @@ MUTANTS: Final = (
     *turns.MUTANTS,
     *sql_changes.MUTANTS,
     *places.MUTANTS,
+    *answers.MUTANTS,
 )

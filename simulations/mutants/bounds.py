@@ -118,6 +118,7 @@ MUTANTS: Final = (
         "a row that comes to lie on the lower bound of a range in the same round is no conflict",
         ("sql_bounds",),
         ((transaction.ScannedRange, "__contains__", _lower_bound_excluded),),
+        shape=(("clients", 8), ("transactions_per_client", 40)),
     ),
     Mutant(
         "leave_the_entry_of_null",

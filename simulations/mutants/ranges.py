@@ -270,7 +270,12 @@ MUTANTS: Final = (
         "keys count as unchanged if the root that has them now is any that the tree had",
         ("sql_moves",),
         ((shard, "stale_read", _take_any_root_for_the_same),),
-        shape=WITH_RANGES,
+        shape=(
+            *WITH_RANGES,
+            ("clients", 8),
+            ("transactions_per_client", 40),
+            ("long_work", 0.9),
+        ),
     ),
     Mutant(
         "drop_all_but_the_last",

@@ -1,15 +1,17 @@
 """What the workloads in SQL share: statements as a client sends them, and trees as they must be.
 
-    select ─┬─ execute       on the newest durable view
+    select ─┬─ by HTTP       to the application, as a whole or as a stream of events
+            ├─ execute       on the newest durable view
             ├─ begin         the same, and an answer without waiting where it is short
             ├─ stream        page by page, with pauses in which others commit
             └─ transaction   the same; where the plan is not kept, on the newest view of all, and an
                              answer when that is durable
 
-All four must give the same kind of answer: one version, none older than what anybody has been
+All of them must give the same kind of answer: one version, none older than what anybody has been
 told. A workload names the errors that a statement may end in; any other is a problem.
 
-    write ─┬─ execute, transaction   a task waits for the end
+    write ─┬─ by HTTP                what the response says is what counts
+           ├─ execute, transaction   a task waits for the end
            └─ begin                  a callback is called with the end, or with the rest of the work
                                      where that has to wait for something else
 
@@ -45,16 +47,23 @@ from qserver.errors import (
     OutcomeUnknown,
     QserverError,
     QueryCanceled,
+    Unauthorized,
     UniqueViolation,
 )
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Index, Table
+from simulations.faults import Profile
 from simulations.inspection import reference_problems
 from simulations.service import Service
+from simulations.web.client import SqlClient
+from simulations.web.front import Front
 from simulations.workloads.workload import Workload
 
 PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
 """A statement that gives way, so that the transaction around it is a long one."""
+
+BY_HTTP: Final = 0.6
+"""How often a request goes to the application; otherwise it goes straight to the engine."""
 
 BEGUN_AT_ONCE: Final = 0.5
 """How often what writes is begun without a task that waits for its end."""
@@ -77,6 +86,10 @@ class SqlWorkload(Workload):
     """`tables` are made at the start; `check_rows` looks at the end state in SQL."""
 
     tables: ClassVar[tuple[str, ...]]
+
+    def __init__(self, seed: int, profile: Profile) -> None:
+        super().__init__(seed, profile)
+        self.http = SqlClient(self.chance, profile.delay_seconds)
 
     async def setup(self, service: Service) -> None:
         for statement in self.tables:
@@ -113,17 +126,9 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> Result | QserverError:
         """One statement, or the error that it ended in; noted in the book."""
-        timeout_ms = self._timeout(service)
-        options = Options(self.profile.max_retries, timeout_ms)
-        at_once = self.chance.random() < BEGUN_AT_ONCE
-
-        async def send(database: SqlDatabase) -> Outcome:
-            statement = Statement(sql, list(parameters))
-            done = await self._write(service, database, [statement], options, at_once)
-            return Outcome(done.results[0], done.version, done.retries)
-
-        may = may if timeout_ms is None else (*may, QueryCanceled)
-        return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+        statement = Statement(sql, list(parameters))
+        done = await self._send_statements(service, [statement], number, may, single=True)
+        return done.results[0] if isinstance(done, TransactionResult) else done
 
     async def together(
         self,
@@ -134,6 +139,18 @@ class SqlWorkload(Workload):
         may: tuple[type[QserverError], ...] = (),
     ) -> TransactionResult | QserverError:
         """Several in one transaction."""
+        return await self._send_statements(service, statements, number, may, single=False)
+
+    async def _send_statements(
+        self,
+        service: Service,
+        statements: Sequence[Statement],
+        number: int | None,
+        may: tuple[type[QserverError], ...],
+        *,
+        single: bool,
+    ) -> TransactionResult | QserverError:
+        """Send statements, by HTTP or straight to the engine."""
         timeout_ms = self._timeout(service)
         options = Options(self.profile.max_retries, timeout_ms)
         at_once = self.chance.random() < BEGUN_AT_ONCE
@@ -142,8 +159,15 @@ class SqlWorkload(Workload):
             result = await self._write(service, database, statements, options, at_once)
             return Outcome(result, result.version, result.retries)
 
+        async def post(front: Front) -> Outcome:
+            self._hint(front.sql)
+            result = await self.http.write(front, statements, options, single=single)
+            return Outcome(result, result.version, result.retries)
+
         may = may if timeout_ms is None else (*may, QueryCanceled)
-        return await self._sent(service, send, number, may)  # type: ignore[no-any-return]
+        by_http = self.chance.random() < BY_HTTP
+        asked = service.ask_front(post) if by_http else service.ask_sql(send)
+        return await self._sent(asked, service, number, may)  # type: ignore[no-any-return]
 
     def _timeout(self, service: Service) -> float | None:
         """Some clients do not wait for long, while things go wrong."""
@@ -220,10 +244,14 @@ class SqlWorkload(Workload):
         return result
 
     async def _sent(
-        self, service: Service, send: Any, number: int | None, may: tuple[type[QserverError], ...]
+        self,
+        asked: Coroutine[Any, Any, Outcome],
+        service: Service,
+        number: int | None,
+        may: tuple[type[QserverError], ...],
     ) -> Any:
         try:
-            outcome = await service.ask_sql(send)
+            outcome = await asked
         except QserverError as error:
             self._judge_error(service, error, may)
             if number is not None:
@@ -253,7 +281,13 @@ class SqlWorkload(Workload):
             result = await way(service, database, sql, list(parameters))
             return Outcome(result, result.version)
 
-        result = await self._sent(service, send, None, ())
+        async def post(front: Front) -> Outcome:
+            done = await self.http.read(front, Statement(sql, list(parameters)))
+            return Outcome(done.results[0], done.version, done.retries)
+
+        by_http = self.chance.random() < BY_HTTP
+        asked = service.ask_front(post) if by_http else service.ask_sql(send)
+        result = await self._sent(asked, service, None, (Unauthorized,))
         return result if isinstance(result, Result) else None
 
     async def _stream(

@@ -13,9 +13,10 @@ from qserver.control.plane import CONTROL
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web import dataplane
 from qserver.web.app import Application
-from qserver.web.asgi import AsgiApplication, Message
+from qserver.web.asgi import AsgiApplication, Message, _Waiting
+from qserver.web.calls import Rest
 from qserver.web.dataplane import QueryCall
-from qserver.web.http1 import Request
+from qserver.web.http1 import PENDING, Request, Response
 from tests.web.test_app import KEY, new_app, running
 
 LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"
@@ -199,3 +200,23 @@ async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_
         if code is not None:
             assert server.body["error"]["code"] == code
         assert pool.held == pool.most, "the answer's own is given back"
+
+
+async def test_an_answer_that_comes_to_a_cancelled_task_gives_back_what_it_holds() -> None:
+    """It was taken, so whoever has given it does not release what it holds."""
+    waiting, released = _Waiting(), []
+
+    class Holding:
+        def release(self) -> None:
+            released.append(True)
+
+    async def never_begun() -> Response:
+        raise AssertionError("nobody waits for it")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(waiting.response, PENDING)
+        await wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        holding: Any = Holding()
+        assert waiting.respond(Rest(holding, never_begun(), never_begun()))
+    assert released == [True]

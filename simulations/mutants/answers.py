@@ -1,0 +1,263 @@
+"""What planted bugs do to answers, between the engine and the client: only who reads responses can
+see them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Final
+
+import trio
+
+from qserver.engine.results import Result, TransactionResult
+from qserver.errors import OutcomeUnknown, QserverError, RateLimited, SerializationFailure
+from qserver.web import calls
+from qserver.web.calls import Call, KeyedCall
+from qserver.web.dataplane import HotCall, QueryCall
+from qserver.web.http1 import PENDING, Answer, Response
+from qserver.web.streams import RowParts
+from simulations.mutants.mutant import Mutant, edited
+
+
+def _answer_whoever_came_last(original: Any) -> Any:
+    last: dict[Any, HotCall] = {}
+
+    def execute(self: HotCall, opened: Any) -> Answer:
+        def settle(outcome: Any) -> None:
+            HotCall.settled(last[self.endpoint], outcome)
+
+        last[self.endpoint] = self
+        self.settled = settle  # type: ignore[method-assign]
+        answer: Answer = original(self, opened)
+        return answer
+
+    return execute
+
+
+def _made_up(call: HotCall, version: int) -> TransactionResult | None:
+    """The result of statements that change one row each, where no rows are wanted."""
+    if any("RETURNING" in each.sql or "SELECT" in each.sql for each in call._statements):
+        return None
+    result = Result((), (), [], 1, version)
+    return TransactionResult([result for _ in call._statements], version)
+
+
+def _answer_what_was_only_sent(original: Any) -> Any:
+    def execute(self: HotCall, opened: Any) -> Answer:
+        answer: Answer = original(self, opened)
+        view = opened.sql.database.durable_view()
+        if answer is PENDING and view is not None:
+            made_up = _made_up(self, view.version)
+            if made_up is not None:
+                self._respond = lambda answer: False
+                return self.executed(made_up)
+        return answer
+
+    return execute
+
+
+def _note_the_version(original: Any) -> Any:
+    def execute(self: HotCall, opened: Any) -> Answer:
+        view = opened.sql.database.durable_view()
+        self.version = 0 if view is None else view.version + 1  # type: ignore[attr-defined]
+        answer: Answer = original(self, opened)
+        return answer
+
+    return execute
+
+
+def _answer_success_of_what_is_unknown(original: Any) -> Any:
+    def settled(self: HotCall, outcome: Any) -> None:
+        version: int = self.version  # type: ignore[attr-defined]
+        made_up = _made_up(self, version) if isinstance(outcome, OutcomeUnknown) else None
+        original(self, made_up or outcome)
+
+    return settled
+
+
+def _tell_what_is_unknown_as_a_conflict(original: Any) -> Any:
+    def error_body(error: QserverError, *arguments: Any, **fields: Any) -> bytes:
+        if isinstance(error, OutcomeUnknown):
+            error = SerializationFailure()
+        body: bytes = original(error, *arguments, **fields)
+        return body
+
+    return error_body
+
+
+def _send_again_what_is_unknown(original: Any) -> Any:
+    def settled(self: HotCall, outcome: Any) -> None:
+        if not isinstance(outcome, OutcomeUnknown):
+            original(self, outcome)
+            return
+        opened = self._opened
+        assert opened is not None
+
+        async def again() -> TransactionResult:
+            await trio.sleep(1.0)
+            return await opened.sql.transaction(self._statements)
+
+        self.respond(self._go_on, again())
+
+    return settled
+
+
+def _run_what_is_refused(original: Any) -> Any:
+    def admit(self: KeyedCall, grant: Any) -> Answer:
+        try:
+            answer: Answer = original(self, grant)
+        except RateLimited as error:
+            return self.after(_run_and_refuse(self, error), self.failed)
+        return answer
+
+    return admit
+
+
+async def _run_and_refuse(call: KeyedCall, error: RateLimited) -> Exception:
+    if isinstance(call.body, bytes):
+        answer = call.run(call.body)
+        if isinstance(answer, Coroutine):
+            await answer
+    return error
+
+
+def _number_by_the_head(original: Any) -> Any:
+    numbers: dict[Any, str] = {}
+
+    def answer(self: Call, *arguments: Any) -> Response:
+        self.request_id = numbers.setdefault(self.endpoint, self.request_id)
+        response: Response = original(self, *arguments)
+        return response
+
+    return answer
+
+
+WRITTEN: Final = ("sql_keys", "sql_upserts")
+
+MUTANTS: Final = (
+    Mutant(
+        "answer_twice",
+        "a request that was pending is answered twice",
+        WRITTEN,
+        (
+            edited(
+                Call.respond,
+                "if not self._respond(answer):",
+                "if isinstance(answer, Response):\n"
+                "        self._respond(answer)\n"
+                "    if not self._respond(answer):",
+            ),
+        ),
+    ),
+    Mutant(
+        "answer_whoever_came_last",
+        "what was pending is answered to the last request that had the same head",
+        WRITTEN,
+        ((HotCall, "execute", _answer_whoever_came_last),),
+    ),
+    Mutant(
+        "answer_what_was_only_sent",
+        "a request is answered with success when its commit was sent",
+        ("sql_references", "sql_predicates", "sql_keys"),
+        ((HotCall, "execute", _answer_what_was_only_sent),),
+    ),
+    Mutant(
+        "answer_success_of_what_is_unknown",
+        "a commit that has failed is answered with success",
+        ("sql_keys",),
+        (
+            (HotCall, "execute", _note_the_version),
+            (HotCall, "settled", _answer_success_of_what_is_unknown),
+        ),
+    ),
+    Mutant(
+        "tell_what_is_unknown_as_a_conflict",
+        "a request whose outcome is unknown is told that it was not applied",
+        ("sql_bank", "sql_keys"),
+        ((calls, "error_body", _tell_what_is_unknown_as_a_conflict),),
+    ),
+    Mutant(
+        "send_again_what_is_unknown",
+        "a commit whose outcome is unknown is sent again, applied or not",
+        WRITTEN,
+        ((HotCall, "settled", _send_again_what_is_unknown),),
+    ),
+    Mutant(
+        "run_what_is_refused",
+        "a request that the rate limit refuses is run all the same",
+        WRITTEN,
+        ((KeyedCall, "admit", _run_what_is_refused),),
+    ),
+    Mutant(
+        "keep_the_lease_of_who_left",
+        "who leaves while its request waits in a task does not give back the database",
+        WRITTEN,
+        (
+            edited(
+                Call._after,
+                "except BaseException:  # the server ends\n        self.release()",
+                "except BaseException:",
+            ),
+        ),
+    ),
+    Mutant(
+        "keep_the_lease_of_a_stream",
+        "a stream that has ended does not give back the database",
+        ("sql_bank",),
+        (edited(QueryCall._streams, "self.release()", "pass"),),
+    ),
+    Mutant(
+        "keep_the_lease_of_an_error",
+        "a request that has failed does not give back the database",
+        WRITTEN,
+        (edited(Call.failed, "self.release()", "pass"),),
+    ),
+    Mutant(
+        "go_on_behind_an_error",
+        "a stream goes on when it has told of its error",
+        ("sql_bank", "sql_bounds"),
+        (
+            edited(
+                RowParts.parts,
+                "    else:\n        yield",
+                "    if True:\n        yield",
+            ),
+        ),
+    ),
+    Mutant(
+        "end_a_stream_at_its_error",
+        "a stream that meets an error ends as if all rows had been sent",
+        ("sql_bank", "sql_bounds"),
+        (
+            edited(
+                RowParts.parts,
+                "    yield form.error(error, self._request_id)",
+                "    yield form.done(stream, count, 0, 0)",
+            ),
+        ),
+    ),
+    Mutant(
+        "count_the_pages_of_a_stream",
+        "the end of a stream tells how many parts it had, not how many rows",
+        ("sql_bank", "sql_bounds"),
+        (edited(RowParts.parts, "count + len(part)", "count + 1"),),
+    ),
+    Mutant(
+        "keep_options_with_the_head",
+        "what one request says of its deadline holds for all later ones that have the same head",
+        WRITTEN,
+        (
+            edited(
+                HotCall.open,
+                "options = _changed(options, request)",
+                "options = _changed(options, request)\n        endpoint.options = (grant, options)",
+            ),
+        ),
+    ),
+    Mutant(
+        "number_by_the_head",
+        "all requests that have the same head are answered under one id",
+        WRITTEN,
+        ((Call, "answer", _number_by_the_head),),
+    ),
+)

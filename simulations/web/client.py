@@ -1,0 +1,149 @@
+"""A client that sends SQL by HTTP, in all the ways there are, each by chance.
+
+    /v1/query         one statement, as JSON; rows come whole or as events
+    /query            one statement without parameters, as text
+    /v1/transaction   several, or one, in one transaction
+
+Some requests bring an id of their own, some have a body that comes late, some a key that is limited
+or revoked in the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any, Final
+
+import msgspec
+
+from qserver.engine.results import Options, Statement, TransactionResult
+from qserver.errors import OutcomeUnknown, QserverError, RateLimited, TooManyRequests, Unauthorized
+from simulations.observations import REQUEST
+from simulations.web.answers import read_answer
+from simulations.web.exchange import Exchange, Reply, head
+from simulations.web.front import Front
+from simulations.web.keys import BRIEF, LIMITED, ORDINARY, brief_key
+
+JSON: Final = b"application/json"
+EVENTS: Final = b"text/event-stream"
+
+LIMITED_CALLS: Final = 0.06
+BRIEF_STREAMS: Final = 0.25
+OWN_IDS: Final = 0.5
+LATE_BODIES: Final = 0.1
+STREAMED_WRITES: Final = 0.1
+AS_ARRAYS: Final = 0.5
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+class SqlClient:
+    """Draws how to ask from `chance`; what is wrong with answers goes to the front's problems."""
+
+    def __init__(self, chance: Random, delay_seconds: float) -> None:
+        self._chance = chance
+        self._delay = delay_seconds
+
+    async def write(
+        self, front: Front, statements: Sequence[Statement], options: Options, *, single: bool
+    ) -> TransactionResult:
+        """Statements that may change something; `single`: there is one, and it may go alone."""
+        chance = self._chance
+        if not single or chance.random() < 0.3:
+            fields = {"statements": [_fields(each) for each in statements]}
+            return await self._ask(front, "/v1/transaction", fields, options)
+        (statement,) = statements
+        accept = EVENTS if chance.random() < STREAMED_WRITES else None
+        return await self._ask(front, "/v1/query", _fields(statement), options, accept)
+
+    async def read(self, front: Front, statement: Statement) -> TransactionResult:
+        """A statement whose rows are wanted."""
+        chance = self._chance
+        way = chance.random()
+        if way < 0.3:
+            return await self._ask(
+                front, "/v1/query", _fields(statement), Options(), EVENTS, brief=True
+            )
+        if not statement.parameters and way < 0.5:
+            return await self._ask(front, "/query", {"sql": statement.sql}, Options(), as_text=True)
+        if way < 0.65:
+            return await self._ask(
+                front, "/v1/transaction", {"statements": [_fields(statement)]}, Options()
+            )
+        return await self._ask(front, "/v1/query", _fields(statement), Options())
+
+    async def _ask(
+        self,
+        front: Front,
+        path: str,
+        fields: dict[str, Any],
+        options: Options,
+        accept: bytes | None = None,
+        *,
+        as_text: bool = False,
+        brief: bool = False,
+    ) -> TransactionResult:
+        chance, name = self._chance, REQUEST.get()
+        troubled = front.world.faults.on
+        key = ORDINARY
+        if troubled and chance.random() < LIMITED_CALLS:
+            key = LIMITED
+        elif troubled and brief and chance.random() < BRIEF_STREAMS:
+            key = brief_key(name, chance.randint(1, 3))
+        headers = {
+            b"content-type": b"text/plain" if as_text else JSON,
+            b"authorization": b"Bearer " + key.encode(),
+        }
+        if accept is not None:
+            headers[b"accept"] = accept
+        if chance.random() < OWN_IDS:
+            headers[b"x-request-id"] = name.encode()
+        body = fields["sql"].encode() if as_text else encode(self._with(fields, options))
+        late = chance.expovariate(1 / self._delay) if chance.random() < LATE_BODIES else None
+        exchange = Exchange(front, name, head(path, headers), self._pause)
+        reply = await exchange.send(body, late)
+        return self._read(front, reply, key, name)
+
+    def _with(self, fields: dict[str, Any], options: Options) -> dict[str, Any]:
+        fields["max_retries"] = options.max_retries
+        if options.timeout_ms is not None:
+            fields["timeout_ms"] = max(1, round(options.timeout_ms))
+        if self._chance.random() < AS_ARRAYS:
+            fields["format"] = "arrays"
+        return fields
+
+    def _pause(self) -> float:
+        return self._chance.expovariate(1.0) * self._delay * 10
+
+    def _read(self, front: Front, reply: Reply, key: str, name: str) -> TransactionResult:
+        world = front.world
+
+        def complain(text: str) -> None:
+            front.problems.append(f"request {name}: {text}")
+
+        try:
+            result = read_answer(reply, complain)
+        except QserverError as error:
+            if isinstance(error, RateLimited):
+                world.reach("a request was refused by the rate limit")
+                if key != LIMITED or int(reply.headers[b"retry-after"]) < 1:
+                    complain(f"refused by a limit that it does not have: {reply}")
+            elif isinstance(error, TooManyRequests):
+                world.reach("a request was refused because too many waited")
+            elif isinstance(error, OutcomeUnknown):
+                world.reach("an answer said that the outcome is unknown")
+            elif isinstance(error, Unauthorized) and not key.startswith(BRIEF):
+                complain("a good key was refused")
+            if reply.streamed:
+                world.reach("an error ended a stream")
+            raise
+        if reply.streamed:
+            world.reach("a stream was read to its end")
+        return result
+
+
+def _fields(statement: Statement) -> dict[str, Any]:
+    fields: dict[str, Any] = {"sql": statement.sql}
+    if statement.parameters:
+        fields["params"] = statement.parameters
+    return fields

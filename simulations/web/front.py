@@ -1,0 +1,85 @@
+"""The front end of one simulated process: the product's application on top of its database.
+
+Routes that are not hot are not there: they are a web framework that takes longer to make than most
+runs take. Everything that runs SQL is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import trio
+
+from qserver.config import load
+from qserver.control.databases import OpenDatabase
+from qserver.control.logs import MemoryLogs
+from qserver.engine.database import Database
+from qserver.engine.sql_gateway import SqlDatabase
+from qserver.web.app import Application
+from qserver.web.http1 import Request
+from qserver.web.routes.bridge import Bridge
+from qserver.web.service import Service, State
+from simulations.web.keys import Keys
+from simulations.world import SimulatedWorld
+
+SETTINGS: Final = load({})
+
+
+class Front:
+    """`nursery` is the process's own: what runs there ends when it crashes.
+
+    `problems` gets what is wrong with an answer as such, whatever it says.
+    """
+
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        database: Database,
+        nursery: trio.Nursery,
+        problems: list[str],
+    ) -> None:
+        self.world = world
+        self.nursery = nursery
+        self.service = Service(SETTINGS, world, MemoryLogs(), _no_secrets)
+        self.service.state = State.READY
+        self.sql = SqlDatabase(database, world, self.service.memory)
+        self._opened = OpenDatabase("main", database, self.sql)
+        self.keys = Keys(world, self._opened, self.service.plane)
+        self.application = Application(self.service, _is_running, "own-", _no_routes)
+        self.problems = problems
+        self.under_way = 0
+        self.answered: dict[str, str] = {}
+        """Which request has the answer with this id."""
+        self._endpoints: dict[Request, Any] = {}
+
+    def endpoint(self, request: Request) -> Any:
+        """The endpoint of a head, found once, as our server does it."""
+        endpoint = self._endpoints.get(request)
+        if endpoint is None:
+            endpoint = self._endpoints[request] = self.application.endpoint(request)
+        return endpoint
+
+    def leftovers(self) -> list[str]:
+        """What must not be there when nobody asks anything."""
+        problems = []
+        if self.under_way:
+            problems.append(f"{self.under_way} requests have not been answered")
+        if self._opened.users:
+            problems.append(f"{self._opened.users} requests have not given back the database")
+        if self.service.memory.held:
+            problems.append(f"{self.service.memory.held} bytes have not been given back")
+        if self.service.metrics.internal_errors:
+            problems.append(f"{self.service.metrics.internal_errors} requests met a bug")
+        return problems
+
+
+def _no_secrets(length: int) -> bytes:
+    raise AssertionError("nobody makes a secret in a simulated run")
+
+
+def _is_running() -> Any:
+    raise AssertionError("the process runs already")
+
+
+def _no_routes(service: Service) -> Bridge:
+    return Bridge(None)  # type: ignore[arg-type]

@@ -1,0 +1,89 @@
+"""Who may call, in place of the control plane: the one seam between it and the data plane.
+
+    ordinary    is always let in
+    limited     belongs to an organization that has hardly any requests left in its minute
+    brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
+
+Sometimes what a key allows, or its database, is at hand, and sometimes it takes a while; what a
+request does then is the product's own. So are the grants, the rates, and the count of users.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from qserver.control.databases import OpenDatabase
+from qserver.control.plane import ControlPlane
+from qserver.control.records import ADMIN, TIERS, Grant
+from qserver.errors import Unauthorized
+from simulations.world import SimulatedWorld
+
+ORDINARY: Final = "svc_k_ordinary"
+LIMITED: Final = "svc_k_limited"
+BRIEF: Final = "svc_k_brief"
+
+REQUESTS_LEFT: Final = 2
+"""How many requests of the limited organization each process lets in within a minute."""
+
+AT_HAND: Final = 0.85
+"""How often a request need not wait for the grant of its key, or for its database."""
+
+
+def brief_key(name: str, times: int) -> str:
+    """A key of its own that is good so many times."""
+    return f"{BRIEF}-{name}-{times}"
+
+
+class Keys:
+    """What a process knows of callers, and the one database that they use."""
+
+    def __init__(self, world: SimulatedWorld, opened: OpenDatabase, plane: ControlPlane) -> None:
+        self.opened = opened
+        self._world = world
+        self._asked: dict[str, int] = {}
+        self._unlimited = _grant("unlimited")
+        self._limited = _grant("free")
+        tier = TIERS["free"]
+        assert tier.requests_per_minute is not None
+        plane.take_request(self._limited, tier.requests_per_minute - REQUESTS_LEFT)
+        plane.grant_nowait = self.grant_nowait
+        plane.authenticate = self.authenticate
+        plane.database_nowait = self.database_nowait
+        plane.database = self.database
+
+    def grant_nowait(self, token: str) -> Grant | None:
+        if token.startswith(BRIEF) or not self._is_at_hand():
+            return None
+        return self._limited if token == LIMITED else self._unlimited
+
+    async def authenticate(self, token: str) -> Grant:
+        await self._wait()
+        if token.startswith(BRIEF):
+            asked = self._asked[token] = self._asked.get(token, 0) + 1
+            if asked > int(token.rpartition("-")[2]):
+                raise Unauthorized("the key was revoked", hint="Use another key.")
+        return self._limited if token == LIMITED else self._unlimited
+
+    def database_nowait(self, grant: Grant, name: str | None = None) -> OpenDatabase | None:
+        if not self._is_at_hand():
+            return None
+        self.opened.users += 1
+        return self.opened
+
+    async def database(self, grant: Grant, name: str | None = None) -> OpenDatabase:
+        await self._wait()
+        self.opened.users += 1
+        return self.opened
+
+    def _is_at_hand(self) -> bool:
+        return self._world.delays.random() < AT_HAND
+
+    async def _wait(self) -> None:
+        world = self._world
+        await trio.sleep(world.delays.expovariate(1.0) * world.profile.delay_seconds)
+
+
+def _grant(tier: str) -> Grant:
+    return Grant(f"org_{tier}", tier, tier, f"key_{tier}", None, frozenset([ADMIN]), None)
