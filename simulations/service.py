@@ -23,7 +23,6 @@ from qserver.engine.checkpointer import Rhythm
 from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.work import run
 from qserver.errors import (
     Applied,
@@ -32,6 +31,7 @@ from qserver.errors import (
     QserverError,
     SerializationFailure,
 )
+from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.relations import Sequence

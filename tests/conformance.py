@@ -34,9 +34,9 @@ import trio
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
-from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import QserverError, SqlSyntaxError
+from qserver.query.sql_database import Result, SqlDatabase
 from qserver.values.text_output import text_function
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, Kind, SqlType
 

@@ -7,8 +7,9 @@ at the source and import nothing, so a module that does not run is judged all th
     cli                                  whole tree
     web                                  knows HTTP                  (client: errors, values)
     control                              -+
-    engine                                |  clock, chance, files and threads
-    sql | durability                      |  come in as arguments
+    query                                 |  clock, chance, files and threads
+    sql | engine                          |  come in as arguments
+        | durability                      |
         | storage                         |
     values                                |  values, sql, storage: pure, they do not wait either
     errors, limits                       -+
@@ -30,8 +31,9 @@ COLUMNS_MAX: Final = 100
 # Who may import whom. A room may always import itself; "qserver" stands for the package's own
 # names (its version), "program" for modules called `bench`, which nothing but the cli may import.
 _GROUND: Final = frozenset({"errors", "limits"})
-_ENGINE: Final = _GROUND | {"values", "sql", "storage", "durability"}
-_CONTROL: Final = _ENGINE | {"engine"}
+_ENGINE: Final = _GROUND | {"values", "storage", "durability"}
+_QUERY: Final = _ENGINE | {"sql", "engine"}
+_CONTROL: Final = _QUERY | {"query"}
 _WEB: Final = _CONTROL | {"qserver", "config", "control"}
 _ALL: Final = _WEB | {"web", "client", "cli", "program"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
@@ -44,6 +46,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "storage": _GROUND | {"values"},
     "durability": _GROUND | {"values", "storage"},
     "engine": _ENGINE,
+    "query": _QUERY,
     "control": _CONTROL,
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),
@@ -52,7 +55,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "__main__": frozenset({"cli"}),
 }
 PURE: Final = frozenset({"values", "sql", "storage"})
-BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "control"}
+BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "query", "control"}
 
 # The world outside: what a simulation could not repeat. Modules count when they are imported,
 # functions when they are named.

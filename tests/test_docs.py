@@ -19,7 +19,8 @@ import pytest
 from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
-from qserver.engine import messages, system_tables
+from qserver.engine import messages
+from qserver.query import system_tables
 from qserver.sql.functions import catalogue
 from qserver.web.catalogue import ROUTES
 from qserver.web.statuses import STATUSES

@@ -52,6 +52,8 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         ("qserver/values/row.py", f"{TYPES_ONLY}    from qserver.storage import view"),
         ("qserver/errors.py", "from qserver import limits"),
         ("qserver/engine/shard.py", "from qserver.config import Settings"),
+        ("qserver/engine/shard.py", "from qserver.sql import plan"),
+        ("qserver/engine/shard.py", "from qserver.query import cursor"),
         ("qserver/engine/shard.py", "from qserver import __version__"),
         ("qserver/client/__init__.py", "from qserver.engine import gateway"),
         ("qserver/storage/view.py", "from qserver.storage import bench"),
@@ -68,7 +70,8 @@ def test_an_import_against_the_table_is_found(path: str, source: str) -> None:
     [
         ("qserver/storage/view.py", "from qserver.values.keys import Key\nfrom . import btree"),
         ("qserver/storage/__init__.py", "from .btree import Tree\nfrom ..values import keys"),
-        ("qserver/engine/shard.py", "from qserver import errors, limits, sql\nimport trio"),
+        ("qserver/engine/shard.py", "from qserver import errors, limits, storage\nimport trio"),
+        ("qserver/query/cursor.py", "from qserver import engine, sql"),
         ("qserver/storage/bench.py", "from qserver.engine import gateway"),
         ("qserver/cli.py", "from qserver import __version__, web"),
         ("simulations/world.py", "from qserver.engine import gateway"),

@@ -26,7 +26,6 @@ from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState
 from qserver.control.requests import Page, checked_name, require
 from qserver.control.store import Store
 from qserver.control.tokens import Mint
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
@@ -36,6 +35,7 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, STATEMENT_SECONDS_MAX
+from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = "d.id, o.name, d.organization_id, d.name, d.state, d.created_at"
 _FROM: Final = "from databases d join organizations o on o.id = d.organization_id"

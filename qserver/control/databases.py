@@ -26,9 +26,6 @@ import trio
 from qserver.control.logs import Logs
 from qserver.durability.port import Log
 from qserver.engine.database import Database, DatabaseStatistics
-from qserver.engine.memory_pool import MemoryPool
-from qserver.engine.plan_cache import PlanCacheStatistics
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -44,6 +41,9 @@ from qserver.limits import (
     SHARDS_DEFAULT,
     VALUE_BYTES_MAX,
 )
+from qserver.query.memory_pool import MemoryPool
+from qserver.query.plan_cache import PlanCacheStatistics
+from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 
 OPENING_LOOK_SECONDS = 0.1

@@ -28,7 +28,6 @@ from qserver.control.requests import (
 )
 from qserver.control.store import Store
 from qserver.control.tokens import SHOWN_LENGTH, Mint, digest
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import Forbidden, InvalidRequest, NotFound
 from qserver.limits import (
     KEY_GRACE_SECONDS_MAX,
@@ -36,6 +35,7 @@ from qserver.limits import (
     KEY_LIFE_SECONDS_MAX,
     KEYS_OF_ORGANIZATION_MAX,
 )
+from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
     "id, organization_id, name, scopes, databases, prefix, created_at, expires_at, revoked_at"

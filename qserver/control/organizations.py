@@ -30,7 +30,6 @@ from qserver.control.records import (
 from qserver.control.requests import checked_name
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import AlreadyExists, InvalidRequest, QserverError, UniqueViolation
 from qserver.limits import (
     DATABASES_OF_ORGANIZATION_MAX,
@@ -38,6 +37,7 @@ from qserver.limits import (
     ORGANIZATIONS_MAX,
     SESSIONS_OF_KEY_MAX,
 )
+from qserver.query.sql_database import Statement
 
 DEFAULT: Final = "default"
 MAIN: Final = "main"

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.sql_gateway import SqlDatabase, Statement
 from qserver.errors import DatabaseUnavailable
+from qserver.query.sql_database import SqlDatabase, Statement
 
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (

@@ -18,7 +18,6 @@ from qserver.control.records import Grant, SessionRecord
 from qserver.control.requests import checked_scopes
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, digest
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import Forbidden, InvalidRequest
 from qserver.limits import (
     SESSION_KEPT_SECONDS,
@@ -26,6 +25,7 @@ from qserver.limits import (
     SESSION_SECONDS,
     SESSIONS_OF_KEY_MAX,
 )
+from qserver.query.sql_database import Statement
 
 _DAY: Final = timedelta(seconds=SESSION_SECONDS)
 _LIFE: Final = timedelta(seconds=SESSION_LIFE_SECONDS_MAX)

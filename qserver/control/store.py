@@ -20,9 +20,9 @@ import trio
 
 from qserver.control.records import Grant
 from qserver.control.schema import migrate
-from qserver.engine.sql_gateway import Result, SqlDatabase, Statement
 from qserver.errors import DatabaseUnavailable, QueryCanceled, Unauthorized
 from qserver.limits import CONTROL_SECONDS_MAX
+from qserver.query.sql_database import Result, SqlDatabase, Statement
 from qserver.storage.view import View
 
 _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000

@@ -25,8 +25,8 @@ import trio
 from qserver.durability.memory import MemoryLog
 from qserver.engine.collector import settle_collector
 from qserver.engine.database import Database
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import OrdinaryWorld
+from qserver.query.sql_database import SqlDatabase
 
 Text = Callable[[random.Random], str]
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine.sql_gateway import Result, TransactionResult
 from qserver.errors import QserverError, SerializationFailure
 from qserver.limits import ANSWER_BYTES_WHOLE
+from qserver.query.sql_database import Result, TransactionResult
 from qserver.storage.conflict import Conflict
 from qserver.web.json_values import encode_json
 from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
-from qserver.engine.row_stream import RowStream
-from qserver.engine.sql_gateway import Options, Statement, TransactionResult, Waiting
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
 from qserver.limits import (
@@ -27,6 +25,8 @@ from qserver.limits import (
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
+from qserver.query.row_stream import RowStream
+from qserver.query.sql_database import Options, Statement, TransactionResult, Waiting
 from qserver.web.answers import (
     WRITERS,
     Encoded,

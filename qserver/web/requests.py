@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from qserver.engine.giving_way import give_way
-from qserver.engine.sql_gateway import Statement
 from qserver.engine.work import timed_out
 from qserver.errors import (
     InvalidRequest,
@@ -24,6 +23,7 @@ from qserver.limits import (
     STATEMENT_SECONDS_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
+from qserver.query.sql_database import Statement
 from qserver.sql.parameters import Given
 from qserver.web.long_bodies import decode_in_steps
 from qserver.web.shapes import QueryRequest, StatementRequest, TransactionRequest

@@ -24,8 +24,6 @@ from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import TIERS, Grant
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
-from qserver.engine.memory_pool import MemoryPool
-from qserver.engine.permissions import EVERYTHING, Allowed
 from qserver.engine.world import World
 from qserver.errors import (
     DatabaseUnavailable,
@@ -36,6 +34,8 @@ from qserver.errors import (
     StorageTestFailed,
     Unauthorized,
 )
+from qserver.query.memory_pool import MemoryPool
+from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.web.http1 import Counters
 from qserver.web.metrics import Metrics
 from qserver.web.statuses import Pairs

@@ -15,9 +15,9 @@ from typing import Final, Protocol
 
 import trio
 
-from qserver.engine.row_stream import RowStream
 from qserver.errors import QserverError
 from qserver.limits import KEEP_ALIVE_SECONDS
+from qserver.query.row_stream import RowStream
 from qserver.web.answers import error_object
 from qserver.web.json_values import encode_json
 from qserver.web.rows import RowEncoder, Rows

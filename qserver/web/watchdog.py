@@ -34,7 +34,7 @@ from typing import IO, Final
 
 import trio
 
-from qserver.engine.plan_cache import Plan
+from qserver.query.plan_cache import Plan
 from qserver.sql.lift import MARK, Lifted
 
 BEAT_SECONDS: Final = 0.25

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine.results import Result, TransactionResult
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, SerializationFailure
+from qserver.query.results import Result, TransactionResult
 from qserver.web import calls
 from qserver.web.calls import Call, KeyedCall
 from qserver.web.dataplane import HotCall, QueryCall

@@ -12,7 +12,9 @@ from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.messages import Answer, Append, Commit, Failed
-from qserver.engine.sql_gateway import (
+from qserver.engine.work import Step
+from qserver.limits import ROUNDS_UNSYNCED_MAX
+from qserver.query.sql_database import (
     Options,
     Result,
     SqlDatabase,
@@ -21,8 +23,6 @@ from qserver.engine.sql_gateway import (
     TransactionResult,
     Waiting,
 )
-from qserver.engine.work import Step
-from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.storage.writes import merge_writes

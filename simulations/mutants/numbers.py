@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qserver.engine import drawing, sequences
-from qserver.engine.drawing import Drawn, NeedsNumbers
+from qserver.engine import sequences
 from qserver.engine.gateway import Outcome
 from qserver.engine.sequence_states import Reserved, put_state, state_of, write_back
 from qserver.engine.sequences import Hand, Sequences
-from qserver.engine.statements import StatementRun
 from qserver.errors import OutcomeUnknown
+from qserver.query import sequence_values
+from qserver.query.sequence_values import Drawn, NeedsNumbers
+from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
 from qserver.storage.view import View
 from qserver.values.relations import Sequence
@@ -190,7 +191,7 @@ MUTANTS: Final = (
         "redefine_without_footprint",
         "ALTER SEQUENCE does not mind numbers that were reserved while it ran",
         SEQUENCES,
-        ((drawing, "state_of", _redefine_without_footprint),),
+        ((sequence_values, "state_of", _redefine_without_footprint),),
     ),
     Mutant(
         "restart_at_once",
@@ -202,7 +203,7 @@ MUTANTS: Final = (
         "keep_own_state_one_behind",
         "a transaction that draws from a sequence of its own making leaves its state behind",
         SEQUENCES,
-        ((drawing, "next_inside", _keep_own_state_one_behind),),
+        ((sequence_values, "next_inside", _keep_own_state_one_behind),),
     ),
     Mutant(
         "trust_a_reservation_that_is_unknown",

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from qserver.durability.recovery import Replay
 from qserver.durability.saved_pages import SavedPages
-from qserver.engine import foreign_keys, sequence_states
+from qserver.engine import sequence_states
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
 from qserver.engine.published import Published
 from qserver.engine.sequences import Sequences
+from qserver.query import foreign_keys
 from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant, edited

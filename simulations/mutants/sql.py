@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine import foreign_keys, sql_gateway, statements
-from qserver.engine.body import Found
-from qserver.engine.cursor import Cursor
-from qserver.engine.plan_cache import Plan
-from qserver.engine.row_stream import RowStream
-from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.statements import StatementRun
+from qserver.query import foreign_keys, sql_database, statements
+from qserver.query.body import Found
+from qserver.query.cursor import Cursor
+from qserver.query.plan_cache import Plan
+from qserver.query.row_stream import RowStream
+from qserver.query.sql_database import SqlDatabase
+from qserver.query.statements import StatementRun
 from qserver.sql.definitions import indexes
 from qserver.sql.definitions.port import Work
 from qserver.sql.execution import Rows
@@ -226,7 +226,7 @@ MUTANTS: Final = (
         "each page of a stream comes from the view that is durable then",
         ("sql_bank",),
         (
-            (sql_gateway, "open_reading", _read_what_moves),
+            (sql_database, "open_reading", _read_what_moves),
             (SqlDatabase, "stream", _stream_what_is_newer),
         ),
     ),

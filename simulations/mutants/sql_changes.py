@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from qserver.engine import coordinator, foreign_keys, plan_cache, statements
+from qserver.engine import coordinator
 from qserver.engine.coordinator import Coordinator
-from qserver.engine.cursor import Cursor
 from qserver.engine.messages import Answer, Append, Commit, Committed
-from qserver.engine.plan_cache import Plan
-from qserver.engine.statements import StatementRun
+from qserver.query import foreign_keys, plan_cache, statements
+from qserver.query.cursor import Cursor
+from qserver.query.plan_cache import Plan
+from qserver.query.statements import StatementRun
 from qserver.sql.codegen import changes
 from qserver.storage import transaction
 from qserver.storage.btree import Value

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.engine.results import Result, TransactionResult
 from qserver.errors import QserverError
+from qserver.query.results import Result, TransactionResult
 from qserver.web.statuses import status_of
 from simulations.web.exchange import ConnectionLost, Reply
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.engine.results import Options, Statement, TransactionResult
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, TooManyRequests, Unauthorized
+from qserver.query.results import Options, Statement, TransactionResult
 from simulations.observations import REQUEST
 from simulations.web.answers import read_answer
 from simulations.web.exchange import Exchange, Reply, head

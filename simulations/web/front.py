@@ -14,7 +14,7 @@ from qserver.config import load
 from qserver.control.databases import OpenDatabase
 from qserver.control.logs import MemoryLogs
 from qserver.engine.database import Database
-from qserver.engine.sql_gateway import SqlDatabase
+from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
 from qserver.web.http1 import Request
 from qserver.web.routes.bridge import Bridge

@@ -8,8 +8,8 @@ version from its first row to its last, it finds the same weight each time.
 
 from __future__ import annotations
 
-from qserver.engine.sql_gateway import Statement, TransactionResult
 from qserver.errors import CheckViolation
+from qserver.query.sql_database import Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

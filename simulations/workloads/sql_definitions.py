@@ -12,8 +12,8 @@ What is found by index is what a scan finds, and at the end what was inserted is
 
 from __future__ import annotations
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

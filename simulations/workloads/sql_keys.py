@@ -8,8 +8,8 @@ by one, in one UPDATE of a unique column: positions are always 1, 2, 3 … witho
 
 from __future__ import annotations
 
-from qserver.engine.sql_gateway import Result, Statement
 from qserver.errors import Applied, UniqueViolation
+from qserver.query.sql_database import Result, Statement
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

@@ -17,8 +17,8 @@ from typing import Final
 
 import trio
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import DivisionByZero, QserverError, UndefinedTable, UniqueViolation
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

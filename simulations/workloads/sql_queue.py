@@ -13,8 +13,8 @@ each is taken once at most, and none is lost.
 
 from __future__ import annotations
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

@@ -8,8 +8,8 @@ would have taken them along.
 
 from __future__ import annotations
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied, ForeignKeyViolation
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

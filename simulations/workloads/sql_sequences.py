@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied, DivisionByZero, QserverError
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence

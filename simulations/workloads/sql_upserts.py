@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from qserver.engine.sql_gateway import Result, Statement, TransactionResult
 from qserver.errors import Applied, CardinalityViolation, QserverError, UniqueViolation
+from qserver.query.sql_database import Result, Statement, TransactionResult
 from simulations.service import Service
 from simulations.workloads.sql_workload import PAUSE, SqlWorkload
 

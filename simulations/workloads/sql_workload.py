@@ -31,14 +31,6 @@ from typing import Any, ClassVar, Final
 import trio
 
 from qserver.engine.gateway import Outcome
-from qserver.engine.sql_gateway import (
-    Options,
-    Result,
-    SqlDatabase,
-    Statement,
-    TransactionResult,
-    Waiting,
-)
 from qserver.engine.work import PENDING
 from qserver.errors import (
     Applied,
@@ -49,6 +41,14 @@ from qserver.errors import (
     QueryCanceled,
     Unauthorized,
     UniqueViolation,
+)
+from qserver.query.sql_database import (
+    Options,
+    Result,
+    SqlDatabase,
+    Statement,
+    TransactionResult,
+    Waiting,
 )
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Index, Table

@@ -8,7 +8,6 @@ import trio.testing
 
 from qserver.control import MemoryLogs
 from qserver.control.tokens import digest
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import (
     DatabaseUnavailable,
     Forbidden,
@@ -18,6 +17,7 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.limits import CONTROL_SECONDS_MAX, SESSION_SECONDS
+from qserver.query.sql_database import Statement
 from tests.control.planes import FIRST_KEY, NOON, ControlLogs, TroubledLogs, opened_plane
 
 

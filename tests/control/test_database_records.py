@@ -9,7 +9,6 @@ import trio
 import trio.testing
 
 from qserver.control import DatabaseFacts, MemoryLogs
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
@@ -20,6 +19,7 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.limits import DATABASES_OF_ORGANIZATION_MAX, SWEEP_SECONDS
+from qserver.query.sql_database import Statement
 from tests.control.planes import (
     ControlLogs,
     Opened,

@@ -8,7 +8,6 @@ import pytest
 import trio
 
 from qserver.control import SCOPES, MemoryLogs
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
@@ -17,6 +16,7 @@ from qserver.errors import (
     UndefinedTable,
 )
 from qserver.limits import ORGANIZATIONS_MAX
+from qserver.query.sql_database import Statement
 from tests.control.planes import (
     FIRST_KEY,
     Opened,

@@ -7,8 +7,8 @@ import trio
 
 from qserver.control import MemoryLogs
 from qserver.control.schema import MIGRATIONS
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import DatabaseUnavailable, RateLimited, Unauthorized
+from qserver.query.sql_database import Statement
 from tests.control.planes import FIRST_KEY, opened_plane, unopened_plane
 
 OTHER_KEY = "svc_k_fedcba9876543210"

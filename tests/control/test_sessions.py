@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qserver.control import SCOPES, Grant, SessionRecord
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import Forbidden, InvalidRequest, NotFound, Unauthorized
 from qserver.limits import SESSION_KEPT_SECONDS, SESSION_SECONDS, SESSIONS_OF_KEY_MAX
+from qserver.query.sql_database import Statement
 from tests.control.planes import NOON, Opened, opened_plane
 
 DAY = SESSION_SECONDS

@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.errors import QserverError
+from qserver.query.sql_database import Result, SqlDatabase
 from qserver.values.text_output import shown_function
 
 TIMEOUT_MS: Final = 20_000

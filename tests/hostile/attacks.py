@@ -1,6 +1,6 @@
 """What hostile clients send: each attack is a request, or several, that mean no good.
 
-Statements that were found to be dear stand in `tests.engine.bombs`, where each is run in process.
+Statements that were found to be dear stand in `tests.query.bombs`, where each is run in process.
 Here they come over HTTP, beside requests that attack the service itself: monsters of syntax,
 parameters without end, answers that nobody reads, bodies that never end.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tests.engine.bombs import EXPRESSIONS, PARAMETERS, STATEMENTS, TABLES
+from tests.query.bombs import EXPRESSIONS, PARAMETERS, STATEMENTS, TABLES
 
 TIMEOUT_MS: Final = 3000
 encode: Final = msgspec.json.Encoder(decimal_format="number").encode
@@ -236,7 +236,7 @@ SERVICE: Final = (
 
 
 def bombs() -> Iterator[Attack]:
-    """The statements of `tests.engine.bombs`; those that change tables are put right afterwards."""
+    """The statements of `tests.query.bombs`; those that change tables are put right afterwards."""
     statements = {name: f"select {each} from few" for name, each in EXPRESSIONS.items()}
     for name, sql in {**statements, **STATEMENTS}.items():
         reads = sql.lower().startswith(("select", "with"))

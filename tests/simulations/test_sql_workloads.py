@@ -7,7 +7,7 @@ import trio
 
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
-from qserver.engine.sql_gateway import SqlDatabase
+from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.engine.results import Options, Statement, TransactionResult
 from qserver.errors import (
     Applied,
     DivisionByZero,
@@ -21,6 +20,7 @@ from qserver.errors import (
     RateLimited,
     Unauthorized,
 )
+from qserver.query.results import Options, Statement, TransactionResult
 from qserver.web.http1 import PENDING, Answer, Respond, Response
 from qserver.web.http1.headers import Headers
 from simulations.determinism import run_repeatably

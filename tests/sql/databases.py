@@ -6,9 +6,9 @@ from contextlib import AbstractAsyncContextManager
 from random import Random
 
 from qserver.durability.port import Log
-from qserver.engine.scratch import scratch_database
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import Compute, OrdinaryWorld, compute_here
+from qserver.query.scratch import scratch_database
+from qserver.query.sql_database import SqlDatabase
 
 NOON = 1_700_000_000.0
 """When it is in tests, unless they say otherwise: 2023-11-14 22:13:20 UTC."""

@@ -25,8 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.errors import QserverError
+from qserver.query.sql_database import Result, SqlDatabase
 from qserver.values.text_output import text_function
 from qserver.values.types import SqlType
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from qserver.engine.sql_gateway import SqlDatabase
+from qserver.query.sql_database import SqlDatabase
 from tests.sql.databases import opened_sql
 
 SCHEMA = (

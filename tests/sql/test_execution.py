@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from qserver.engine.cursor import END
-from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.statements import StatementRun
 from qserver.errors import OutOfMemory, QueryCanceled
 from qserver.limits import ROW_ID_BLOCK
+from qserver.query.cursor import END
+from qserver.query.sql_database import SqlDatabase
+from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
 from tests.sql.databases import opened_sql
 

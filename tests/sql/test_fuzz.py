@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import QserverError
+from qserver.query.sql_database import SqlDatabase
 from tests.sql.databases import opened_sql
 
 STATEMENTS = (

@@ -15,10 +15,10 @@ import trio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from qserver.engine.planning import make_plan
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import QserverError
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX
+from qserver.query.planning import make_plan
+from qserver.query.sql_database import SqlDatabase
 from qserver.sql.binder.literals import Literals
 from qserver.sql.execution import Context
 from qserver.sql.parser import parse

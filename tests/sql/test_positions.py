@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.engine.sql_gateway import SqlDatabase, Statement
 from qserver.errors import QserverError
+from qserver.query.sql_database import SqlDatabase, Statement
 from tests.sql.databases import opened_sql
 
 POSITIONS = [

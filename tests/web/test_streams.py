@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from qserver.engine.row_stream import RowStream
 from qserver.errors import DivisionByZero, QserverError
 from qserver.limits import KEEP_ALIVE_SECONDS
+from qserver.query.row_stream import RowStream
 from qserver.values.types import INTEGER
 from qserver.web.rows import RowEncoder
 from qserver.web.streams import AnswerParts, EventStream, JsonLines, RowParts

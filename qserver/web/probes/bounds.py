@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.sql_gateway import Statement
 from qserver.errors import QserverError
 from qserver.limits import (
     COLUMNS_MAX,
@@ -15,6 +14,7 @@ from qserver.limits import (
     SYNTAX_DEPTH_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
+from qserver.query.sql_database import Statement
 from qserver.web.probes.run import Probe, Run
 from qserver.web.probes.steps import SqlStep, changes, does, fails, gives
 

@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 import trio
 
-from qserver.engine.scratch import scratch_database
 from qserver.engine.world import World
 from qserver.errors import NotFound
+from qserver.query.scratch import scratch_database
 from qserver.web.probes import (
     bounds,
     constraints,

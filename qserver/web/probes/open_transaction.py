@@ -18,13 +18,13 @@ from collections.abc import Callable, Generator
 
 import trio
 
-from qserver.engine.cursor import END
 from qserver.engine.gateway import Outcome
-from qserver.engine.request import Supplies
-from qserver.engine.sql_gateway import Result, SqlDatabase
-from qserver.engine.statements import StatementRun
 from qserver.engine.world import World
 from qserver.errors import QserverError
+from qserver.query.cursor import END
+from qserver.query.request import Supplies
+from qserver.query.sql_database import Result, SqlDatabase
+from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
 from qserver.web.probes.steps import SqlStep, Step, counted, judge
 

@@ -17,11 +17,11 @@ import msgspec
 import trio
 
 from qserver.durability.port import Log
-from qserver.engine.scratch import scratch_database
-from qserver.engine.sql_gateway import Result, SqlDatabase, Statement
 from qserver.engine.world import World
 from qserver.errors import QserverError
 from qserver.limits import PROBE_SECONDS_MAX
+from qserver.query.scratch import scratch_database
+from qserver.query.sql_database import Result, SqlDatabase, Statement
 from qserver.web.probes.open_transaction import OpenTransaction
 from qserver.web.probes.steps import AnyStep, SqlStep, Step, TransactionStep, judge
 

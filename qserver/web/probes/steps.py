@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import msgspec
 
-from qserver.engine.sql_gateway import Result
 from qserver.errors import QserverError
+from qserver.query.sql_database import Result
 from qserver.sql.parameters import Given
 from qserver.values.text_output import shown
 from qserver.values.types import SqlType

@@ -19,7 +19,7 @@ from random import Random
 from types import MappingProxyType
 from typing import ClassVar, Final, Protocol
 
-from qserver.engine.sql_gateway import SqlDatabase, Statement
+from qserver.query.sql_database import SqlDatabase, Statement
 
 ROWS: Final = 1000
 """Rows that are there when a workload begins."""

@@ -17,11 +17,11 @@ from random import Random
 import msgspec
 import trio
 
-from qserver.engine.scratch import scratch_database
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest
 from qserver.limits import BENCH_CLIENTS_MAX, BENCH_MILLISECONDS_MAX, SHARDS_DEFAULT
+from qserver.query.scratch import scratch_database
+from qserver.query.sql_database import SqlDatabase
 from qserver.web.workloads.kinds import WORKLOADS, Workload
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any, Final
 
-from qserver.engine import planning
-from qserver.engine.row_stream import RowStream
+from qserver.query import planning
+from qserver.query.row_stream import RowStream
 from qserver.sql import plan
 from qserver.sql.bound import Expression, IsNull
 from qserver.sql.codegen import joins, operators, subqueries

@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 
-from qserver.engine.cursor import END
-from qserver.engine.drawing import NeedsNumbers
-from qserver.engine.sql_gateway import SqlDatabase
-from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
+from qserver.query.cursor import END
+from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sql_database import SqlDatabase
+from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Column, Table
 from qserver.values.types import Kind

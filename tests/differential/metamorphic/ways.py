@@ -16,12 +16,12 @@ from typing import Any, TypeAlias
 
 import trio
 
-from qserver.engine.cursor import END, Cursor
-from qserver.engine.drawing import NeedsNumbers
-from qserver.engine.planning import Planner, make_plan
-from qserver.engine.sql_gateway import Options, SqlDatabase, Statement, TransactionResult
-from qserver.engine.statements import StatementRun
 from qserver.errors import QserverError
+from qserver.query.cursor import END, Cursor
+from qserver.query.planning import Planner, make_plan
+from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
+from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
 from qserver.sql.effort import Effort
 from qserver.sql.functions.numeric_math import overflow_error

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from qserver.engine.catalog_names import CatalogNames
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import QserverError
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.sql_database import SqlDatabase
 from qserver.sql.binder import Literals, bind
 from qserver.sql.lift import lift
 from qserver.sql.parser import parse

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from qserver import limits
-from qserver.engine.scratch import scratch_database
 from qserver.errors import QserverError
+from qserver.query.scratch import scratch_database
 from qserver.sql.functions import catalogue as registry
 from qserver.sql.functions.resolve import is_window_function
 from qserver.values.types import PSEUDO_KINDS, Kind

@@ -11,11 +11,11 @@ import trio
 from trio.testing import MockClock
 
 from qserver.durability.port import Log
-from qserver.engine.scratch import scratch_database
-from qserver.engine.sql_gateway import Result, SqlDatabase
 from qserver.engine.world import World
 from qserver.errors import NotFound
 from qserver.limits import PROBE_SECONDS_MAX
+from qserver.query.scratch import scratch_database
+from qserver.query.sql_database import Result, SqlDatabase
 from qserver.web.probes.matrix import BY_NAME, PROBES, run_probe
 from qserver.web.probes.run import Probe, Run, run_one
 from qserver.web.probes.steps import does, fails, gives, together

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.engine.scratch import scratch_database
-from qserver.engine.sql_gateway import SqlDatabase
 from qserver.errors import AlreadyExists, InvalidRequest
+from qserver.query.scratch import scratch_database
+from qserver.query.sql_database import SqlDatabase
 from qserver.web.workloads import WORKLOADS, Bench, run_workload
 from qserver.web.workloads.kinds import HotCounter, Transfer, Workload
 from qserver.web.workloads.measuring import latency_of

@@ -1,0 +1,152 @@
+"""The body of a request: its statements, run one after the other, wherever that is.
+
+    on a view            a request that only reads
+    in a transaction     a request that writes, or defines: tried by the gateway, perhaps more than
+                         once, or run by the coordinator
+
+It is a generator, see `work`. It is the same body everywhere: where it is run decides only what
+happens when it yields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any, TypeAlias
+
+from qserver.engine.work import Step
+from qserver.errors import QserverError
+from qserver.query.cursor import END, Cursor
+from qserver.query.plan_cache import Plan
+from qserver.query.planning import Planner, slots_of
+from qserver.query.request import Request, RequestContext
+from qserver.query.results import Options, Result
+from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.slots import run_heavy
+from qserver.query.statements import StatementRun
+from qserver.query.system_tables import SystemReader
+from qserver.sql.effort import NotShort
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES
+from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
+from qserver.sql.parameters import Given
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+
+COST_BETWEEN_PAUSES = 128
+"""What statements of a request may cost (see `StatementRun.cost`) before others may run."""
+
+Found: TypeAlias = tuple[str, Given, Lifted | None, Plan | None]
+"""A statement with its parameters, and what is known of it before it is run."""
+
+
+def run_statements(
+    planner: Planner,
+    request: Request,
+    statements: list[Found],
+    options: Options,
+    reader: Transaction | View,
+) -> Generator[Step, Any, list[Result]]:
+    """The results of all statements. On a view, each must have a plan that only reads."""
+    run: StatementRun | None = None
+    if isinstance(reader, View):
+        version, context = reader.version, RequestContext(request, reader)
+    else:
+        run = StatementRun(planner, reader, request)
+        version, context = reader.view.version, run.context
+    results: list[Result] = []
+    began = request.time if run is None else request.supplies.now()
+    now, max_rows, cut_rows = request.supplies.now, options.max_rows, options.cut_rows
+    most = 0
+    """How much the heaviest statement did since others last ran, and which that was."""
+    heaviest: Plan | None = None
+    index = 0
+    try:
+        for index, statement in enumerate(statements):
+            if run is None:
+                cursor = open_reading(statement, reader, request, context)  # type: ignore[arg-type]
+            else:
+                try:
+                    cursor = run.start(*statement)
+                except NotShort:
+                    cursor = yield from _start_slowly(run, *statement)
+            before = context.work
+            step = cursor.gather(None, max_rows, cut_rows)
+            if step is END:
+                if context.work - before > most:
+                    most, heaviest = context.work - before, cursor.plan
+            else:
+                if step is None:
+                    _blame(cursor.plan if STEPS_BETWEEN_PAUSES - before >= most else heaviest)
+                while step is not END:
+                    if step is None and run is None:
+                        step = request.pause()
+                    step = cursor.gather((yield step), max_rows, cut_rows)
+                most = 0
+            heading = cursor.heading
+            ended = now()
+            results.append(
+                Result(
+                    heading.columns,
+                    heading.types,
+                    cursor.rows,
+                    cursor.affected_rows,
+                    version,
+                    0,
+                    cursor.truncated,
+                    context.held,
+                    int((ended - began) * 1e6) if ended > began else 0,
+                )
+            )
+            began = ended
+            if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
+                run.cost = 0
+                yield None
+        return results
+    except (QserverError, NeedsNumbers) as error:
+        error.statement = index
+        raise
+    finally:
+        context.release()
+
+
+def _blame(heaviest: Plan | None) -> None:
+    """Of what was run, and together was not short, the heaviest is not left to the coordinator."""
+    if heaviest is not None:
+        heaviest.may_yield = True
+
+
+def open_reading(statement: Found, view: View, request: Request, context: RequestContext) -> Cursor:
+    """The cursor of a statement that only reads."""
+    sql, given, lifted, plan = statement
+    assert plan is not None and lifted is not None and not plan.writes
+    request.allowed.check_read()
+    reader = SystemReader(Transaction(view)) if plan.system_tables else view
+    if given and is_heavy(given):
+        steps = run_heavy(
+            plan,
+            lifted.literals,
+            given,
+            context,
+            lambda slots: plan.compiled.run(reader, slots, context),
+        )
+    else:
+        steps = plan.compiled.run(reader, slots_of(plan, lifted.literals, given), context)
+    return Cursor(steps, context, sql, plan)
+
+
+def _start_slowly(
+    run: StatementRun, sql: str, given: Given, lifted: Lifted | None, plan: Plan | None
+) -> Generator[Step, Any, Cursor]:
+    """Begin a statement that takes long to prepare: others go on meanwhile."""
+    planner = run.planner
+    try:
+        lifted = lifted or planner.lift(sql, given)
+    except NotShort:
+        lifted = yield partial(planner.lift_long, sql)
+    try:
+        return run.start(sql, given, lifted, plan)
+    except NotShort:
+        catalog, view = run.transaction.catalog, run.transaction.view
+    made = yield partial(planner.prepare, sql, lifted, catalog, view, given)
+    return run.start(sql, given, lifted, prepared=made)

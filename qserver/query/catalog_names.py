@@ -1,0 +1,71 @@
+"""What the binder asks about names, answered from a catalog.
+
+A name without a schema is one of `public`. The tables of `information_schema` and `pg_catalog` are
+made of the catalog itself, see `system_tables`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from qserver.query.system_tables import SCHEMAS, find_system_table
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.enumeration import Enumeration
+from qserver.values.relations import Definition, NamedQuery
+from qserver.values.schema import PUBLIC, Table, catalog_key
+from qserver.values.types import BIGINT, TEXT, Kind, SqlType
+
+STANDING_FOR_OTHERS: Final = {
+    "regclass": TEXT,
+    "regtype": TEXT,
+    "regproc": TEXT,
+    "regnamespace": TEXT,
+    "oid": BIGINT,
+    "xid": BIGINT,
+    '"char"': TEXT,
+}
+"""Types that tools ask PostgreSQL for; here a name is a text, and a number a number."""
+
+
+class CatalogNames:
+    """Names as one statement finds them; remembers what it was asked."""
+
+    __slots__ = ("catalog", "found", "system_tables", "view")
+
+    def __init__(self, catalog: Catalog, view: View) -> None:
+        self.catalog = catalog
+        self.view = view
+        self.found: dict[str, Definition] = {}
+        self.system_tables = False
+        """Was one of them found?"""
+
+    def find(self, name: tuple[str, ...]) -> Definition | None:
+        key = catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
+        definition = self.catalog.find(key)
+        if definition is not None:
+            self.found[key] = definition
+        return definition
+
+    def find_table(self, name: tuple[str, ...]) -> Table | None:
+        definition = self.find(name)
+        if definition is not None or (len(name) > 1 and name[-2] not in SCHEMAS):
+            return definition if isinstance(definition, Table) else None
+        table = find_system_table(name[-2] if len(name) > 1 else "pg_catalog", name[-1])
+        if table is not None:
+            self.system_tables = True
+        return table
+
+    def find_view(self, name: tuple[str, ...]) -> NamedQuery | None:
+        definition = self.find(name)
+        return definition if isinstance(definition, NamedQuery) else None
+
+    def find_type(self, name: str) -> SqlType | None:
+        """An ENUM, or one of the types that stand for PostgreSQL's own numbers and names."""
+        definition = self.find((name,))
+        if isinstance(definition, Enumeration):
+            return SqlType(Kind.ENUM, enum=definition)
+        return STANDING_FOR_OTHERS.get(name)
+
+    def row_count(self, table: Table) -> int:
+        return self.view.count(table.id)

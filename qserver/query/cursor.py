@@ -1,0 +1,141 @@
+"""A cursor: one statement that runs, and the only place where compiled code is driven.
+
+    step ─┬─ a page of rows
+          ├─ None         it would yield here, so that others may run
+          ├─ a Step       it waits for this; the next `step` is given the result
+          └─ END          it has come to its end: `affected_rows` is known
+
+A step is synchronous. Whoever calls it decides what a pause means: an answer gathers pages
+(`gather`), a stream hands each of them out, the coordinator refuses to wait. What Python raises in
+compiled code becomes an error of ours here, with the position in the text, and here rows that are
+kept count as memory. A row too big to be answered is refused before its transaction commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from decimal import Overflow
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from qserver.errors import ProgramLimitExceeded, QserverError
+from qserver.query.plan_cache import Plan
+from qserver.query.planning import locate
+from qserver.sql.execution import Context, Rows, out_of_memory
+from qserver.sql.functions.numeric_math import overflow_error
+from qserver.values.sizes import check_rows
+from qserver.values.types import SqlType
+
+StatementSteps = Generator[Any, Any, int]
+"""Pages of rows, None to yield, or what the statement waits for; at the end, how many rows it has
+changed."""
+
+
+class End(Enum):
+    END = "end"
+
+
+END: Final = End.END
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """What a statement announces that has no plan; see `Plan` for the others."""
+
+    columns: tuple[str, ...] = ()
+    types: tuple[SqlType, ...] = ()
+    long_columns: tuple[int, ...] = ()
+    sized_columns: tuple[int, ...] = ()
+    writes: bool = True
+
+
+NO_ROWS: Final = Heading()
+
+
+class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struct is soon made
+    steps: StatementSteps
+    """What the compiled function of a plan gave, or the statement does itself."""
+    context: Context
+    sql: str = ""
+    heading: Plan | Heading = NO_ROWS
+    rows: Rows = []
+    affected_rows: int = 0
+    truncated: bool = False
+    """Were there more rows than were wanted?"""
+    commits: bool = False
+    """Is it part of a transaction? Then nothing may be wrong with its rows after the commit."""
+
+    @property
+    def plan(self) -> Plan | None:
+        return self.heading if isinstance(self.heading, Plan) else None
+
+    def step(self, sent: Any = None) -> Any:
+        """Go on for one page at most."""
+        heading = self.heading  # a local: so the watchdog can tell which statement is running
+        try:
+            if not heading.writes:  # it changes nothing, and waits for nothing
+                return next(self.steps, END)
+            return self.steps.send(sent)
+        except StopIteration as end:
+            self.affected_rows = end.value
+            return END
+        except Overflow:
+            raise overflow_error() from None
+        except MemoryError:
+            raise out_of_memory(self.context.memory_bytes_most) from None
+        except QserverError as error:
+            if self.sql:
+                locate(error, self.sql)
+            raise
+
+    def gather(
+        self, sent: Any = None, max_rows: int | None = None, cut_rows: int | None = None
+    ) -> Any:
+        """Go on until it yields, or waits, or has come to its end; `rows` has what it gave.
+
+        More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short;
+        whoever has more lets others run after each.
+        """
+        heading = self.heading
+        while True:
+            page = self.step(sent)
+            if type(page) is not list:
+                if page is END and cut_rows is not None:
+                    self._cut(cut_rows)
+                return page
+            sent = None
+            is_first = not self.rows
+            if is_first:
+                self.rows = page
+            else:
+                self.rows += page
+            if page:
+                self.context.hold_page(page, len(page[0]), heading.long_columns)
+                if self.commits and heading.sized_columns:
+                    check_rows(page, heading.sized_columns)
+            if max_rows is not None and len(self.rows) > max_rows:
+                raise ProgramLimitExceeded(
+                    f"the result has more than {max_rows} rows",
+                    hint="Add a LIMIT, or have the rows streamed.",
+                )
+            if cut_rows is not None and len(self.rows) > cut_rows and not heading.writes:
+                self.close()
+                self._cut(cut_rows)
+                return END
+            if not is_first:
+                return None
+
+    def _cut(self, cut_rows: int) -> None:
+        self.truncated = len(self.rows) > cut_rows
+        del self.rows[cut_rows:]
+
+    def close(self) -> None:
+        self.steps.close()
+
+
+def rows_at_once(rows: Rows) -> StatementSteps:
+    """The steps of a statement whose rows are known."""
+    if rows:
+        yield rows
+    return 0

@@ -1,0 +1,416 @@
+"""From a statement to a plan that can be run: bound, improved, compiled, and kept.
+
+    text ─► lifted: shape and literals ─► kept? ─► syntax ─► bound ─► improved ─► compiled ─► kept
+
+The types of parameters are inferred in a first binding; a second one takes them as declared, so
+that compiled code is given values of those types, however they came.
+
+All of this is a pure function of text and catalog. A statement that takes few steps is prepared
+where one stands (`prepare_nowait`); for one that takes more, `NotShort` says so, and `prepare` has
+it done where nobody is held up (`World.compute`) for as long as somebody waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import msgspec
+
+from qserver.engine.world import Check, Compute, compute_here
+from qserver.errors import (
+    NotInPrerequisiteState,
+    ProtocolViolation,
+    QserverError,
+    StatementTooComplex,
+)
+from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.plan_cache import Plan, PlanCache
+from qserver.sql import syntax
+from qserver.sql.binder import Bound, Literals, bind
+from qserver.sql.binder.parsed import parsed_expression
+from qserver.sql.binder.table_expressions import ROW_ID_SLOT
+from qserver.sql.bound import Apply, Slot
+from qserver.sql.codegen import compile_statement
+from qserver.sql.effort import Effort, NotShort
+from qserver.sql.functions.registry import Function
+from qserver.sql.lift import Lifted, lift
+from qserver.sql.parameters import Given, parameter_list, types_of_values
+from qserver.sql.parser import Parsed, parse
+from qserver.sql.plan import Change, Values
+from qserver.sql.rules import RULES, Rule, improve
+from qserver.sql.walk import everything, parts, rebuilt
+from qserver.storage.catalog import Catalog
+from qserver.storage.view import View
+from qserver.values.types import BIGINT, SqlType
+
+TEXT_REMEMBERED_LENGTH_MAX = 1024
+"""Longer texts are not worth their memory."""
+
+TEXT_SHORT_LENGTH_MAX = 64 * 1024
+"""Literals of longer texts are not looked for while others wait."""
+
+STEPS_BETWEEN_LOOKS = 256
+"""How often it is looked whether anybody still waits for a plan."""
+
+NODE_BYTES = 256
+CHARACTER_BYTES = 4
+"""What a plan takes for each node of its tree, and for each character of its source: about."""
+
+NEXT_ROW_ID = Function(
+    "next_row_id",
+    (),
+    BIGINT,
+    lambda context: context.next_row_id(),
+    volatile=True,
+    needs_context=True,
+)
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A statement, parsed, and its plan if it is of a kind that has one.
+
+    `inner` is the plan of the query that a definition or EXPLAIN is about, or what is wrong with
+    it: whoever performs the definition looks at other things first.
+    """
+
+    parsed: Parsed
+    plan: Plan | None = None
+    inner: Plan | QserverError | None = None
+
+
+class Planner:
+    """Makes plans, and keeps those that may be wanted again.
+
+    With fewer `rules` every statement answers the same, only more slowly: tests hold it to that.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...] = RULES, compute: Compute = compute_here) -> None:
+        self.rules = rules
+        self.cache = PlanCache()
+        self._compute = compute
+        self._parsed: tuple[str, Parsed] | None = None
+        self._lifted: dict[str, Lifted] = {}
+
+    def lift(self, sql: str, given: Given) -> Lifted:
+        """Shape and literals of a text. One whose values come beside it is probably sent again and
+        again just as it is, so it is remembered. NotShort: a long text is for `lift_long`.
+        """
+        if given:
+            remembered = self._lifted.get(sql)
+            if remembered is not None:
+                return remembered
+        if len(sql) > TEXT_SHORT_LENGTH_MAX:
+            raise NotShort
+        lifted = lift(sql)
+        if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
+            if len(self._lifted) >= PLANS_KEPT_MAX:
+                self._lifted.clear()
+            self._lifted[sql] = lifted
+        return lifted
+
+    async def lift_long(self, sql: str) -> Lifted:
+        """The same for a long text: others go on meanwhile."""
+        lifted: Lifted = await self._compute(lambda check: lift(sql))
+        return lifted
+
+    def find(
+        self, lifted: Lifted, catalog: Catalog, view: View, given: Given = None
+    ) -> Plan | None:
+        """A plan that was made for a statement of this shape and still holds."""
+        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view, given)
+
+    def prepare_nowait(
+        self,
+        sql: str,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+        *,
+        to_read: bool = False,
+    ) -> Prepared:
+        """Prepare a statement that came as text; NotShort if others would wait for it too long.
+
+        `to_read`: only one that can be run on a view is planned, any other just parsed.
+        """
+        parsed = self._remembered(sql)
+        if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
+            raise NotShort  # why begin: a character takes two steps and more
+        effort = self._short_effort()
+        made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+        return self._keep(sql, lifted, given, made)
+
+    async def prepare(
+        self,
+        sql: str,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given = None,
+        *,
+        to_read: bool = False,
+    ) -> Prepared:
+        """The same for one that takes longer: others go on meanwhile."""
+        parsed = self._remembered(sql)
+
+        def work(check: Check) -> Prepared:
+            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            return self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+
+        return self._keep(sql, lifted, given, await self._compute(work))
+
+    def _remembered(self, sql: str) -> Parsed | None:
+        """The last text that was parsed is remembered: a transaction may run again."""
+        return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
+
+    def _short_effort(self) -> Effort:
+        """As much as others may wait for."""
+        return Effort.short(PLANNING_STEPS_MAX)
+
+    def _prepared(
+        self,
+        sql: str,
+        parsed: Parsed | None,
+        lifted: Lifted,
+        catalog: Catalog,
+        view: View,
+        given: Given,
+        effort: Effort,
+        to_read: bool,
+    ) -> Prepared:
+        """A statement that came as text, parsed if it is not yet, and planned. It changes nothing
+        here: it may run in a thread."""
+        if parsed is None:
+            parsed = parse(sql, effort=effort)
+        statement, rules = parsed.statement, self.rules
+        if to_read and not only_reads(statement):
+            return Prepared(parsed)
+        if isinstance(statement, _PLANNED):
+            literals = Literals(lifted.literals)
+            plan = make_plan(statement, literals, catalog, view, None, given, rules, effort)
+            return Prepared(parsed, plan)
+        about = statement_inside(statement)
+        if about is None:
+            return Prepared(parsed)
+        fixed = Literals(parsed.literals, fixed=True)
+        is_explained = isinstance(statement, syntax.Explain)
+        declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
+        try:
+            plan = make_plan(about, fixed, catalog, view, declared, given, rules, effort)
+        except QserverError as error:
+            return Prepared(parsed, None, error)
+        return Prepared(parsed, None, plan)
+
+    def _keep(self, sql: str, lifted: Lifted, given: Given, made: Prepared) -> Prepared:
+        self._parsed = sql, made.parsed
+        if made.plan is not None:
+            self._parsed = None  # the plan will be found
+            self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan, given)
+        return made
+
+    async def make_long(
+        self,
+        statement: syntax.Statement,
+        literals: Literals,
+        catalog: Catalog,
+        view: View,
+        declared: Mapping[int | str, SqlType] | None,
+        given: Given,
+    ) -> Plan:
+        """A plan for part of a definition that takes long to make; it is not kept."""
+
+        def work(check: Check) -> Plan:
+            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            rules = self.rules
+            return make_plan(statement, literals, catalog, view, declared, given, rules, effort)
+
+        plan: Plan = await self._compute(work)
+        return plan
+
+    def plan_of(
+        self,
+        name: tuple[str, ...],
+        statement: syntax.Statement,
+        types: Sequence[SqlType],
+        catalog: Catalog,
+        view: View,
+    ) -> Plan:
+        """A plan for a statement of the engine's own, kept under a name."""
+        plan = self.cache.find(name, (), catalog, view)
+        if plan is None:
+            declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
+            plan = make_plan(statement, Literals(()), catalog, view, declared, rules=self.rules)
+            self.cache.keep(name, (), plan)
+        return plan
+
+
+def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
+    """What compiled code gets of one execution: literals by index, parameters by name."""
+    if plan.parameters is not None:
+        return plan.parameters.slots(literals, given)
+    if given:
+        raise ProtocolViolation("the statement has no parameters, but some were given")
+    return literals
+
+
+def locate(error: QserverError, sql: str) -> None:
+    """Say where in the text that stands which is wrong.
+
+    A kept plan knows only the number of a literal, and who reads the text of a DEFAULT or CHECK
+    knows only the place in that.
+    """
+    if error.position is not None:
+        return
+    if error.definition is not None:
+        text, place = error.definition
+        for node in _nodes(parse(sql).statement):
+            if isinstance(node, syntax.Constraint | syntax.AlterAction) and node.text == text:
+                assert node.expression is not None, "the text is its"
+                alone, _ = parsed_expression(text)
+                error.position = node.expression.position - alone.position + place
+                return
+    elif error.literal is not None:
+        index = _index_of_literal(error.literal, error.item, lift(sql).literals)
+        for node in _nodes(parse(sql, repeat=False).statement):
+            if isinstance(node, syntax.Literal) and node.index == index:
+                error.position = node.position + 1
+                return
+
+
+def _nodes(statement: syntax.Statement) -> Iterator[Any]:
+    """All nodes of a statement, in their order."""
+    waiting: list[Any] = [statement]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, tuple):
+            waiting.extend(reversed(node))
+        elif is_dataclass(node):
+            yield node
+            waiting.extend(getattr(node, each.name) for each in reversed(fields(node)))
+
+
+def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
+    """The index of a literal where no row of VALUES stands for others.
+
+    NULL, TRUE and FALSE are values of a row, but no literals.
+    """
+    slot = next((at for at, each in enumerate(literals) if isinstance(each, list)), None)
+    if slot is None or number < slot:
+        return number
+    values = [value for row in literals[slot] for value in row]
+    before = values[:item] if number == slot else values
+    count = sum(1 for value in before if value is not None and not isinstance(value, bool))
+    return slot + count if number == slot else number - 1 + count
+
+
+def only_reads(statement: syntax.Statement) -> bool:
+    """Can it be run on a view, without a transaction?"""
+    return isinstance(statement, syntax.Query) and all(
+        only_reads(table.statement) for table in statement.common_tables
+    )
+
+
+_PLANNED = (syntax.Query, syntax.Insert, syntax.Update, syntax.Delete, syntax.Merge)
+
+
+def statement_inside(statement: syntax.Statement) -> syntax.Statement | None:
+    """What EXPLAIN, CREATE VIEW or CREATE TABLE AS is about, if it is something with a plan."""
+    inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
+    return inside if isinstance(inside, _PLANNED) else None
+
+
+def make_plan(
+    statement: syntax.Statement,
+    literals: Literals,
+    catalog: Catalog,
+    view: View,
+    declared: Mapping[int | str, SqlType] | None = None,
+    given: Given = None,
+    rules: tuple[Rule, ...] = RULES,
+    effort: Effort | None = None,
+) -> Plan:
+    """`declared`: the types of parameters, where they are known; otherwise they are inferred from
+    where they stand, or from what is `given`."""
+    names = CatalogNames(catalog, view)
+    try:
+        bound = _bound(statement, literals, names, declared, given, effort)
+        with_row_ids = rebuilt(bound.statement, _with_row_id)
+        improved = improve(with_row_ids, names.row_count, rules, effort)
+        texts = _quoted_literals((bound.statement, *bound.unused))
+        compiled = compile_statement(improved, bound.tables, effort, texts)
+    except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
+        raise StatementTooComplex(
+            "the statement is nested too deeply",
+            hint="Split it into several, or use fewer terms, joins or set operations.",
+        ) from None
+    changes = not only_reads(statement)
+    nodes = sum(1 for _ in everything(improved))
+    if changes and names.system_tables:
+        _refuse_system_tables(improved)
+    return Plan(
+        compiled,
+        improved,
+        catalog,
+        names.found,
+        system_tables=names.system_tables,
+        parameters=parameter_list(bound.parameters) if bound.parameters else None,
+        pinned=bound.pinned,
+        undecided=bound.undecided,
+        sizes={table.id: view.count(table.id) for table in bound.tables},
+        size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
+        writes=changes,
+        watched=changes
+        and any(table.foreign_keys or table.referenced_by for table in bound.tables),
+    )
+
+
+def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
+    """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
+
+    The slots of repeated VALUES are places in rows, which are read one by one.
+    """
+    found: list[Slot] = []
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if type(node) is Slot:
+            if node.reader is not None:
+                found.append(replace(node, convert=node.reader))
+        elif type(node) is not Values or not node.repeated:
+            waiting.extend(parts(node))
+    return tuple(found)
+
+
+def _refuse_system_tables(statement: Any) -> None:
+    for node in everything(statement):
+        if isinstance(node, Change) and node.table.id < 0:
+            raise NotInPrerequisiteState(
+                f'cannot change "{node.table.name}": it shows what is defined'
+            )
+
+
+def _with_row_id(node: Any) -> Any:
+    """Row ids are numbers that each row takes for itself, not a value of the whole execution."""
+    if type(node) is Slot and node.name == ROW_ID_SLOT:
+        return Apply(NEXT_ROW_ID, (), BIGINT, nullable=False)
+    return node
+
+
+def _bound(
+    statement: syntax.Statement,
+    literals: Literals,
+    names: CatalogNames,
+    declared: Mapping[int | str, SqlType] | None,
+    given: Given,
+    effort: Effort | None,
+) -> Bound:
+    if declared is not None:
+        return bind(statement, literals, names, declared, effort=effort)
+    found = bind(statement, literals, names, None, types_of_values(given), effort)
+    if not found.parameters:
+        return found
+    again = bind(statement, literals, names, found.parameters, effort=effort)
+    return replace(again, undecided=found.undecided)

@@ -1,0 +1,167 @@
+"""What one request brings along from outside: time, chance, a deadline, numbers of sequences.
+
+All of it is taken once, however often the request's transaction is run: the time and the seed are
+fixed, and numbers that were drawn are remembered, see `drawing`. So a transaction stays a pure
+function of view and request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from qserver.engine.giving_way import give_way
+from qserver.engine.sequence_states import ROW_IDS
+from qserver.engine.sequences import Sequences
+from qserver.engine.work import FOREVER, before, timed_out
+from qserver.errors import QserverError
+from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from qserver.query.memory_pool import MemoryPool
+from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.sequence_values import Drawn, NeedsNumbers, NumbersOfRun
+from qserver.sql.execution import Context
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@dataclass(frozen=True, slots=True)
+class Supplies:
+    """Where requests get from what they bring along."""
+
+    now: Callable[[], float]
+    """Seconds since 1970."""
+    clock: Callable[[], float]
+    """By which deadlines are told."""
+    chance: Random
+    sequences: Sequences | None
+    """None where the database can only be read."""
+    pool: MemoryPool | None = None
+    value_bytes_most: int = VALUE_BYTES_MAX
+
+    def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
+        """One that begins now."""
+        return Request(self, self.now(), timeout_ms, allowed)
+
+
+class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct is soon made
+    """One request, for as many runs as it takes."""
+
+    supplies: Supplies
+    time: float
+    """When it began: seconds since 1970."""
+    timeout_ms: float | None = None
+    allowed: Allowed = EVERYTHING
+    result: Any = None
+    """What it came to, at its end."""
+    drawn: dict[int, Drawn] | None = None
+    """What was drawn from sequences, by the number of their states."""
+    sets_done: int = 0
+    writes_back_done: int = 0
+    _seed: int | None = None
+    _deadline: float | None = None
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.time, UTC)
+
+    @property
+    def deadline(self) -> float:
+        """By Trio's clock. That is first asked where the request waits, or would yield, or has to
+        be planned: what comes before is short, and most requests end there.
+        """
+        if self._deadline is None:
+            wanted = self.timeout_ms
+            self._deadline = FOREVER if wanted is None else self.supplies.clock() + wanted / 1000
+        return self._deadline
+
+    def extend(self, seconds: float) -> None:
+        """Move the deadline: so much time was not the request's."""
+        self._deadline = self.deadline + seconds
+
+    def random(self) -> Random:
+        """Chance that is the same in every run of the request."""
+        chance = self.supplies.chance
+        if self._seed is None:
+            self._seed = chance.getrandbits(64)
+        return type(chance)(self._seed)
+
+    def check(self) -> None:
+        """Called between pages: has the deadline passed?"""
+        if self.timeout_ms is not None and self.supplies.clock() >= self.deadline:
+            raise timed_out()
+
+    def pause(self) -> Callable[[], Awaitable[None]] | None:
+        """What a request that reads yields so that others run: not for longer than it has."""
+        if self.timeout_ms is None:
+            return None
+        return partial(before, self.deadline, give_way)
+
+    async def supply(self, needs: NeedsNumbers) -> None:
+        """Do what a run cannot wait for, before it is run again; not for longer than there is."""
+        self.check()
+        try:
+            await before(self.deadline, needs.supply)
+        except QserverError as error:
+            error.statement = needs.statement
+            raise
+
+    def give_back_unused(self) -> None:
+        """At the end: numbers that were drawn ahead, and that the last run has not used."""
+        sequences = self.supplies.sequences
+        for drawn in (self.drawn or {}).values():
+            assert sequences is not None
+            drawn.give_back(sequences)
+
+
+class RequestContext(Context):
+    """The context of one run. What is rarely asked for is made when it is."""
+
+    _now: datetime | None = None
+    _random: Random | None = None
+    _sequences: NumbersOfRun | None = None
+    memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
+    user = "qserver"
+
+    @property
+    def pool(self) -> MemoryPool | None:  # type: ignore[override]
+        return self._request.supplies.pool
+
+    @property
+    def value_bytes_most(self) -> int:  # type: ignore[override]
+        return self._request.supplies.value_bytes_most
+
+    def __init__(self, request: Request, transaction: Transaction | View) -> None:
+        self._request = request
+        self._transaction = transaction
+
+    def check(self) -> None:
+        self._request.check()
+
+    def next_row_id(self) -> int:
+        return self.sequences.draw(ROW_IDS)
+
+    @property
+    def now(self) -> datetime:  # type: ignore[override]
+        if self._now is None:
+            self._now = self._request.now
+        return self._now
+
+    @property
+    def random(self) -> Random:  # type: ignore[override]
+        if self._random is None:
+            self._random = self._request.random()
+        return self._random
+
+    @property
+    def sequences(self) -> NumbersOfRun:  # type: ignore[override]
+        if self._sequences is None:
+            self._sequences = NumbersOfRun(self._request, self._transaction)
+        return self._sequences

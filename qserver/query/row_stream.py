@@ -1,0 +1,92 @@
+"""Rows of a statement as they come, for results that nobody wants to hold as a whole.
+
+A stream is an asynchronous iterator of pages over a cursor. It holds the view that it reads, so it
+is one version of the database from the first row to the last, however long the reader takes. It is
+a class and not an asynchronous generator, so that nothing but `aclose` and the last page ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import trio
+
+from qserver.engine.giving_way import give_way
+from qserver.engine.work import before
+from qserver.query.cursor import END, Cursor
+from qserver.query.request import Request
+from qserver.query.sequence_values import NeedsNumbers
+from qserver.sql.execution import Rows
+
+
+class RowStream:
+    """`async for page in stream`: lists of rows, none of them empty.
+
+    `new_cursor` makes the cursor, and makes it anew where the statement has to begin again.
+    """
+
+    def __init__(
+        self,
+        new_cursor: Callable[[], Cursor],
+        request: Request,
+        version: int,
+        affected_rows: int = 0,
+    ) -> None:
+        self._new_cursor = new_cursor
+        self._request = request
+        self._cursor = new_cursor()
+        self.columns = self._cursor.heading.columns
+        self.types = self._cursor.heading.types
+        self.version = version
+        self.affected_rows = affected_rows
+        self.ended = False
+        self._given = 0
+        self._skip = 0
+
+    def __aiter__(self) -> RowStream:
+        return self
+
+    async def __anext__(self) -> Rows:
+        while not self.ended:
+            page = await self.step()
+            if page is not None:
+                return page
+        raise StopAsyncIteration
+
+    async def step(self) -> Rows | None:
+        """Go on for one page at most; None if there is none to hand out yet, or no more."""
+        await before(self._request.deadline, give_way)
+        if self.ended:
+            return None
+        try:
+            page = self._cursor.step()
+        except NeedsNumbers as needs:
+            await self._request.supply(needs)
+            self._cursor.context.release()
+            self._cursor = self._new_cursor()  # the same rows come again, and are passed over
+            self._skip = self._given
+            return None
+        if page is END:
+            self._end()
+            return None
+        if page and self._skip:
+            page, self._skip = page[self._skip :], max(0, self._skip - len(page))
+        if not page:
+            return None
+        self._given += len(page)
+        return page  # type: ignore[no-any-return]
+
+    def _end(self) -> None:
+        self.ended = True
+        self._request.give_back_unused()
+        self._cursor.context.release()
+
+    def reader_was_away(self, seconds: float) -> None:
+        """Time that the reader took for what it was given is not the statement's."""
+        self._request.extend(seconds)
+
+    async def aclose(self) -> None:
+        """End the statement early."""
+        self._cursor.close()
+        self._end()
+        await trio.lowlevel.checkpoint()

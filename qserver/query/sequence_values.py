@@ -1,0 +1,285 @@
+"""nextval and its like during one request, for as many runs as it takes.
+
+Numbers that a run has drawn are remembered by the request, so that a run after a conflict draws the
+same again. Numbers need a word with the log, and a transaction's body cannot wait. It draws what is
+in hand; when that is not enough it ends with `NeedsNumbers`, the gateway does what that says, and
+the body is run again:
+
+    body ── draws ──► in hand     none left ──► NeedsNumbers ──► take ──► body, from the start
+
+What is taken so is the request's own: nobody else can be quicker to draw it. Who has drawn few
+numbers takes one and finds the rest of the block in hand; who has drawn many takes twice as many
+again, so that any number of numbers takes few runs, and what is left at the end goes back.
+
+A sequence whose state the transaction itself has made is drawn from in its own writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING
+
+from qserver.engine.sequence_states import (
+    State,
+    definition_now,
+    drop_state,
+    next_inside,
+    put_state,
+    require_within,
+    state_of,
+)
+from qserver.engine.sequences import Sequences
+from qserver.errors import (
+    NotInPrerequisiteState,
+    ReadOnlyTransaction,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
+from qserver.limits import SEQUENCE_BLOCK
+from qserver.storage.catalog import Catalog
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View
+from qserver.values.relations import Sequence
+from qserver.values.schema import PUBLIC, catalog_key
+
+if TYPE_CHECKING:
+    from qserver.query.request import Request
+
+WRITES_BACK_MAX = 3
+"""How often a request has a sequence that it redefines written back; beside others who draw from it
+there is no end to that, and without it there is a gap."""
+
+
+class NeedsNumbers(Exception):  # news for the gateway, not for users
+    """The body cannot go on before something outside of the transaction was done."""
+
+    statement: int | None = None
+    """Which statement of the transaction needs them."""
+
+    def __init__(self, supply: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self.supply = supply
+
+
+class Drawn:
+    """What a request has drawn from a sequence, as one run after the other sees it."""
+
+    __slots__ = ("_sequence", "_since", "at", "numbers", "state")
+
+    def __init__(self, sequence: int) -> None:
+        self._sequence = sequence
+        self.state = -1
+        """Of which state the newest are."""
+        self._since = 0
+        """From where on they are of that."""
+        self.numbers: list[int] = []
+        self.at = 0
+        """How many of them the run that is under way has used."""
+
+    def begin_state(self, state: int) -> None:
+        """Numbers that are added from now on are of this state."""
+        if state != self.state:
+            self.state, self._since = state, len(self.numbers)
+
+    def give_back(self, sequences: Sequences) -> None:
+        """What the last run has not used goes back."""
+        first = max(self.at, self._since)
+        if first < len(self.numbers):
+            unused = self.numbers[first:]
+            del self.numbers[first:]
+            before = self.numbers[-1] if first > self._since else None
+            sequences.give_back(self._sequence, self.state, unused, before)
+
+
+class NumbersOfRun:
+    """One run: first what earlier runs drew, then new numbers."""
+
+    # One is made for every run that draws, so what most of them leave alone is not set for each.
+    _last: int | None = None
+    _sets = 0
+    _newest: Catalog | None = None
+    _now: Mapping[int, Sequence] = {}
+    """Sequences as they are defined in that catalog, by their own numbers."""
+
+    def __init__(self, request: Request, transaction: Transaction | View) -> None:
+        sequences = request.supplies.sequences
+        if sequences is None:
+            raise ReadOnlyTransaction(
+                "sequences cannot be used where the database can only be read",
+                hint="Send it to the server that writes this database.",
+            )
+        if request.drawn is None:
+            request.drawn = {}
+        else:
+            for drawn in request.drawn.values():
+                drawn.at = 0
+        self._drawn = request.drawn
+        self._request = request
+        self._sequences = sequences
+        self._transaction = transaction
+        view = transaction.view if isinstance(transaction, Transaction) else transaction
+        self._catalog = view.catalog
+        """What others have defined, as far as this run can see."""
+        self._current: dict[int, int] = {}
+
+    # --- by name, as a statement gives it ---
+
+    def next(self, name: str) -> int:
+        self._request.allowed.check_write()
+        sequence = find_sequence(self._transaction, name)
+        number = self.draw(sequence)
+        self._current[sequence.id] = self._last = number
+        sequences = self._sequences
+        sequences.last[sequence.id] = sequences.last_of_all = number
+        return number
+
+    def current(self, name: str) -> int:
+        """What nextval gave last: in this request, or else to anyone, as there are no sessions."""
+        sequence = find_sequence(self._transaction, name)
+        number = self._current.get(sequence.id, self._sequences.last.get(sequence.id))
+        if number is None:
+            raise NotInPrerequisiteState(
+                f'currval of sequence "{sequence.name}" is not yet defined in this session'
+            )
+        return number
+
+    def last(self) -> int:
+        number = self._sequences.last_of_all if self._last is None else self._last
+        if number is None:
+            raise NotInPrerequisiteState("lastval is not yet defined in this session")
+        return number
+
+    def set(self, name: str, value: int, called: bool) -> int:
+        """Not undone with the transaction, except where the sequence's state is its own."""
+        self._request.allowed.check_write()
+        sequence = find_sequence(self._transaction, name)
+        require_within(sequence, value)
+        if self._is_own(sequence):
+            self.put_state(sequence, (value, called))
+        else:  # done between two runs: the second one finds it done and goes past
+            self._sets += 1
+            if self._sets > self._request.sets_done:
+                raise NeedsNumbers(lambda: self._set(sequence, value, called))
+        if called:
+            self._current[sequence.id] = value
+        return value
+
+    async def _set(self, sequence: Sequence, value: int, called: bool) -> None:
+        await self._sequences.set(sequence, value, called)
+        self._request.sets_done += 1
+        drawn = self._drawn.get(sequence.state)
+        if drawn is not None:
+            del drawn.numbers[drawn.at :]  # they were taken ahead, and are of before
+
+    # --- by definition ---
+
+    def draw(self, sequence: Sequence) -> int:
+        """The next number, the same in every run."""
+        state = sequence.state
+        if state > self._catalog.trees_used:
+            assert isinstance(self._transaction, Transaction)
+            return next_inside(self._transaction, sequence)
+        drawn = self._drawn.get(state)
+        if drawn is None:
+            drawn = self._drawn[state] = Drawn(sequence.id)
+        at, numbers = drawn.at, drawn.numbers
+        if at == len(numbers):
+            numbers.append(self._take_nowait(drawn, sequence))
+        drawn.at = at + 1
+        return numbers[at]
+
+    def _take_nowait(self, drawn: Drawn, sequence: Sequence) -> int:
+        """A number by the newest definition, which this run need not see."""
+        sequences = self._sequences
+        newest = sequences.newest_catalog()
+        now: Sequence | None = sequence
+        if newest is not self._catalog:
+            now = None if newest is None else self._defined_in(newest, sequence)
+        number = None if now is None else sequences.take_nowait(now)
+        if now is None or number is None:
+            had = len(drawn.numbers)
+            count = 1 if had < SEQUENCE_BLOCK else 2 * had
+            raise NeedsNumbers(lambda: self._take(drawn, sequence, count))
+        if now.state != drawn.state:
+            drawn.begin_state(now.state)
+        return number
+
+    def _defined_in(self, newest: Catalog, sequence: Sequence) -> Sequence:
+        if newest is not self._newest:
+            self._newest, self._now = newest, {}
+        now = self._now.get(sequence.id)
+        if now is None:
+            now = definition_now(newest, sequence)
+            self._now = {**self._now, sequence.id: now}
+        return now
+
+    async def _take(self, drawn: Drawn, sequence: Sequence, count: int) -> None:
+        state, numbers = await self._sequences.take_of_state(sequence, count)
+        drawn.begin_state(state)
+        drawn.numbers += numbers
+
+    # --- for definitions ---
+
+    def state_of(self, sequence: Sequence) -> State:
+        """Which number was given last; whoever redefines a sequence lets it go on from there."""
+        request, sequences = self._request, self._sequences
+        if not self._is_own(sequence) and request.writes_back_done < WRITES_BACK_MAX:
+            drawn = self._drawn.get(sequence.state)
+            if drawn is not None:
+                drawn.give_back(sequences)
+            if sequences.has_in_hand(sequence):
+                raise NeedsNumbers(lambda: self._write_back(sequence))
+        return state_of(self._transaction, sequence)
+
+    async def _write_back(self, sequence: Sequence) -> None:
+        self._request.writes_back_done += 1
+        await self._sequences.write_back(sequence)
+
+    def put_state(self, sequence: Sequence, state: State) -> None:
+        """Let a sequence begin at a state that is the transaction's own."""
+        assert isinstance(self._transaction, Transaction) and self._is_own(sequence)
+        put_state(self._transaction, sequence, state)
+
+    def drop_state(self, sequence: Sequence) -> None:
+        assert isinstance(self._transaction, Transaction)
+        drop_state(self._transaction, sequence)
+
+    def _is_own(self, sequence: Sequence) -> bool:
+        """Has this very transaction made the sequence's state? Numbers of states only grow."""
+        return sequence.state > self._catalog.trees_used
+
+
+def find_sequence(transaction: Transaction | View, name: str) -> Sequence:
+    """The sequence that a text names: as it is, or folded as an identifier would be."""
+    exactly = transaction.find_definition(name)
+    if isinstance(exactly, Sequence):
+        return exactly
+    parts = _identifier(name)
+    key = catalog_key(parts[-2] if len(parts) > 1 else PUBLIC, parts[-1])
+    definition = transaction.find_definition(key)
+    if "\0" in key and transaction.find_definition(catalog_key(parts[-2], "")) is None:
+        raise UndefinedSchema(f'schema "{parts[-2]}" does not exist')
+    if definition is None:
+        raise UndefinedTable(f'relation "{name}" does not exist', table=parts[-1])
+    if not isinstance(definition, Sequence):
+        raise WrongObjectType(f'"{parts[-1]}" is not a sequence')
+    return definition
+
+
+def _identifier(text: str) -> list[str]:
+    """The parts of a possibly quoted, possibly qualified name."""
+    parts: list[str] = []
+    rest = text.strip()
+    while rest:
+        if rest.startswith('"'):
+            part, _, rest = rest[1:].partition('"')
+            while rest.startswith('"'):
+                more, _, rest = rest[1:].partition('"')
+                part += '"' + more
+            rest = rest.strip().removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+            part = part.strip().lower()
+        parts.append(part)
+    return parts or [""]

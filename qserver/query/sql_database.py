@@ -1,0 +1,281 @@
+"""The door for SQL: statements in, rows out.
+
+    begin ─► lift ─► plans, kept or made ─┬─ only reads: run on the newest durable view
+                                          └─ writes: the body of a transaction, see `gateway`
+
+A request is one generator (`_perform`), see `work`. `begin` runs it as far as it goes without
+waiting: a short read gives its result, a commit that was sent is PENDING, and anything else
+gives the rest as a coroutine. `execute` and `transaction` are the same for whoever waits anyway.
+
+A request that only reads sends no message and waits for nobody, except that it yields between
+pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once. Where all
+of its plans are kept, and none has ever yielded, it goes to the coordinator untried.
+
+Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
+of setval) is done here between two runs, see `drawing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import trio
+
+from qserver.engine.database import Database
+from qserver.engine.work import Pending, Rest, Step, before, call_back, run
+from qserver.engine.world import World
+from qserver.errors import ProgramLimitExceeded, QserverError, ReadOnlyTransaction
+from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
+from qserver.query.body import COST_BETWEEN_PAUSES, Found, open_reading, run_statements
+from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.memory_pool import MemoryPool
+from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.query.plan_cache import Plan, PlanCacheStatistics
+from qserver.query.planning import Planner, Prepared
+from qserver.query.request import Request, RequestContext, Supplies
+from qserver.query.results import Options, Result, Statement, TransactionResult
+from qserver.query.row_stream import RowStream
+from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sql_port import ReadableDatabase, WritableDatabase
+from qserver.sql.effort import NotShort
+from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
+from qserver.sql.parameters import Given
+from qserver.storage.view import View
+
+__all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]
+
+Waiting: TypeAlias = Coroutine[Any, Any, TransactionResult]
+TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | Waiting], None]
+"""Called once, synchronously: with the durable result, with the error that ended the request, or
+with the rest of it, which has to wait for something and so needs a task."""
+
+
+class SqlDatabase:
+    """A database that understands SQL. `database` runs elsewhere; this only talks to it.
+
+    One without a writer can be read, and refuses the rest.
+    """
+
+    def __init__(
+        self,
+        database: ReadableDatabase,
+        world: World,
+        pool: MemoryPool | None = None,
+        value_bytes_most: int = VALUE_BYTES_MAX,
+    ) -> None:
+        self._database = database
+        self.views = database.views
+        self._writer: WritableDatabase | None = database.writer
+        self.planner = Planner(compute=world.compute)
+        self._supplies = Supplies(
+            world.now,
+            trio.current_time,
+            world.chance,
+            None if self._writer is None else self._writer.sequences,
+            pool or MemoryPool(),
+            value_bytes_most,
+        )
+
+    @property
+    def database(self) -> Database:
+        """The engine behind it, for whoever looks into that; a follower has none."""
+        assert isinstance(self._database, Database), "there is no engine behind it"
+        return self._database
+
+    def begin(
+        self, statements: Sequence[Statement], options: Options, done: TransactionDone
+    ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
+        """Run a request as far as it goes without waiting.
+
+        The result, if it has come to its end; PENDING, if a commit has been sent: `done` is called
+        later; or the rest, to be awaited in a task. An error so far is raised.
+        """
+        request = self._supplies.request(options.timeout_ms, options.allowed)
+        work = self._perform(request, statements, options)
+        step = next(work, END)  # most end here, and to catch a StopIteration takes long
+        return request.result if step is END else call_back(Rest(work, step), done)
+
+    async def execute(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        max_retries: int = RETRIES_DEFAULT,
+        timeout_ms: float | None = None,
+        max_rows: int | None = None,
+        cut_rows: int | None = None,
+        allowed: Allowed = EVERYTHING,
+    ) -> Result:
+        """Run one statement; what it changes is durable when this returns."""
+        options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
+        request = self._supplies.request(timeout_ms, allowed)
+        outcome = await run(self._perform(request, (Statement(sql, parameters),), options))
+        return outcome.results[0]  # type: ignore[no-any-return]
+
+    async def transaction(
+        self,
+        statements: Sequence[Statement],
+        *,
+        max_retries: int = RETRIES_DEFAULT,
+        timeout_ms: float | None = None,
+        max_rows: int | None = None,
+        cut_rows: int | None = None,
+        allowed: Allowed = EVERYTHING,
+    ) -> TransactionResult:
+        """All of them or none. An error has `statement`, the index of the one that failed."""
+        options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
+        request = self._supplies.request(timeout_ms, allowed)
+        return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
+
+    async def stream(
+        self,
+        sql: str,
+        parameters: Given = None,
+        *,
+        timeout_ms: float | None = None,
+        max_retries: int = RETRIES_DEFAULT,
+        allowed: Allowed = EVERYTHING,
+    ) -> RowStream:
+        """Begin a statement and hand out its rows as they come; the first before the last is known.
+
+        What writes is run to its end first: only then is there anything to tell.
+        """
+        options = Options(max_retries, timeout_ms, allowed=allowed)
+        request = self._supplies.request(timeout_ms, allowed)
+        work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
+        return await run(work)  # type: ignore[no-any-return]
+
+    # --- a request ---
+
+    def _perform(
+        self,
+        request: Request,
+        statements: Sequence[Statement],
+        options: Options,
+        streamed: bool = False,
+    ) -> Generator[Step, Any, Any]:
+        """Find the plans of statements, then read, or run and commit.
+
+        The result, which the request has too; for one statement that is `streamed`, a stream.
+        """
+        if len(statements) > TRANSACTION_STATEMENTS_MAX:
+            raise ProgramLimitExceeded(
+                f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
+            )
+        planner, writer, view = self.planner, self._writer, self.views.take()
+        if view is None:
+            view = yield partial(self._database.wait_durable_view, request.deadline)
+        reads = True
+        found: list[Found] = []
+        for statement in statements:
+            sql, given, lifted, plan = statement.sql, statement.parameters, None, None
+            try:
+                try:
+                    lifted = planner.lift(sql, given)
+                except NotShort:
+                    lifted = yield partial(before, request.deadline, planner.lift_long, sql)
+                plan = planner.find(lifted, view.catalog, view, given)
+                if plan is None and (len(statements) == 1 or writer is None):
+                    plan = yield from self._new_plan(sql, lifted, view, request.deadline, given)
+            except QserverError as error:
+                if len(statements) == 1 or writer is None:
+                    error.statement = len(found)
+                    raise  # of several, those before it come first: the body meets it in its turn
+            found.append((sql, given, lifted, plan))
+            if plan is None:  # what those behind it are may depend on what it defines
+                found += [
+                    (each.sql, each.parameters, None, None) for each in statements[len(found) :]
+                ]
+                reads = False
+                break
+            if plan.writes:
+                reads = False
+        if reads and streamed:
+            return _reading_stream(found[0], view, request)
+        if writer is None and not reads:
+            raise _only_reads(found)
+        try:
+            while True:
+                try:
+                    if reads:
+                        results = yield from run_statements(planner, request, found, options, view)
+                        request.result = TransactionResult(results, view.version)
+                        return request.result
+                    assert writer is not None
+                    outcome = yield from writer.transacting(
+                        partial(run_statements, planner, request, found, options),
+                        options.max_retries,
+                        request.deadline,
+                        _are_short(found),
+                    )
+                    for result in outcome.result:
+                        result.committed(outcome.version, outcome.retries)
+                    if streamed:
+                        return _stream_of(outcome.result[0], view, request)
+                    request.result = TransactionResult(
+                        outcome.result, outcome.version, outcome.retries, committed=True
+                    )
+                    return request.result
+                except NeedsNumbers as needs:
+                    yield partial(request.supply, needs)
+        finally:
+            if request.drawn:
+                request.give_back_unused()
+
+    def _new_plan(
+        self, sql: str, lifted: Lifted, view: View, deadline: float, given: Given
+    ) -> Generator[Step, Any, Plan | None]:
+        """A plan for a statement that can be run on a view; for any other, None."""
+        planner, catalog = self.planner, view.catalog
+        try:
+            return planner.prepare_nowait(sql, lifted, catalog, view, given, to_read=True).plan
+        except NotShort:
+            prepare = partial(planner.prepare, to_read=True)
+        made: Prepared = yield partial(before, deadline, prepare, sql, lifted, catalog, view, given)
+        return made.plan
+
+    def statistics(self) -> PlanCacheStatistics:
+        return self.planner.cache.statistics()
+
+    def __repr__(self) -> str:
+        return f"SQL on {self._database!r}, with {self.planner.cache!r}"
+
+
+def _are_short(found: list[Found]) -> bool:
+    """Has each of them a plan, and has none of the plans ever yielded?"""
+    if len(found) > COST_BETWEEN_PAUSES:
+        return False
+    for _, given, _, plan in found:
+        if plan is None or plan.may_yield or plan.system_tables or is_heavy(given):
+            return False
+    return True
+
+
+def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
+    """The refusal of what writes, where there is no writer."""
+    error = ReadOnlyTransaction(
+        "the statement writes, and this database can only be read here",
+        hint="Send it to the server that writes this database.",
+    )
+    writes = (plan is None or plan.writes for _, _, _, plan in found)
+    error.statement = list(writes).index(True)
+    return error
+
+
+def _reading_stream(found: Found, view: View, request: Request) -> RowStream:
+    """The rows of a statement that only reads, as they are found."""
+    return RowStream(
+        lambda: open_reading(found, view, request, RequestContext(request, view)),
+        request,
+        view.version,
+    )
+
+
+def _stream_of(result: Result, view: View, request: Request) -> RowStream:
+    """Rows that are known already."""
+    steps, context = rows_at_once(result.rows), RequestContext(request, view)
+    cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
+    return RowStream(lambda: cursor, request, result.version, result.affected_rows)

@@ -1,0 +1,305 @@
+"""One run of a request's statements in one transaction.
+
+Every statement, whatever its kind, becomes a `Cursor`: the columns that it announces, and steps
+that give pages of rows, or None to yield, and at the end how many rows it changed.
+
+    query, INSERT, UPDATE, DELETE    a plan, kept or made
+    CREATE, ALTER, DROP …            `sql.definitions`, which comes back here for what it computes
+    EXPLAIN, SHOW, SET               answered here
+    BEGIN, COMMIT …                  refused: a request is a transaction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from qserver.engine.work import Step
+from qserver.errors import ActiveTransaction, ProtocolViolation, QserverError
+from qserver.limits import PLANNING_STEPS_MAX
+from qserver.query.catalog_names import CatalogNames
+from qserver.query.cursor import END, Cursor, Heading, StatementSteps, rows_at_once
+from qserver.query.foreign_keys import check_foreign_key, enforce, paired
+from qserver.query.plan_cache import Plan
+from qserver.query.planning import (
+    Planner,
+    Prepared,
+    make_plan,
+    slots_of,
+    statement_inside,
+)
+from qserver.query.request import Request, RequestContext
+from qserver.query.slots import run_heavy, slots_in_steps
+from qserver.query.system_tables import SystemReader
+from qserver.query.variables import set_variable, show_variable
+from qserver.sql import syntax
+from qserver.sql.binder import Literals
+from qserver.sql.definitions import DEFINITIONS, perform
+from qserver.sql.definitions.port import Work
+from qserver.sql.effort import Effort, NotShort
+from qserver.sql.explain import explain
+from qserver.sql.lift import Lifted
+from qserver.sql.parameter_steps import is_heavy
+from qserver.sql.parameters import Given
+from qserver.sql.parser import Parsed, parse, parse_expression
+from qserver.sql.plan import OutputColumn
+from qserver.storage.transaction import Journal, Transaction
+from qserver.values.constraints import ForeignKey
+from qserver.values.relations import Sequence as SqlSequence
+from qserver.values.schema import Table
+from qserver.values.types import TEXT, SqlType
+
+Steps: TypeAlias = StatementSteps
+
+NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
+
+COST_OF_PREPARING = 16
+"""What a statement costs that was not kept, and a definition, beside one whose plan is."""
+
+
+class StatementRun:
+    """Runs statements in a transaction. It is also what definitions compute with."""
+
+    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
+
+    def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
+        self.planner = planner
+        self.transaction = transaction
+        self.allowed = request.allowed
+        self.context = RequestContext(request, transaction)
+        self._prepared: Prepared | None = None
+        self.cost = 0
+        """What its statements have cost since others last had a chance to run."""
+
+    def start(
+        self,
+        text: str,
+        given: Given,
+        lifted: Lifted | None = None,
+        plan: Plan | None = None,
+        prepared: Prepared | None = None,
+    ) -> Cursor:
+        """Begin a statement: whatever is wrong with it as a whole is raised here.
+
+        `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
+        found one: it will do if the catalog is still the same. NotShort: it takes long to prepare,
+        so it has to be prepared elsewhere and `prepared` given.
+        """
+        lifted = lifted or self.planner.lift(text, given)
+        catalog, view = self.transaction.catalog, self.transaction.view
+        if plan is None or plan.catalog is not catalog:
+            plan = None if prepared else self.planner.find(lifted, catalog, view, given)
+        self.cost += 1
+        if plan is None:
+            self.cost += COST_OF_PREPARING
+            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view, given)
+            plan = prepared.plan
+            if plan is None:
+                self._prepared = prepared
+                cursor = self._start_other(prepared.parsed, given)
+                cursor.sql = text
+                return cursor
+        self._check_allowed(plan)
+        if given and is_heavy(given):
+            run = partial(self.run_plan, plan)
+            steps = run_heavy(plan, lifted.literals, given, self.context, run)
+        else:
+            steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
+        return Cursor(steps, self.context, text, plan, commits=True)
+
+    def _check_allowed(self, plan: Plan) -> None:
+        if plan.writes:
+            self.allowed.check_write()
+        else:
+            self.allowed.check_read()
+
+    def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
+        """What needs no plan."""
+        if isinstance(parsed.statement, syntax.Explain):
+            return self.explain(parsed.statement, parsed.literals, given)
+        if given:
+            raise ProtocolViolation("a statement of this kind has no parameters")
+        special = _SPECIAL.get(type(parsed.statement))
+        if special is not None:
+            return special(self, parsed.statement, parsed.literals)
+        self.allowed.check_define()
+        work = Work(self.transaction, self, parsed.literals)
+        return Cursor(perform(work, parsed.statement), self.context)
+
+    def run_plan(self, plan: Plan, slots: Any) -> Steps:
+        transaction = self.transaction
+        if transaction.catalog is transaction.view.catalog:
+            transaction.names_seen.update(plan.names)
+        reader = SystemReader(transaction) if plan.system_tables else transaction
+        steps = plan.compiled.run(reader, slots, self.context)
+        return self._watched(steps) if plan.watched else steps
+
+    def _watched(self, steps: Steps) -> Steps:
+        """A statement after which foreign keys are looked after."""
+        journal: Journal = []
+        self.transaction.journal = journal
+        try:
+            affected = yield from steps
+        finally:
+            self.transaction.journal = None
+        yield from enforce(self, paired(journal))
+        return affected
+
+    def run_with(
+        self,
+        name: tuple[str, ...],
+        statement: syntax.Statement,
+        values: Sequence[tuple[SqlType, Any]],
+    ) -> Steps:
+        """A statement of the engine's own, which is part of another; its parameters are values."""
+        types = tuple([sql_type for sql_type, _ in values])
+        transaction = self.transaction
+        plan = self.planner.plan_of(name, statement, types, transaction.catalog, transaction.view)
+        if transaction.catalog is transaction.view.catalog:
+            transaction.names_seen.update(plan.names)
+        slots: dict[int | str, Any] = {
+            f"${number}": value for number, (_, value) in enumerate(values, 1)
+        }
+        return plan.compiled.run(transaction, slots, self.context)
+
+    # --- definitions, and what they compute with ---
+
+    @property
+    def names(self) -> CatalogNames:
+        return CatalogNames(self.transaction.catalog, self.transaction.view)
+
+    @property
+    def may_read(self) -> bool:
+        return self.allowed.read
+
+    def check_read(self) -> None:
+        self.allowed.check_read()
+
+    def _plan(
+        self,
+        statement: syntax.Statement,
+        literals: Sequence[Any],
+        declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
+        given: Given = None,
+    ) -> Generator[Step, Any, Plan]:
+        """A plan for what a definition computes, made elsewhere if it takes long."""
+        catalog, view = self.transaction.catalog, self.transaction.view
+        made = self._prepared
+        if made is not None and statement is statement_inside(made.parsed.statement):
+            if isinstance(made.inner, QserverError):
+                raise made.inner
+            assert made.inner is not None
+            if made.inner.holds_in(catalog):
+                return made.inner
+        fixed = Literals(literals, fixed=True)
+        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        try:
+            return make_plan(statement, fixed, catalog, view, declared, given, rules, effort)
+        except NotShort:
+            fixed = Literals(literals, fixed=True)
+            plan: Plan = yield partial(
+                self.planner.make_long, statement, fixed, catalog, view, declared, given
+            )
+        return plan
+
+    def describe(
+        self, query: syntax.Query, literals: Sequence[Any]
+    ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
+        plan = yield from self._plan(query, literals)
+        return plan.compiled.columns, tuple(plan.names)
+
+    def columns_of(
+        self, query: syntax.Query, literals: Sequence[Any]
+    ) -> Generator[Step, Any, tuple[OutputColumn, ...]]:
+        plan = yield from self._plan(query, literals)
+        return plan.compiled.columns
+
+    def check(self, statement: syntax.Statement) -> Generator[Step, Any, None]:
+        yield from self._plan(statement, ())
+
+    def run(
+        self, statement: syntax.Statement, literals: Sequence[Any]
+    ) -> Generator[Step, Any, Steps]:
+        plan = yield from self._plan(statement, literals)
+        return plan.compiled.run(self.transaction, literals, self.context)
+
+    def parse_query(self, text: str) -> syntax.Query:
+        statement = parse(text).statement
+        assert isinstance(statement, syntax.Query), "a view is a query"
+        return statement
+
+    def parse_expression(self, text: str) -> tuple[syntax.Expression, Sequence[Any]]:
+        parsed = parse_expression(text)
+        return parsed.expression, parsed.literals
+
+    def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
+        return check_foreign_key(self.transaction, table, key)
+
+    def next_row_id(self) -> int:
+        return self.context.next_row_id()
+
+    def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
+        return self.context.sequences.state_of(sequence)
+
+    def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
+        self.context.sequences.put_state(sequence, (value, called))
+
+    def end_sequence(self, sequence: SqlSequence) -> None:
+        self.context.sequences.drop_state(sequence)
+
+    # --- the rest ---
+
+    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Cursor:
+        steps = self._explain(node, literals, given)
+        return Cursor(steps, self.context, heading=Heading(("QUERY PLAN",), (TEXT,)))
+
+    def _explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Steps:
+        if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
+            yield [("Utility Statement",)]
+            return 0
+        plan = yield from self._plan(node.statement, literals, None, given)
+        self._check_allowed(plan)
+        slots = yield from slots_in_steps(plan, literals, given, self.context)
+        lines = explain(plan.statement)
+        if "analyze" in node.options:
+            lines += yield from self._analyzed(plan, slots)
+        if "code" in node.options:
+            lines += ["", *plan.compiled.source.splitlines()]
+        yield [(line,) for line in lines]
+        return 0
+
+    def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
+        """Run it, and say how many rows it gave and changed."""
+        rows = 0
+        cursor = Cursor(self.run_plan(plan, slots), self.context)
+        while (page := cursor.step()) is not END:
+            if page is None:
+                yield
+            else:
+                rows += len(page)
+        if plan.writes:
+            return [f"Actual rows: {rows}, changed: {cursor.affected_rows}"]
+        return [f"Actual rows: {rows}"]
+
+    def show(self, node: syntax.Show, literals: Sequence[Any]) -> Cursor:
+        columns, rows = show_variable(node.name)
+        heading = Heading(columns, (TEXT,) * len(columns))
+        return Cursor(rows_at_once(rows), self.context, heading=heading)
+
+    def set_variable(self, node: syntax.SetVariable, literals: Sequence[Any]) -> Cursor:
+        set_variable(node.name, node.value)
+        return Cursor(rows_at_once([]), self.context)
+
+    def refuse_control(self, node: syntax.TransactionControl, literals: Sequence[Any]) -> Cursor:
+        raise ActiveTransaction(
+            f"{node.kind.upper()} is not supported: every request is a transaction",
+            hint="Send the statements of a transaction together, in one request.",
+        )
+
+
+_SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
+    syntax.Show: StatementRun.show,
+    syntax.SetVariable: StatementRun.set_variable,
+    syntax.TransactionControl: StatementRun.refuse_control,
+}

@@ -1,0 +1,106 @@
+"""information_schema and pg_catalog, as far as people and tools ask for them, and one of our own.
+
+A system table is an ordinary `Table` for the binder and the compiler; only it has no tree. Its
+number is negative, and a statement that uses one is run on a `SystemReader`, which makes the rows
+of such a table from the catalog when they are asked for, a page at a time. There is no second copy
+of what is defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any, Final
+
+from qserver.query import pg_catalog
+from qserver.query.definition_texts import SYSTEM_TABLES as DEFINITIONS
+from qserver.query.information_schema import SYSTEM_TABLES as INFORMATION_SCHEMA
+from qserver.query.system_rows import SystemTable
+from qserver.storage.transaction import Transaction
+from qserver.values.keys import Key, Row
+from qserver.values.schema import Table
+
+SCHEMAS: Final[Mapping[str, Mapping[str, SystemTable]]] = {
+    "information_schema": {each.table.name: each for each in INFORMATION_SCHEMA},
+    "pg_catalog": {each.table.name: each for each in pg_catalog.SYSTEM_TABLES},
+    "qserver_catalog": {each.table.name: each for each in DEFINITIONS},
+}
+PAGE_ROWS: Final = 64
+"""Rows of a system table that are made at once."""
+
+_BY_TREE: Final[Mapping[int, SystemTable]] = {
+    each.table.id: each for tables in SCHEMAS.values() for each in tables.values()
+}
+assert len(_BY_TREE) == sum(map(len, SCHEMAS.values())), "two system tables have one number"
+
+
+def find_system_table(schema: str, name: str) -> Table | None:
+    found = SCHEMAS.get(schema, {}).get(name)
+    return None if found is None else found.table
+
+
+class SystemReader:
+    """A transaction that also knows the system tables."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        transaction.whole_catalog_seen = True
+        self._transaction = transaction
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transaction, name)
+
+    def before(self) -> SystemReader:
+        return SystemReader(self._transaction.before())
+
+    def get_entry(self, tree: int, key: Key) -> Row | None:
+        if tree >= 0:
+            return self._transaction.get_entry(tree, key)
+        return next((row for row in self._rows(tree) if row[-1:] == key), None)
+
+    def scan(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+        backward: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[tuple[list[Key], list[Row]]]:
+        if tree >= 0:
+            yield from self._transaction.scan(tree, low, high, predicate, backward, limit)
+            return
+        for rows in self._backward(tree) if backward else self._pages(tree):
+            yield [row[-1:] for row in rows], rows
+
+    def first_rows(
+        self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+    ) -> list[Row]:
+        if tree >= 0:
+            return self._transaction.first_rows(tree, low, high, backward, most)
+        pages = self._backward(tree) if backward else self._pages(tree)
+        return list(islice(chain.from_iterable(pages), most))
+
+    def scan_values(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+    ) -> Iterator[list[Row]]:
+        if tree >= 0:
+            return self._transaction.scan_values(tree, low, high, predicate)
+        return self._pages(tree)
+
+    def _rows(self, tree: int) -> Iterator[Row]:
+        """Each with its number at the end, as rows of tables without a key have."""
+        rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.view)
+        return ((*row, number) for number, row in enumerate(rows))
+
+    def _pages(self, tree: int) -> Iterator[list[Row]]:
+        rows = self._rows(tree)
+        while page := list(islice(rows, PAGE_ROWS)):
+            yield page
+
+    def _backward(self, tree: int) -> Iterator[list[Row]]:
+        for page in reversed([*self._pages(tree)]):
+            yield page[::-1]

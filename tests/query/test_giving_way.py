@@ -1,0 +1,77 @@
+"""A long statement lets others run, and ends when its time is over, whatever its loops are."""
+
+from __future__ import annotations
+
+import pytest
+
+from qserver.errors import QueryCanceled
+from qserver.query.sql_database import Statement
+from tests.engine.passes import counted_passes
+from tests.sql.databases import opened_sql
+
+ENDLESS = {
+    "function": "SELECT count(*) FROM generate_series(1, 1000000000000)",
+    "function beside a table": "SELECT count(*) FROM t a, generate_series(1, 100000000000) g",
+    "lateral function": "SELECT count(*) FROM t a, t b, LATERAL generate_series(a.id, 100000) g",
+    "nested loop": "SELECT count(*) FROM t a JOIN t b ON a.id + b.id > 0 JOIN t c ON c.id <> a.id",
+    "product": "SELECT count(*) FROM t a, t b, t c",
+    "hash join of few keys": "SELECT count(*) FROM t a JOIN t b ON a.id % 2 = b.id % 2 JOIN t c"
+    " ON c.id % 2 = a.id % 2",
+    "left join": "SELECT count(*) FROM t a LEFT JOIN t b ON a.id + b.id > 0"
+    " LEFT JOIN t c ON b.id + c.id > 0",
+    "full join": "SELECT count(*) FROM t a JOIN t b ON a.id <> b.id FULL JOIN t c"
+    " ON a.id + b.id + c.id < 0",
+    "not exists": "SELECT count(*) FROM t a, t b WHERE NOT EXISTS"
+    " (SELECT 1 FROM t c WHERE a.id + b.id + c.id < 0)",
+    "exists": "SELECT count(*) FROM t a WHERE EXISTS"
+    " (SELECT 1 FROM t b, t c WHERE a.id + b.id + c.id < 0)",
+    "scalar subquery": "SELECT (SELECT count(*) FROM t b, t c WHERE b.id + c.id > a.id) FROM t a",
+    "subquery once": "SELECT id FROM t WHERE id > (SELECT count(*) FROM t b, t c, t d)",
+    "subquery of a subquery": "SELECT id FROM t a WHERE id IN (SELECT b.id FROM t b WHERE b.id >"
+    " (SELECT count(*) FROM t c, t d WHERE c.id + d.id > b.id + a.id))",
+    "subquery in a change": "UPDATE t a SET id = id"
+    " WHERE id > (SELECT count(*) FROM t b, t c, t d)",
+    "recursion": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT (n + 1) % 1000 FROM r)"
+    " SELECT count(*) FROM r",
+}
+
+
+@pytest.mark.parametrize("statement", ENDLESS.values(), ids=ENDLESS)
+async def test_an_endless_statement_gives_way_and_ends_in_time(statement: str) -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 2000)")
+        async with counted_passes() as passes:
+            with pytest.raises(QueryCanceled):
+                await database.execute(statement, timeout_ms=500)
+    assert passes.count > 2
+
+
+async def test_a_transaction_gives_way_between_the_pages_of_its_results() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        await database.execute("INSERT INTO t SELECT * FROM generate_series(1, 50000)")
+        for sql in (
+            "SELECT id FROM t",
+            "SELECT id FROM t WHERE id % 400 >= 0",
+            "SELECT id FROM t WHERE id > 0 ORDER BY id",
+            "UPDATE t SET id = id RETURNING id",
+        ):
+            async with counted_passes() as passes:
+                outcome = await database.transaction([Statement(sql)])
+            assert len(outcome.results[0].rows) == 50_000
+            assert passes.count > 10, sql
+        async with counted_passes() as passes:
+            sparse = await database.transaction([Statement("SELECT id FROM t WHERE id % 400 = 0")])
+        assert len(sparse.results[0].rows) == 125
+        assert passes.count > 10, "few rows at each pause, but always some"
+
+
+@pytest.mark.parametrize("action", ["ADD COLUMN c{} INTEGER", "ALTER COLUMN a SET DEFAULT {}"])
+async def test_an_alter_table_of_many_actions_gives_way_after_each(action: str) -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER)")
+        async with counted_passes() as passes:
+            actions = ", ".join(action.format(number) for number in range(20))
+            await database.execute(f"ALTER TABLE t {actions}")
+    assert passes.count >= 20

@@ -1,0 +1,119 @@
+"""Every view that somebody is given is taken in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from qserver.engine.database import Database
+from qserver.engine.gateway import Outcome
+from qserver.engine.messages import Work
+from qserver.engine.published import Published
+from qserver.engine.view_source import ViewSource
+from qserver.engine.work import FOREVER, run
+from qserver.errors import DatabaseUnavailable
+from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.storage.transaction import Transaction
+from qserver.storage.view import View, empty_view
+from tests.engine import counters
+from tests.engine.fakes import Laboratory, opened
+
+
+def at(version: int) -> View:
+    return View(version, 0.0, empty_view(1).catalog, empty_view(1).trees, 1)
+
+
+def test_it_shows_what_it_was_told_to_and_nothing_else() -> None:
+    views, published = ViewSource(), Published(at(1), lambda: 0.0)
+    assert (views.take(), views.take(newest=True)) == (None, None)
+    assert repr(views) == "shows nothing"
+    recovered = at(1)
+    views.show(recovered)
+    assert views.take() is views.take(newest=True) is recovered
+    views.follow(published)
+    published.publish(at(2))
+    assert views.take() is published.durable and views.take(newest=True) is published.newest
+    assert repr(views) == "shows version 1"
+    views.shut()
+    assert (views.take(), views.take(newest=True)) == (None, None)
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[View]:
+    """The views that were taken."""
+    views: list[View] = []
+    take = ViewSource.take
+
+    def noting(self: ViewSource, newest: bool = False) -> View | None:
+        view = take(self, newest)
+        if view is not None:
+            views.append(view)
+        return view
+
+    monkeypatch.setattr(ViewSource, "take", noting)
+    return views
+
+
+def seen_by(seen: list[View], work: Work) -> Work:
+    """Work that notes the view of each of its runs."""
+
+    def noting(transaction: Transaction) -> object:
+        seen.append(transaction.view)
+        return work(transaction)
+
+    return noting
+
+
+async def test_every_attempt_runs_on_a_view_that_was_taken_there(
+    autojump_clock: MockClock, taken: list[View]
+) -> None:
+    async with opened(counters=3) as database, trio.open_nursery() as nursery:
+        seen: list[View] = []
+
+        def long(transaction: Transaction) -> Generator[None, None, None]:
+            yield
+            counters.put(transaction, 2, 5)
+
+        async def check(transacting: Generator[object, object, Outcome]) -> None:
+            taken.clear()
+            seen.clear()
+            await run(transacting)
+            assert seen and all(any(each is view for view in taken) for each in seen)
+
+        transacting = partial(database.transacting, deadline=FOREVER)
+        tried = seen_by(seen, counters.increment(1))
+        await check(transacting(tried, max_retries=1, untried=False))
+        await check(transacting(tried, max_retries=1, untried=True))
+        await check(transacting(seen_by(seen, long), max_retries=1, untried=False))
+        await check(transacting(seen_by(seen, counters.look(1)), max_retries=1, untried=True))
+        disturbed = counters.disturbed(database, nursery, 1, times=1)
+        await check(transacting(seen_by(seen, disturbed), max_retries=1, untried=False))
+        assert database.statistics().gateway.turns == 1
+
+
+async def test_a_read_in_sql_takes_one_view(taken: list[View]) -> None:
+    world = Laboratory()
+    async with opened(world=world) as database:
+        sql = SqlDatabase(database, world)
+        await sql.execute("select 1")
+        taken.clear()
+        sql.begin((Statement("select 1"),), Options(), lambda _: None)
+        assert len(taken) == 1
+
+
+async def test_what_is_closed_shows_nothing() -> None:
+    async with opened(counters=1) as database:
+        assert database.views.take() is not None
+    assert database.views.take() is None
+    await refuses(database)
+
+
+async def refuses(database: Database) -> None:
+    with pytest.raises(DatabaseUnavailable):
+        await database.wait_durable_view()
+    with pytest.raises(DatabaseUnavailable):
+        await database.transact(counters.look(0))
