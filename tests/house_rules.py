@@ -6,6 +6,7 @@ at the source and import nothing, so a module that does not run is judged all th
 
     cli                                  whole tree
     web                                  knows HTTP                  (client: errors, values)
+    http1                                errors and limits alone
     control                              -+
     query                                 |  clock, chance, files and threads
     sql | engine                          |  come in as arguments
@@ -34,7 +35,7 @@ _GROUND: Final = frozenset({"errors", "limits"})
 _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
 _QUERY: Final = _ENGINE | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
-_WEB: Final = _CONTROL | {"qserver", "config", "control"}
+_WEB: Final = _CONTROL | {"qserver", "config", "control", "http1"}
 _ALL: Final = _WEB | {"web", "client", "cli", "program"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
@@ -48,6 +49,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "engine": _ENGINE,
     "query": _QUERY,
     "control": _CONTROL,
+    "http1": _GROUND,
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),
     "cli": _ALL,

@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 from qserver.control.records import Grant
 from qserver.errors import Forbidden, InvalidRequest
+from qserver.http1 import Client, Request
 from qserver.web.catalogue import Route
-from qserver.web.http1 import Client, Request
 from qserver.web.statuses import Pairs
 
 

@@ -18,12 +18,12 @@ from typing import Final
 from urllib.parse import quote
 
 from qserver.errors import InvalidRequest, MethodNotAllowed, NotFound, QserverError
+from qserver.http1 import Request
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
 from qserver.web.catalogue import find_route, routes_of
 from qserver.web.cors import Cors
 from qserver.web.dataplane import HOT
 from qserver.web.hosts import VIA, Hosts, Place
-from qserver.web.http1 import Request
 from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders

@@ -16,9 +16,9 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import QserverError, first_of
+from qserver.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.app import Application
-from qserver.web.http1 import PENDING, Answer, BodyRefused, ClientGone, Parts, Request, Response
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-from qserver.web.http1 import Client
+from qserver.http1 import Client
 
 NETWORK_BITS: Final = 64
 """Whoever has one address of IPv6 usually has all that begin with the same 64 bits."""

@@ -19,8 +19,7 @@ from typing import Any, Final, TypeVar
 
 from qserver.control.records import Grant
 from qserver.errors import QserverError, RequestTooLarge
-from qserver.web.answers import error_body
-from qserver.web.http1 import (
+from qserver.http1 import (
     Answer,
     BodyRefused,
     Client,
@@ -31,6 +30,7 @@ from qserver.web.http1 import (
     Respond,
     Response,
 )
+from qserver.web.answers import error_body
 from qserver.web.service import UNLIMITED, Service, State
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 

@@ -19,10 +19,10 @@ from qserver.durability.data_folder import DataFolder
 from qserver.durability.folder import lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
+from qserver.http1 import Counters
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.computing import compute_in_threads
-from qserver.web.http1 import Counters
 from qserver.web.service import Service
 from qserver.web.watchdog import EVIDENCE, Watchdog
 from qserver.web.welcome import welcome

@@ -19,6 +19,7 @@ from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
+from qserver.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
@@ -39,7 +40,6 @@ from qserver.web.answers import (
     transaction_tail,
 )
 from qserver.web.calls import Endpoint, Facts, KeyedCall
-from qserver.web.http1 import PENDING, Answer, IncomingBody, Response
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     query_request,

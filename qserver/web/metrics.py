@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
-from qserver.web.http1 import Counters, ServerStatistics
+from qserver.http1 import Counters, ServerStatistics
 
 BUCKETS_SECONDS: Final = (
     0.0001,

@@ -34,9 +34,9 @@ from qserver.errors import (
     StorageTestFailed,
     Unauthorized,
 )
+from qserver.http1 import Counters
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.web.http1 import Counters
 from qserver.web.metrics import Metrics
 from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test

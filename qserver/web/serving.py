@@ -15,10 +15,10 @@ import trio
 
 from qserver.config import Settings
 from qserver.errors import QserverError, first_of
+from qserver.http1 import Counters, ServerOptions
+from qserver.http1 import serve as serve_http
 from qserver.web.app import Application
 from qserver.web.create import create_application
-from qserver.web.http1 import Counters, ServerOptions
-from qserver.web.http1 import serve as serve_http
 from qserver.web.welcome import welcome
 
 

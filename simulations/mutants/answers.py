@@ -10,11 +10,11 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import OutcomeUnknown, QserverError, RateLimited, SerializationFailure
+from qserver.http1 import PENDING, Answer, Response
 from qserver.query.results import Result, TransactionResult
 from qserver.web import calls
 from qserver.web.calls import Call, KeyedCall
 from qserver.web.dataplane import HotCall, QueryCall
-from qserver.web.http1 import PENDING, Answer, Response
 from qserver.web.streams import RowParts
 from simulations.mutants.mutant import Mutant, edited
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import trio
 
 from qserver.errors import Applied, QserverError
-from qserver.web.http1 import PENDING, Answer, ClientGone, Request, Response
+from qserver.http1 import PENDING, Answer, ClientGone, Request, Response
 from simulations.web.front import Front
 
 SERVER_NOTICES: Final = 0.5

@@ -14,9 +14,9 @@ from qserver.config import load
 from qserver.control.databases import OpenDatabase
 from qserver.control.logs import MemoryLogs
 from qserver.engine.database import Database
+from qserver.http1 import Request
 from qserver.query.sql_database import SqlDatabase
 from qserver.web.app import Application
-from qserver.web.http1 import Request
 from qserver.web.routes.bridge import Bridge
 from qserver.web.service import Service, State
 from simulations.web.keys import Keys

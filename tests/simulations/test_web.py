@@ -20,9 +20,9 @@ from qserver.errors import (
     RateLimited,
     Unauthorized,
 )
+from qserver.http1 import PENDING, Answer, Respond, Response
+from qserver.http1.headers import Headers
 from qserver.query.results import Options, Statement, TransactionResult
-from qserver.web.http1 import PENDING, Answer, Respond, Response
-from qserver.web.http1.headers import Headers
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
 from simulations.faults import Faults, make_profile

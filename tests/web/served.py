@@ -18,9 +18,7 @@ import trio
 from qserver.config import load
 from qserver.control.logs import MemoryLogs
 from qserver.engine.world import OrdinaryWorld
-from qserver.web.app import Application
-from qserver.web.calls import Endpoint
-from qserver.web.http1 import (
+from qserver.http1 import (
     PENDING,
     Counters,
     IncomingBody,
@@ -30,11 +28,13 @@ from qserver.web.http1 import (
     ServerOptions,
     serve,
 )
-from qserver.web.http1 import Answer as Answered
-from qserver.web.http1 import Client as Caller
+from qserver.http1 import Answer as Answered
+from qserver.http1 import Client as Caller
+from qserver.web.app import Application
+from qserver.web.calls import Endpoint
 from qserver.web.service import Service
+from tests.http1.serving import Answer, Client
 from tests.sql.databases import NOON
-from tests.web.http1.serving import Answer, Client
 
 ADMIN = "svc_k_0123456789abcdef"
 PATIENCE_SECONDS = 30.0

@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from qserver.config import load
+from qserver.http1 import ServerOptions
+from qserver.http1.head import parse_head
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.create import create_application
-from qserver.web.http1 import ServerOptions
-from qserver.web.http1.head import parse_head
 from tests.web.contract.servers import error_of
 
 KEY = "svc_k_0123456789abcdef"

@@ -10,13 +10,13 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from qserver.control.plane import CONTROL
+from qserver.http1 import PENDING, Request, Response
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web import dataplane
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
 from qserver.web.calls import Rest
 from qserver.web.dataplane import QueryCall
-from qserver.web.http1 import PENDING, Request, Response
 from tests.web.test_app import KEY, new_app, running
 
 LONG = "select i, repeat('x', 1000) as x from generate_series(1, 100000) s(i)"

@@ -9,7 +9,7 @@ import trio
 
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web.catalogue import ROUTES, Route
-from tests.web.http1.serving import Answer, Client
+from tests.http1.serving import Answer, Client
 from tests.web.served import Served, code_of, serving
 
 TOO_MUCH = REQUEST_BODY_BYTES_MAX + 1

@@ -17,12 +17,12 @@ import trio
 from qserver.control.logs import MemoryLogs, SizedLog
 from qserver.control.plane import CONTROL
 from qserver.durability.port import Log
+from qserver.http1 import ServerOptions
+from qserver.http1.head import END_OF_HEAD as END
+from qserver.http1.head import parse_head
 from qserver.web.app import Application
-from qserver.web.http1 import ServerOptions
-from qserver.web.http1.head import END_OF_HEAD as END
-from qserver.web.http1.head import parse_head
 from tests.engine.fakes import HeldLog
-from tests.web.http1.serving import Answer, Client
+from tests.http1.serving import Answer, Client
 from tests.web.served import (
     ADMIN,
     USES_UNTIL_KNOWN,

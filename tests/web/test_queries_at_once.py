@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qserver.control.plane import CONTROL
-from tests.web.http1.serving import Answer, Client
+from tests.http1.serving import Answer, Client
 from tests.web.served import (
     POINT,
     ROWS,

@@ -14,11 +14,11 @@ import trio
 from quart_trio import QuartTrio
 
 from qserver.errors import RequestTooLarge
+from qserver.http1 import Answer, IncomingBody, Response
 from qserver.limits import ANONYMOUS_BODY_BYTES_MAX
 from qserver.web.admission import Admission
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.catalogue import Route
-from qserver.web.http1 import Answer, IncomingBody, Response
 from qserver.web.statuses import Pairs
 
 Message = MutableMapping[str, Any]

@@ -25,10 +25,10 @@ from urllib.parse import unquote_to_bytes
 import httptools
 import msgspec
 
-from qserver.web.http1.application import Request
-from qserver.web.http1.headers import TOKEN
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.refusal import Refusal
+from qserver.http1.application import Request
+from qserver.http1.headers import TOKEN
+from qserver.http1.options import ServerOptions
+from qserver.http1.refusal import Refusal
 
 END_OF_HEAD = b"\r\n\r\n"
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) HTTP/([0-9])\.([0-9])")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import trio
 
 from qserver.errors import CannotListen
-from qserver.web.http1.options import ServerOptions
+from qserver.http1.options import ServerOptions
 
 ACCEPTED_AT_ONCE_MAX = 64
 PAUSE_WITHOUT_FILES_SECONDS = 0.1

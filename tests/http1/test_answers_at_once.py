@@ -15,15 +15,15 @@ import trio
 import trio.testing
 
 from qserver import limits
-from qserver.web.http1 import Response
-from qserver.web.http1.connection import Connection
-from qserver.web.http1.context import ServerContext
-from qserver.web.http1.heads import HEAD_KEPT_BYTES_MAX
-from qserver.web.http1.reactor import Reactor
-from qserver.web.http1.transport import PlainTransport
-from tests.web.http1.serving import PATIENCE_SECONDS, Client, Running, request, running
-from tests.web.http1.test_tls import TLS, tls_client
-from tests.web.http1.ways import (
+from qserver.http1 import Response
+from qserver.http1.connection import Connection
+from qserver.http1.context import ServerContext
+from qserver.http1.heads import HEAD_KEPT_BYTES_MAX
+from qserver.http1.reactor import Reactor
+from qserver.http1.transport import PlainTransport
+from tests.http1.serving import PATIENCE_SECONDS, Client, Running, request, running
+from tests.http1.test_tls import TLS, tls_client
+from tests.http1.ways import (
     SOON,
     Hesitant,
     Ways,

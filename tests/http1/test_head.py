@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.web.http1 import ServerOptions
-from qserver.web.http1.head import check_beginning, parse_head
-from qserver.web.http1.refusal import Refusal
+from qserver.http1 import ServerOptions
+from qserver.http1.head import check_beginning, parse_head
+from qserver.http1.refusal import Refusal
 
 OPTIONS = ServerOptions()
 TOKEN = "!#$%&'*+-.^_`|~" + string.digits + string.ascii_letters

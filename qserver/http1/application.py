@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from qserver.web.http1.headers import Headers
+from qserver.http1.headers import Headers
 
 REQUEST_ID: Final = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.web.http1.connection import Connection
-from qserver.web.http1.state import TRANSITIONS, State
-from qserver.web.http1.transport import PlainTransport
-from tests.web.http1.ways import Ways, alone, expected, fast
+from qserver.http1.connection import Connection
+from qserver.http1.state import TRANSITIONS, State
+from qserver.http1.transport import PlainTransport
+from tests.http1.ways import Ways, alone, expected, fast
 
 
 def reachable(start: State) -> set[State]:

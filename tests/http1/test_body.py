@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver import limits
-from qserver.web.http1 import ServerOptions
-from qserver.web.http1.body import ChunkedBody, SizedBody
-from qserver.web.http1.refusal import Refusal
+from qserver.http1 import ServerOptions
+from qserver.http1.body import ChunkedBody, SizedBody
+from qserver.http1.refusal import Refusal
 
 OPTIONS = ServerOptions()
 AFTER = b"GET /next"

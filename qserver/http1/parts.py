@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from qserver import limits
-from qserver.web.http1.answer import Framing, framing_of
-from qserver.web.http1.application import Parts, Response
-from qserver.web.http1.errors import ClientGone
-from qserver.web.http1.head import Head
+from qserver.http1.answer import Framing, framing_of
+from qserver.http1.application import Parts, Response
+from qserver.http1.errors import ClientGone
+from qserver.http1.head import Head
 
 if TYPE_CHECKING:
-    from qserver.web.http1.connection import Connection
+    from qserver.http1.connection import Connection
 
 LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.01, 1.0
 """Between two looks at a client that has ended its side: is it gone?"""

@@ -23,16 +23,16 @@ from typing import Any
 import trio
 
 from qserver import limits
-from qserver.web.http1.answer import BODILESS
-from qserver.web.http1.application import PENDING, Answer, Client, Response
-from qserver.web.http1.context import ServerContext
-from qserver.web.http1.errors import ClientGone, InvalidAnswer
-from qserver.web.http1.head import END_OF_HEAD, Head, check_beginning
-from qserver.web.http1.incoming import ArrivingBody
-from qserver.web.http1.parts import PartsSender
-from qserver.web.http1.refusal import Refusal, new_request_id, refusal_response
-from qserver.web.http1.state import State
-from qserver.web.http1.transport import Transport
+from qserver.http1.answer import BODILESS
+from qserver.http1.application import PENDING, Answer, Client, Response
+from qserver.http1.context import ServerContext
+from qserver.http1.errors import ClientGone, InvalidAnswer
+from qserver.http1.head import END_OF_HEAD, Head, check_beginning
+from qserver.http1.incoming import ArrivingBody
+from qserver.http1.parts import PartsSender
+from qserver.http1.refusal import Refusal, new_request_id, refusal_response
+from qserver.http1.state import State
+from qserver.http1.transport import Transport
 
 CLIENT_LEFT = 499
 """In the access log: the client was gone before it got an answer."""

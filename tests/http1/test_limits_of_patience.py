@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from qserver.web.http1 import ClientGone, Response
-from tests.web.http1.serving import App, Asked, Client, Echo, reply, request, running
-from tests.web.http1.test_failures_and_disconnects import Streams
+from qserver.http1 import ClientGone, Response
+from tests.http1.serving import App, Asked, Client, Echo, reply, request, running
+from tests.http1.test_failures_and_disconnects import Streams
 
 SOON = 0.05
 LONG = 60.0

@@ -21,21 +21,21 @@ import trio
 
 from qserver import limits
 from qserver.errors import CannotListen
-from qserver.web.http1.application import Application
-from qserver.web.http1.connection import Connection
-from qserver.web.http1.context import ServerContext
-from qserver.web.http1.counters import Counters
-from qserver.web.http1.listening import (
+from qserver.http1.application import Application
+from qserver.http1.connection import Connection
+from qserver.http1.context import ServerContext
+from qserver.http1.counters import Counters
+from qserver.http1.listening import (
     accept_for_ever,
     accept_waiting,
     bind_all,
     close_all,
     listen_all,
 )
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.refusal import Refusal
-from qserver.web.http1.tls import TlsTransport, tls_context
-from qserver.web.http1.transport import PlainTransport, Transport
+from qserver.http1.options import ServerOptions
+from qserver.http1.refusal import Refusal
+from qserver.http1.tls import TlsTransport, tls_context
+from qserver.http1.transport import PlainTransport, Transport
 
 Addresses = list[tuple[str, int]]
 

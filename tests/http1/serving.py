@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import trio
 
-from qserver.web.http1 import Answer as Answered
-from qserver.web.http1 import (
+from qserver.http1 import Answer as Answered
+from qserver.http1 import (
     Application,
     Counters,
     Headers,
@@ -25,7 +25,7 @@ from qserver.web.http1 import (
     ServerOptions,
     serve,
 )
-from qserver.web.http1 import Client as Caller
+from qserver.http1 import Client as Caller
 
 PATIENCE_SECONDS = 10.0
 """A test that has not ended by then hangs."""

@@ -9,8 +9,8 @@ import pytest
 import trio
 
 from qserver import limits
-from qserver.web.http1 import Answer, ClientGone, Headers, Response
-from tests.web.http1.serving import App, Asked, Client, Pieces, in_parts, reply, request, running
+from qserver.http1 import Answer, ClientGone, Headers, Response
+from tests.http1.serving import App, Asked, Client, Pieces, in_parts, reply, request, running
 
 # --- applications that fail ----------------------------------------------------------------------
 

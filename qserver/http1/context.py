@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from qserver.web.http1.answer import HeadRenderer
-from qserver.web.http1.application import Application
-from qserver.web.http1.counters import Counters
-from qserver.web.http1.heads import Heads
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.reactor import Reactor
+from qserver.http1.answer import HeadRenderer
+from qserver.http1.application import Application
+from qserver.http1.counters import Counters
+from qserver.http1.heads import Heads
+from qserver.http1.options import ServerOptions
+from qserver.http1.reactor import Reactor
 
 if TYPE_CHECKING:
-    from qserver.web.http1.connection import Connection
+    from qserver.http1.connection import Connection
 
 SWEEPS_PER_TIMEOUT = 8
 SWEEP_SECONDS_MAX = 1.0

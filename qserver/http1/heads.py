@@ -6,10 +6,10 @@ pure function of the bytes; so is the endpoint (see `application`).
 
 from __future__ import annotations
 
+from qserver.http1.application import Application, Endpoint
+from qserver.http1.head import Head, parse_head
+from qserver.http1.options import ServerOptions
 from qserver.limits import HEADS_KEPT_MAX
-from qserver.web.http1.application import Application, Endpoint
-from qserver.web.http1.head import Head, parse_head
-from qserver.web.http1.options import ServerOptions
 
 HEAD_KEPT_BYTES_MAX = 2048
 """A longer head is parsed each time: it is rare, and they are kept whole."""

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 import pytest
 import trio
 
-from qserver.web.http1 import Response
-from tests.web.http1.serving import (
+from qserver.http1 import Response
+from tests.http1.serving import (
     App,
     Asked,
     Client,

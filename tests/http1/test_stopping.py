@@ -13,8 +13,8 @@ import pytest
 import trio
 
 from qserver.errors import CannotListen, LogFailed
-from qserver.web.http1 import PENDING, Answer, Headers, Respond, Response, ServerOptions, serve
-from tests.web.http1.serving import App, Asked, Echo, Pieces, in_parts, reply, request, running
+from qserver.http1 import PENDING, Answer, Headers, Respond, Response, ServerOptions, serve
+from tests.http1.serving import App, Asked, Echo, Pieces, in_parts, reply, request, running
 
 
 class Gated(App):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import trio
 
-from tests.web.http1.serving import Echo, request, running
+from tests.http1.serving import Echo, request, running
 
 HOST = b"Host: example.org\r\n"
 LINE_MAX, HEADERS_MAX, COUNT_MAX, BODY_MAX = 200, 400, 10, 1000

@@ -13,8 +13,8 @@ import trio
 
 from qserver import limits
 from qserver.errors import CannotListen
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.transport import RESET
+from qserver.http1.options import ServerOptions
+from qserver.http1.transport import RESET
 
 SEND_PIECE_BYTES = 64 * 1024
 

@@ -18,9 +18,9 @@ import pytest
 import trio
 import trio.testing
 
-from tests.web.http1.serving import Client, Running, request
-from tests.web.http1.test_tls import TLS, tls_client
-from tests.web.http1.ways import (
+from tests.http1.serving import Client, Running, request
+from tests.http1.test_tls import TLS, tls_client
+from tests.http1.ways import (
     LATE_STATUS,
     SOON,
     Ways,

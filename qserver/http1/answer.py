@@ -16,9 +16,9 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Final
 
-from qserver.web.http1.application import Response
-from qserver.web.http1.errors import InvalidAnswer
-from qserver.web.http1.head import Head
+from qserver.http1.application import Response
+from qserver.http1.errors import InvalidAnswer
+from qserver.http1.head import Head
 
 STATUS_LINES: Final = {
     each.value: b"HTTP/1.1 %d %s\r\n" % (each.value, each.phrase.encode())

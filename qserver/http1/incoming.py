@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import trio
 
 from qserver import limits
-from qserver.web.http1.answer import CONTINUE
-from qserver.web.http1.body import ChunkedBody, OversizedBody, SizedBody
-from qserver.web.http1.errors import BodyRefused, ClientGone
-from qserver.web.http1.head import Head, body_too_large
-from qserver.web.http1.refusal import Refusal
+from qserver.http1.answer import CONTINUE
+from qserver.http1.body import ChunkedBody, OversizedBody, SizedBody
+from qserver.http1.errors import BodyRefused, ClientGone
+from qserver.http1.head import Head, body_too_large
+from qserver.http1.refusal import Refusal
 
 if TYPE_CHECKING:
-    from qserver.web.http1.connection import Connection
+    from qserver.http1.connection import Connection
 
 
 class ArrivingBody:

@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from qserver.errors import CannotListen
-from qserver.web.http1 import ServerOptions, serve
-from tests.web.http1.serving import App, Client, Echo, Running, reply, request, running
-from tests.web.http1.test_failures_and_disconnects import Streams
+from qserver.http1 import ServerOptions, serve
+from tests.http1.serving import App, Client, Echo, Running, reply, request, running
+from tests.http1.test_failures_and_disconnects import Streams
 
 SIZE, PIECE = 4_000_000, 100_000
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from qserver.web.http1.application import Response
-from qserver.web.http1.headers import Headers
+from qserver.http1.application import Response
+from qserver.http1.headers import Headers
 
 JSON = Headers([(b"content-type", b"application/json")])
 COME_AGAIN = Headers([*JSON.pairs, (b"retry-after", b"1")])

@@ -16,12 +16,12 @@ from typing import Any
 
 import trio
 
-from qserver.web.http1 import PENDING, Counters, Headers, Respond, Response, ServerOptions
-from qserver.web.http1 import Answer as Answered
-from qserver.web.http1.connection import Connection
-from qserver.web.http1.context import ServerContext
-from qserver.web.http1.transport import PlainTransport
-from tests.web.http1.serving import (
+from qserver.http1 import PENDING, Counters, Headers, Respond, Response, ServerOptions
+from qserver.http1 import Answer as Answered
+from qserver.http1.connection import Connection
+from qserver.http1.context import ServerContext
+from qserver.http1.transport import PlainTransport
+from tests.http1.serving import (
     PATIENCE_SECONDS,
     App,
     Asked,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.web.http1 import Headers, InvalidAnswer, Response, ServerOptions
-from qserver.web.http1.answer import HeadRenderer
-from qserver.web.http1.head import parse_head
-from qserver.web.http1.headers import SERVERS_OWN
+from qserver.http1 import Headers, InvalidAnswer, Response, ServerOptions
+from qserver.http1.answer import HeadRenderer
+from qserver.http1.head import parse_head
+from qserver.http1.headers import SERVERS_OWN
 
 OWN_LINES = 5
 """Status, request id, length, date, and the empty one."""

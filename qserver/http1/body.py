@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 
 from qserver import limits
-from qserver.web.http1.head import body_too_large, check_characters
-from qserver.web.http1.headers import TOKEN
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.refusal import Refusal
+from qserver.http1.head import body_too_large, check_characters
+from qserver.http1.headers import TOKEN
+from qserver.http1.options import ServerOptions
+from qserver.http1.refusal import Refusal
 
 SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?")
 TRAILER_LINE = re.compile(TOKEN + rb":.*", re.DOTALL)

@@ -18,7 +18,7 @@ refused. HTTP/2 and WebSockets are not spoken; a proxy, or an ASGI server, is th
 
 from __future__ import annotations
 
-from qserver.web.http1.application import (
+from qserver.http1.application import (
     PENDING,
     Answer,
     Application,
@@ -30,11 +30,11 @@ from qserver.web.http1.application import (
     Respond,
     Response,
 )
-from qserver.web.http1.counters import Counters, ServerStatistics
-from qserver.web.http1.errors import BodyRefused, ClientGone, InvalidAnswer
-from qserver.web.http1.headers import Headers
-from qserver.web.http1.options import ServerOptions
-from qserver.web.http1.server import serve
+from qserver.http1.counters import Counters, ServerStatistics
+from qserver.http1.errors import BodyRefused, ClientGone, InvalidAnswer
+from qserver.http1.headers import Headers
+from qserver.http1.options import ServerOptions
+from qserver.http1.server import serve
 
 __all__ = [
     "PENDING",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from qserver.web.http1.errors import InvalidAnswer
+from qserver.http1.errors import InvalidAnswer
 
 TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 NAME: Final = re.compile(TOKEN)
