@@ -7,7 +7,7 @@ at the source and import nothing, so a module that does not run is judged all th
     cli                                  whole tree
     web                                  knows HTTP                  (client: errors, values)
     http1                                errors and limits alone
-    control                              -+
+    probes, workloads, control           -+
     query                                 |  clock, chance, files and threads
     sql | engine                          |  come in as arguments
         | durability                      |
@@ -35,7 +35,7 @@ _GROUND: Final = frozenset({"errors", "limits"})
 _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
 _QUERY: Final = _ENGINE | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
-_WEB: Final = _CONTROL | {"qserver", "config", "control", "http1"}
+_WEB: Final = _CONTROL | {"qserver", "config", "control", "http1", "probes", "workloads"}
 _ALL: Final = _WEB | {"web", "client", "cli", "program"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
@@ -48,6 +48,8 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "durability": _GROUND | {"values", "storage"},
     "engine": _ENGINE,
     "query": _QUERY,
+    "probes": _CONTROL,
+    "workloads": _CONTROL,
     "control": _CONTROL,
     "http1": _GROUND,
     "web": _WEB,
@@ -57,7 +59,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "__main__": frozenset({"cli"}),
 }
 PURE: Final = frozenset({"values", "sql", "storage"})
-BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "query", "control"}
+BELOW_WEB: Final = PURE | {"errors", "limits", "durability", "engine", "query", "probes", "control"}
 
 # The world outside: what a simulation could not repeat. Modules count when they are imported,
 # functions when they are named.

@@ -59,6 +59,8 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
         ("qserver/storage/view.py", "from qserver.storage import bench"),
         ("qserver/storage/view.py", "from qserver import *"),
         ("qserver/http1/head.py", "from qserver.values import types"),
+        ("qserver/probes/run.py", "from qserver.web import app"),
+        ("qserver/workloads/measuring.py", "from qserver.http1 import head"),
         ("qserver/attic.py", ""),
     ],
 )

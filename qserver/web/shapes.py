@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_MAX, STATEMENT_SECONDS_MAX
-from qserver.web.probes import Capability, Catalogue, ProbeResult
+from qserver.probes import Capability, Catalogue, ProbeResult
 from qserver.web.storage_test import StorageReport
-from qserver.web.workloads.measuring import BenchReport
+from qserver.workloads.measuring import BenchReport
 
 Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]

@@ -8,15 +8,15 @@ from qserver import __version__
 from qserver.control.databases import OpenDatabase
 from qserver.control.organizations import DEFAULT
 from qserver.limits import LIST_LENGTH_MAX
+from qserver.probes import catalogue, matrix, run_probe
 from qserver.web import shapes
 from qserver.web.admission import Admission
 from qserver.web.metrics import databases_text, server_text
-from qserver.web.probes import catalogue, matrix, run_probe
 from qserver.web.service import Service, State
 from qserver.web.statuses import RETRY_AFTER_SECONDS
 from qserver.web.storage_test import storage_test
 from qserver.web.tables import describe_tables
-from qserver.web.workloads.turnstile import WORKLOAD
+from qserver.workloads.rate_gate import WORKLOAD
 
 
 class UpkeepRoutes:

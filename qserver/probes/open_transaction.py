@@ -21,12 +21,12 @@ import trio
 from qserver.engine.gateway import Outcome
 from qserver.engine.world import World
 from qserver.errors import QserverError
+from qserver.probes.steps import SqlStep, Step, counted, judge
 from qserver.query.cursor import END
 from qserver.query.request import Supplies
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
-from qserver.web.probes.steps import SqlStep, Step, counted, judge
 
 
 class _RolledBack(Exception):  # the end that was asked for

@@ -16,8 +16,7 @@ import trio
 
 from qserver.engine.world import World
 from qserver.errors import NotFound
-from qserver.query.scratch import scratch_database
-from qserver.web.probes import (
+from qserver.probes import (
     bounds,
     constraints,
     definitions,
@@ -30,8 +29,9 @@ from qserver.web.probes import (
     transactions,
     types,
 )
-from qserver.web.probes.absent import ABSENT
-from qserver.web.probes.run import OpensScratch, Probe, ProbeResult, run_one
+from qserver.probes.absent import ABSENT
+from qserver.probes.run import OpensScratch, Probe, ProbeResult, run_one
+from qserver.query.scratch import scratch_database
 
 PATH: Final = "/capabilities/"
 

@@ -14,11 +14,11 @@ from qserver.durability.port import Log
 from qserver.engine.world import World
 from qserver.errors import NotFound
 from qserver.limits import PROBE_SECONDS_MAX
+from qserver.probes.matrix import BY_NAME, PROBES, run_probe
+from qserver.probes.run import Probe, Run, run_one
+from qserver.probes.steps import does, fails, gives, together
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import Result, SqlDatabase
-from qserver.web.probes.matrix import BY_NAME, PROBES, run_probe
-from qserver.web.probes.run import Probe, Run, run_one
-from qserver.web.probes.steps import does, fails, gives, together
 from simulations.mutants import MUTANTS, planted
 from tests.sql.databases import quiet_world
 

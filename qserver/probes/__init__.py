@@ -15,10 +15,10 @@ Nothing here knows HTTP.
 
 from __future__ import annotations
 
-from qserver.web.probes.catalogue import Catalogue, catalogue
-from qserver.web.probes.matrix import Capability, matrix, run_probe
-from qserver.web.probes.run import Probe, ProbeResult
-from qserver.web.probes.steps import Step
+from qserver.probes.catalogue import Catalogue, catalogue
+from qserver.probes.matrix import Capability, matrix, run_probe
+from qserver.probes.run import Probe, ProbeResult
+from qserver.probes.steps import Step
 
 __all__ = [
     "Capability",

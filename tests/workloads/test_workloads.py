@@ -11,9 +11,9 @@ import trio
 from qserver.errors import AlreadyExists, InvalidRequest
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
-from qserver.web.workloads import WORKLOADS, Bench, run_workload
-from qserver.web.workloads.kinds import HotCounter, Transfer, Workload
-from qserver.web.workloads.measuring import latency_of
+from qserver.workloads import WORKLOADS, Bench, run_workload
+from qserver.workloads.measuring import latency_of
+from qserver.workloads.standard import HotCounter, Transfer, Workload
 from tests.engine.passes import counted_passes
 from tests.sql.databases import quiet_world
 

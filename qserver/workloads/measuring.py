@@ -22,7 +22,7 @@ from qserver.errors import InvalidRequest
 from qserver.limits import BENCH_CLIENTS_MAX, BENCH_MILLISECONDS_MAX, SHARDS_DEFAULT
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import SqlDatabase
-from qserver.web.workloads.kinds import WORKLOADS, Workload
+from qserver.workloads.standard import WORKLOADS, Workload
 
 
 class Latency(msgspec.Struct, frozen=True):

@@ -20,10 +20,10 @@ from qserver.durability.port import Log
 from qserver.engine.world import World
 from qserver.errors import QserverError
 from qserver.limits import PROBE_SECONDS_MAX
+from qserver.probes.open_transaction import OpenTransaction
+from qserver.probes.steps import AnyStep, SqlStep, Step, TransactionStep, judge
 from qserver.query.scratch import scratch_database
 from qserver.query.sql_database import Result, SqlDatabase, Statement
-from qserver.web.probes.open_transaction import OpenTransaction
-from qserver.web.probes.steps import AnyStep, SqlStep, Step, TransactionStep, judge
 
 
 class ProbeResult(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from typing import Final
 
 import trio
 
-from qserver.web.probes.run import Probe, Run
-from qserver.web.probes.steps import changes, does, fails, gives, together
+from qserver.probes.run import Probe, Run
+from qserver.probes.steps import changes, does, fails, gives, together
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16

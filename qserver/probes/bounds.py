@@ -14,9 +14,9 @@ from qserver.limits import (
     SYNTAX_DEPTH_MAX,
     TRANSACTION_STATEMENTS_MAX,
 )
+from qserver.probes.run import Probe, Run
+from qserver.probes.steps import SqlStep, changes, does, fails, gives
 from qserver.query.sql_database import Statement
-from qserver.web.probes.run import Probe, Run
-from qserver.web.probes.steps import SqlStep, changes, does, fails, gives
 
 CATEGORY: Final = "limits"
 ALIVE: Final = gives("SELECT 'still there'", "still there")

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.web.probes.run import Probe, Run
-from qserver.web.probes.steps import SqlStep, changes, does, gives
+from qserver.probes.run import Probe, Run
+from qserver.probes.steps import SqlStep, changes, does, gives
 
 CATEGORY: Final = "isolation"
 CONFLICT: Final = "40001"

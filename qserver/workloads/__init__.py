@@ -7,8 +7,8 @@ turnstile  one at a time
 
 from __future__ import annotations
 
-from qserver.web.workloads.kinds import WORKLOADS
-from qserver.web.workloads.measuring import BenchReport, Latency, run_workload
-from qserver.web.workloads.turnstile import Bench
+from qserver.workloads.measuring import BenchReport, Latency, run_workload
+from qserver.workloads.rate_gate import Bench
+from qserver.workloads.standard import WORKLOADS
 
 __all__ = ["WORKLOADS", "Bench", "BenchReport", "Latency", "run_workload"]

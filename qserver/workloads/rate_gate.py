@@ -7,7 +7,7 @@ from typing import Final
 from qserver.engine.world import World
 from qserver.errors import AlreadyExists
 from qserver.limits import SHARDS_DEFAULT
-from qserver.web.workloads.measuring import BenchReport, run_workload
+from qserver.workloads.measuring import BenchReport, run_workload
 
 # Where the request says nothing: long enough to compare, short enough to wait for.
 WORKLOAD: Final = "mixed"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.durability.memory import MemoryLog
-from qserver.web.probes.run import Probe, Run
-from qserver.web.probes.steps import changes, does, fails, gives, together
+from qserver.probes.run import Probe, Run
+from qserver.probes.steps import changes, does, fails, gives, together
 
 CATEGORY: Final = "durability"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.web.probes.run import Probe
-from qserver.web.probes.steps import SqlStep, changes, does, fails, gives
+from qserver.probes.run import Probe
+from qserver.probes.steps import SqlStep, changes, does, fails, gives
 
 CATEGORY: Final = "types"
 

@@ -17,10 +17,10 @@ from typing import Any, Final
 import msgspec
 
 from qserver import limits
+from qserver.probes.matrix import PATH
 from qserver.sql.functions.catalogue import AGGREGATES, FUNCTIONS, TABLE_FUNCTIONS
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.functions.signatures import Signature, is_variadic
-from qserver.web.probes.matrix import PATH
 
 
 class Limit(msgspec.Struct, frozen=True):
