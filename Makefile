@@ -80,10 +80,10 @@ hostile: install ## attack a real server, and see how its neighbours fare (SECON
 	@$(BIN)/python -m tests.hostile $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED))
 
 bench: install ## measure storage, the engine, SQL beside sqlite3, and the log on disk
-	@$(BIN)/python -m qserver.storage.bench
-	@$(BIN)/python -m qserver.engine.bench
-	@$(BIN)/python -m qserver.sql.bench
-	@$(BIN)/python -m qserver.durability.bench
+	@$(BIN)/python -m qserver.benchmarks.storage
+	@$(BIN)/python -m qserver.benchmarks.engine
+	@$(BIN)/python -m qserver.benchmarks.sql
+	@$(BIN)/python -m qserver.benchmarks.durability
 
 format: install ## let ruff format and mend the code
 	@$(BIN)/ruff check --quiet --fix $(CODE)

@@ -4,7 +4,7 @@ A rule takes a `Module` and yields one sentence for every place that breaks it; 
 lists them. `test_rooms.py` holds the tree to them and shows that each is able to fail. They look
 at the source and import nothing, so a module that does not run is judged all the same.
 
-    cli                                  whole tree
+    cli, benchmarks                      whole tree
     web                                  knows HTTP                  (client: errors, values)
     http1                                errors and limits alone
     probes, workloads, control           -+
@@ -30,13 +30,13 @@ LINES_MAX: Final = 600
 COLUMNS_MAX: Final = 100
 
 # Who may import whom. A room may always import itself; "qserver" stands for the package's own
-# names (its version), "program" for modules called `bench`, which nothing but the cli may import.
+# names (its version). Nothing but the cli may import `benchmarks`.
 _GROUND: Final = frozenset({"errors", "limits"})
 _ENGINE: Final = _GROUND | {"values", "storage", "durability"}
 _QUERY: Final = _ENGINE | {"sql", "engine"}
 _CONTROL: Final = _QUERY | {"query"}
 _WEB: Final = _CONTROL | {"qserver", "config", "control", "http1", "probes", "workloads"}
-_ALL: Final = _WEB | {"web", "client", "cli", "program"}
+_ALL: Final = _WEB | {"web", "client", "cli", "benchmarks"}
 MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "qserver": frozenset(),
     "errors": frozenset(),
@@ -55,7 +55,7 @@ MAY_IMPORT: Final[Mapping[str, frozenset[str]]] = {
     "web": _WEB,
     "client": frozenset({"qserver", "errors", "values"}),
     "cli": _ALL,
-    "program": _ALL,
+    "benchmarks": _ALL,
     "__main__": frozenset({"cli"}),
 }
 PURE: Final = frozenset({"values", "sql", "storage"})
@@ -164,8 +164,6 @@ def room_of(name: str) -> str | None:
     first, *rest = name.split(".")
     if first != "qserver":
         return None
-    if "bench" in rest:
-        return "program"
     return rest[0] if rest else "qserver"
 
 

@@ -1,7 +1,7 @@
 """How long a restart takes, and how much memory the database then has.
 
-    python -m qserver.durability.bench                    1,000,000 rows of 100 bytes
-    python -m qserver.durability.bench --rows 50000
+    python -m qserver.benchmarks.durability                    1,000,000 rows of 100 bytes
+    python -m qserver.benchmarks.durability --rows 50000
 
 Each phase is a process of its own, as in life, because what a process has used before would stay
 in its memory:
@@ -50,7 +50,7 @@ SECONDS_MAX, MEGABYTES_MAX = 20.0, 700.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m qserver.durability.bench")
+    parser = argparse.ArgumentParser(prog="python -m qserver.benchmarks.durability")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, help="where the data are made; they stay there")
     parser.add_argument("--phase", choices=list(PHASES), help="one phase, in this process")
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _all_phases(folder: Path, rows: int) -> int:
     for phase in ("fill", "restart", "change", "restart", "beside"):
-        command = [sys.executable, "-m", "qserver.durability.bench"]
+        command = [sys.executable, "-m", "qserver.benchmarks.durability"]
         command += ["--phase", phase, "--rows", str(rows), "--folder", str(folder)]
         code = subprocess.run(command, check=False).returncode
         if code not in (0, -signal.SIGKILL):

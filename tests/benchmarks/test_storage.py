@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from qserver.storage.bench import BATCH, BATCH_RATIO_AIM, Bench, collector_off, main
+from qserver.benchmarks.storage import BATCH, BATCH_RATIO_AIM, Bench, collector_off, main
 
 TIME = r"\d+\.\d+"
 
@@ -47,7 +47,7 @@ def test_the_bench_refuses_what_it_cannot_measure(
 ) -> None:
     with pytest.raises(SystemExit):
         main(wrong)
-    assert "usage: python -m qserver.storage.bench" in capsys.readouterr().err
+    assert "usage: python -m qserver.benchmarks.storage" in capsys.readouterr().err
 
 
 def test_the_collector_is_off_during_a_measurement_only() -> None:

@@ -1,6 +1,6 @@
 """How fast the storage room is, and whether the choices behind it still hold.
 
-    python -m qserver.storage.bench [--rows 100000] [--repeats 15]
+    python -m qserver.benchmarks.storage [--rows 100000] [--repeats 15]
 
 Four questions, one block of the table each:
 
@@ -302,7 +302,7 @@ def collector_off() -> Iterator[None]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m qserver.storage.bench")
+    parser = argparse.ArgumentParser(prog="python -m qserver.benchmarks.storage")
     parser.add_argument("--rows", type=int, default=100_000, help=f"at least {BATCH:,}")
     parser.add_argument("--repeats", type=int, default=15, help="runs to take the best of")
     options = parser.parse_args(arguments)

@@ -1,6 +1,6 @@
 """SQL in process, side by side with the standard library's sqlite3 in memory.
 
-    python -m qserver.sql.bench [--rows 100000] [--seconds 2.0]
+    python -m qserver.benchmarks.sql [--rows 100000] [--seconds 2.0]
 
 Both get the same statements as text, with literals that change each time, and nothing prepared by
 the caller. What counts is the ratio of the two rates in one run, not the numbers themselves.

@@ -1,6 +1,6 @@
 """How many transactions commit in a second on one core, and how much contention costs.
 
-    python -m qserver.engine.bench [--seconds 1.0]
+    python -m qserver.benchmarks.engine [--seconds 1.0]
 
 Three questions, one block of the table each:
 
@@ -340,7 +340,7 @@ class Progress:
 def main(arguments: Sequence[str] | None = None) -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(
-        prog="python -m qserver.engine.bench", description=__doc__.splitlines()[0]
+        prog="python -m qserver.benchmarks.engine", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--seconds", type=float, default=1.0, help="how long each cell runs")
     plan = Plan(parser.parse_args(arguments).seconds)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from qserver.durability import bench
+from qserver.benchmarks import durability as bench
 
 
 def test_a_restart_is_measured(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
