@@ -89,7 +89,7 @@ FOR_TYPES_ONLY: Final = frozenset({"random.Random"})
 HARMLESS: Final = frozenset({"uuid.UUID"})
 # The places where the world comes in, each with what it may touch. Keep this short.
 WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "qserver/sql/functions/regex_time.py": frozenset({"time"}),
+    "qserver/sql/functions/regex/time_limit.py": frozenset({"time"}),
     "qserver/durability/restoring.py": frozenset({"pathlib"}),
     "qserver/durability/check.py": frozenset({"pathlib"}),
     "qserver/durability/sqlite.py": frozenset({"pathlib", "time"}),

@@ -24,7 +24,7 @@ from qserver.errors import ProgramLimitExceeded, QserverError
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import locate
 from qserver.sql.execution import Context, Rows, out_of_memory
-from qserver.sql.functions.numeric_math import overflow_error
+from qserver.sql.functions.numbers.numeric_math import overflow_error
 from qserver.values.sizes import check_rows
 from qserver.values.types import SqlType
 

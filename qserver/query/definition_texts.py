@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from qserver.engine.sequence_states import state_of
 from qserver.query.system_rows import SystemTable, sequences_of, system_table, tables_of, views_of
-from qserver.sql.functions.quoting import quote_identifier, quote_literal
+from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
 from qserver.storage.view import View
 from qserver.values.constraints import Check, ForeignKey

@@ -27,7 +27,7 @@ from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
 from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.moments import MomentReader, is_moment_type, is_moment_word
+from qserver.sql.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type
 from qserver.values.casts import Cast as CastFunction

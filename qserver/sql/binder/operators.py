@@ -26,7 +26,7 @@ from qserver.sql.binder.rows import (
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import row_query
 from qserver.sql.bound import Apply, Expression, Not
-from qserver.sql.functions.prefixes import has_prefix, with_prefix
+from qserver.sql.functions.text.prefixes import has_prefix, with_prefix
 
 _LIKE_OPERATORS = {
     "like": ("like", False),

@@ -57,9 +57,9 @@ from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source, brackets_of
 from qserver.sql.effort import Effort
 from qserver.sql.execution import CostlyCall
-from qserver.sql.functions.arrays import array_of_arrays
+from qserver.sql.functions.arrays.functions import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.moments import MomentReader
+from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.sql.functions.registry import Function
 from qserver.values.keys import canonical
 from qserver.values.sizes import size_of

@@ -19,7 +19,7 @@ from qserver.sql.bound import Slot
 from qserver.sql.codegen.sorted_rows import Steps, pause
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.functions.costs import BYTES_SMALL
-from qserver.sql.functions.moments import MomentReader
+from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.values.keys import canonical
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of

@@ -10,48 +10,48 @@ from types import MappingProxyType, ModuleType
 from typing import Any, Final
 
 from qserver.sql.functions import (
-    aggregates,
-    angles,
-    array_rows,
-    arrays,
-    binary,
-    clock,
     comparisons,
-    concatenation,
-    datetime_arithmetic,
-    datetime_fields,
-    datetime_from_pattern,
-    datetime_functions,
-    datetime_series,
-    datetime_to_char,
-    datetime_truncation,
     enums,
     general,
+    operators,
+    sequences,
+    series,
+    typed_comparisons,
+)
+from qserver.sql.functions.aggregates import basic as aggregates
+from qserver.sql.functions.aggregates import ordered_aggregates, statistics
+from qserver.sql.functions.arrays import functions as arrays
+from qserver.sql.functions.arrays import part_assignment
+from qserver.sql.functions.arrays import rows as array_rows
+from qserver.sql.functions.datetime import arithmetic as datetime_arithmetic
+from qserver.sql.functions.datetime import clock
+from qserver.sql.functions.datetime import fields as datetime_fields
+from qserver.sql.functions.datetime import from_pattern as datetime_from_pattern
+from qserver.sql.functions.datetime import functions as datetime_functions
+from qserver.sql.functions.datetime import series as datetime_series
+from qserver.sql.functions.datetime import to_char as datetime_to_char
+from qserver.sql.functions.datetime import truncation as datetime_truncation
+from qserver.sql.functions.json import json_access, json_making, jsonb_changes, jsonb_reading
+from qserver.sql.functions.numbers import (
+    angles,
     histogram,
-    json_access,
-    json_making,
-    jsonb_changes,
-    jsonb_reading,
-    like,
     mathematics,
     number_printing,
     number_reading,
-    operators,
-    ordered_aggregates,
-    part_assignment,
-    quoting,
-    regex_functions,
-    regexes,
-    sequences,
-    series,
-    statistics,
-    strings,
-    text_format,
-    typed_comparisons,
-    unicode_text,
 )
+from qserver.sql.functions.regex import functions as regex_functions
+from qserver.sql.functions.regex import regexes
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.functions.signatures import Generic, Signature
+from qserver.sql.functions.text import (
+    binary,
+    concatenation,
+    like,
+    quoting,
+    strings,
+    text_format,
+    unicode_text,
+)
 
 MODULES: Final[tuple[ModuleType, ...]] = (
     operators,

@@ -15,9 +15,9 @@ from decimal import Decimal
 from itertools import product
 from typing import Any, Final
 
-from qserver.sql.functions import float_math, integer_math, numeric_math, numeric_powers
 from qserver.sql.functions.costs import FREE, Cost, linear
-from qserver.sql.functions.numeric_costs import power_cost
+from qserver.sql.functions.numbers import float_math, integer_math, numeric_math, numeric_powers
+from qserver.sql.functions.numbers.numeric_costs import power_cost
 from qserver.sql.functions.registry import Function
 from qserver.values.types import (
     BIGINT,

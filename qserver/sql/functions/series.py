@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from qserver.errors import InvalidParameterValue
-from qserver.sql.functions import numeric_math
+from qserver.sql.functions.numbers import numeric_math
 from qserver.sql.functions.registry import TableFunction
 from qserver.values.types import BIGINT, INTEGER, NUMERIC
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.bound import Apply, Cast, Column, Expression, InList
-from qserver.sql.functions.prefixes import HIGH, LOW, probably_has_prefix
+from qserver.sql.functions.text.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt

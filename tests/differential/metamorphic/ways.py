@@ -24,7 +24,7 @@ from qserver.query.sql_database import Options, SqlDatabase, Statement, Transact
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
 from qserver.sql.effort import Effort
-from qserver.sql.functions.numeric_math import overflow_error
+from qserver.sql.functions.numbers.numeric_math import overflow_error
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.rules import RULES, Rule
 from qserver.sql.rules.turn_right_joins import turn_right_joins

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qserver.errors import InvalidParameterValue, ProgramLimitExceeded
 from qserver.sql.functions.resolve import resolve_function, resolve_table_function
-from qserver.sql.functions.strings import left_pad, repeat, replace
+from qserver.sql.functions.text.strings import left_pad, repeat, replace
 from qserver.values.types import BIGINT, DOUBLE, INTEGER, NUMERIC, TEXT, SqlType
 from tests.sql.functions.typed_calls import called, context, rows_of
 

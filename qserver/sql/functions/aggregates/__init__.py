@@ -1,0 +1,1 @@
+"""Aggregates, ordered-set aggregates and statistics."""

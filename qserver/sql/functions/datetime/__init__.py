@@ -1,0 +1,1 @@
+"""Dates, times and intervals: arithmetic, fields, patterns, series."""

@@ -1,0 +1,1 @@
+"""Arithmetic and mathematics over integers, floats and numerics, and numbers as text."""

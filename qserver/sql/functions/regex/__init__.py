@@ -1,0 +1,1 @@
+"""Regular expressions: in linear time where an automaton serves, else with a time limit."""

@@ -1,0 +1,1 @@
+"""Functions over text and bytes."""

@@ -1,0 +1,112 @@
+"""format('%s is %-10s of %2$I', …): PostgreSQL's own little language.
+
+    %[position$][-][width or * or *position$]type      type: s text, I identifier, L literal, or %
+
+Without a position an argument is the one after the last that was used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from qserver.errors import InvalidParameterValue, NullValueNotAllowed
+from qserver.sql.functions.costs import template_cost
+from qserver.sql.functions.registry import Function
+from qserver.sql.functions.signatures import Generic
+from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
+from qserver.sql.functions.text.strings import checked_length
+from qserver.values.text_output import shown_function
+from qserver.values.types import ANY, TEXT, SqlType
+
+_SPECIFIER: Final = re.compile(
+    r"%(?:(?P<position>[0-9]+)\$)?(?P<left>-*)"
+    r"(?:\*(?:(?P<width_position>[0-9]+)\$|(?P<width_next>))|(?P<width>[0-9]+))?(?P<type>.?)",
+    re.DOTALL | re.ASCII,
+)
+
+
+def _format(types: tuple[SqlType, ...]) -> Function:
+    printers = tuple(map(shown_function, types[1:]))
+
+    def format_text(template: str | None, *values: Any) -> str | None:
+        return None if template is None else _Formatter(printers, values).fill(template)
+
+    return Function(
+        "format",
+        types,
+        TEXT,
+        format_text,
+        strict=False,
+        gives_null=True,
+        cost=template_cost,
+        explodes=True,
+    )
+
+
+class _Formatter:
+    """One call of format: its arguments, and the last one used."""
+
+    def __init__(self, printers: tuple[Callable[[Any], str], ...], values: tuple[Any, ...]) -> None:
+        self.printers = printers
+        self.values = values
+        self.last = 0
+        self.length = 0
+
+    def fill(self, template: str) -> str:
+        result = _SPECIFIER.sub(self._one, template)
+        checked_length(len(result))
+        return result
+
+    def _one(self, match: re.Match[str]) -> str:
+        kind = match["type"]
+        if match[0] == "%%":
+            return "%"
+        if not kind:
+            raise InvalidParameterValue(
+                "unterminated format() type specifier", hint='For a single "%" use "%%".'
+            )
+        width = self._width(match)
+        text = self._argument(match["position"])
+        if kind == "I":
+            if text is None:
+                raise NullValueNotAllowed("null values cannot be formatted as an SQL identifier")
+            text = quote_identifier(text)
+        elif kind == "L":
+            text = "NULL" if text is None else quote_literal(text)
+        elif kind == "s":
+            text = text or ""
+        else:
+            raise InvalidParameterValue(
+                f'unrecognized format() type specifier "{kind}"', hint='For a single "%" use "%%".'
+            )
+        self.length += max(abs(width), len(text))
+        checked_length(self.length)
+        return text.ljust(abs(width)) if match["left"] or width < 0 else text.rjust(width)
+
+    def _width(self, match: re.Match[str]) -> int:
+        if match["width"]:
+            return int(match["width"])
+        if match["width_position"] is None and match["width_next"] is None:
+            return 0
+        text = self._argument(match["width_position"])
+        return 0 if text is None else int(text)
+
+    def _argument(self, position: str | None) -> str | None:
+        number = self.last + 1 if position is None else int(position)
+        if number == 0:
+            raise InvalidParameterValue(
+                "format specifies argument 0, but arguments are numbered from 1"
+            )
+        if number > len(self.values):
+            raise InvalidParameterValue("too few arguments for format()")
+        self.last = number
+        value = self.values[number - 1]
+        return None if value is None else self.printers[number - 1](value)
+
+
+FUNCTIONS: Final = (
+    Generic("format", (TEXT,), _format),
+    Generic("format", (TEXT, ANY), _format, variadic=True),
+)
