@@ -1,15 +1,15 @@
 """What must be true of the data themselves, whatever a workload has done with them.
 
-    each recovered view    pages in order and equally deep, every key in its range, every row under
+    a recovered snapshot   pages in order and equally deep, every key in its range, every row under
                            its key, an entry of each index for each row and no other, no tree that
                            belongs to no table, no reference that leads nowhere; and the same
-                           time, definitions, rows and entries as the view that was published
+                           time, definitions, rows and entries as the snapshot that was published
                            under its version
-    a view in memory       the same by itself, when its process crashes or comes to rest
+    a snapshot in memory   the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
                            superfluous
     the process at rest    nobody waits for anything, and each shard has exactly the ranges that
-                           the newest view gives it, with the same roots
+                           the newest snapshot gives it, with the same roots
 
 The first is looked at after each recovery, so also after each crash and each power cycle. Recovery
 builds trees of its own from pages and records, so the trees of the process that crashed are looked
@@ -26,23 +26,23 @@ from qserver.durability.pages import decode_page
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.storage.btree import Key, Leaf, Value
 from qserver.storage.ranges import roots_of_shard
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import ForeignKey
 from qserver.values.schema import Table
 from simulations.disk import Disk
 from simulations.world import SimulatedWorld
 
 
-def view_problems(view: View) -> list[str]:
-    """What is wrong with a view, by itself."""
-    problems = [problem for problem in problems_of(view) if problem is not None]
-    for _, table in sorted(view.catalog.tables.items()):
+def snapshot_problems(snapshot: Snapshot) -> list[str]:
+    """What is wrong with a snapshot, by itself."""
+    problems = [problem for problem in problems_of(snapshot) if problem is not None]
+    for _, table in sorted(snapshot.catalog.tables.items()):
         for key in table.foreign_keys:
-            problems += reference_problems(view, table, key)
+            problems += reference_problems(snapshot, table, key)
     return problems
 
 
-def recovery_problems(recovered: View, published: View) -> list[str]:
+def recovery_problems(recovered: Snapshot, published: Snapshot) -> list[str]:
     """Where what was recovered is not what was published under the same version."""
     problems = []
     if recovered.time != published.time:
@@ -54,7 +54,7 @@ def recovery_problems(recovered: View, published: View) -> list[str]:
     if recovered.shards != published.shards:
         problems.append(f"there are {recovered.shards} shards, not {published.shards}")
     for number in sorted(
-        {number for view in (recovered, published) for number, _ in view.trees.items()}
+        {number for snapshot in (recovered, published) for number, _ in snapshot.trees.items()}
     ):
         is_now, was = _entries(recovered, number), _entries(published, number)
         if is_now != was:
@@ -62,36 +62,36 @@ def recovery_problems(recovered: View, published: View) -> list[str]:
     return problems
 
 
-def _entries(view: View, tree: int) -> dict[Key, Value]:
+def _entries(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
     entries: dict[Key, Value] = {}
-    for keys, values in view.pages(tree):
+    for keys, values in snapshot.pages(tree):
         entries.update(zip(keys, values, strict=True))
     return entries
 
 
-def reference_problems(view: View, table: Table, key: ForeignKey) -> list[str]:
+def reference_problems(snapshot: Snapshot, table: Table, key: ForeignKey) -> list[str]:
     """Rows whose foreign key leads nowhere."""
-    other = view.catalog.tables[key.table]
-    there = {_values(other, key.referenced, row) for row in rows_of(view, other)}
+    other = snapshot.catalog.tables[key.table]
+    there = {_values(other, key.referenced, row) for row in rows_of(snapshot, other)}
     orphans = [
         row
-        for row in rows_of(view, table)
+        for row in rows_of(snapshot, table)
         if None not in (values := _values(table, key.columns, row)) and values not in there
     ]
     return [f"rows of {table.name} refer to nothing: {orphans}"] if orphans else []
 
 
-def rows_of(view: View, table: Table) -> list[tuple[Any, ...]]:
-    return [row for _, page in view.pages(table.id) for row in page]
+def rows_of(snapshot: Snapshot, table: Table) -> list[tuple[Any, ...]]:
+    return [row for _, page in snapshot.pages(table.id) for row in page]
 
 
 def _values(table: Table, columns: tuple[str, ...], row: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([row[table.position(column)] for column in columns])
 
 
-def reach_shapes(world: SimulatedWorld, view: View) -> None:
-    """Note what kinds of trees a view has."""
-    for _, tree in view.trees.items():
+def reach_shapes(world: SimulatedWorld, snapshot: Snapshot) -> None:
+    """Note what kinds of trees a snapshot has."""
+    for _, tree in snapshot.trees.items():
         height = max(root.height for root in tree.roots)
         if height > 0:
             world.reach("a tree had several pages")

@@ -17,7 +17,7 @@ from qserver.storage.routing import Part
 from qserver.storage.transaction import Transaction
 
 if TYPE_CHECKING:
-    from qserver.storage.view import View
+    from qserver.storage.snapshot import Snapshot
     from simulations.world import SimulatedWorld
 
 REQUEST: Final[ContextVar[str]] = ContextVar("request", default="")
@@ -63,7 +63,7 @@ SOMETIMES: Final = (
     "a tree had several pages",
     "a tree had several levels of branches",
     "a tree had three levels of branches",
-    "a view was recovered that had been published",
+    "a snapshot was recovered that had been published",
     "another process took over the log",
     "a process whose log was taken over was refused",
     "a request was run again by the next owner of the log",
@@ -135,7 +135,7 @@ def describe(world: SimulatedWorld, message: Any) -> str:
         return f"commit {name}: {'untried work' if untried else repr(message.transaction)}"
     if kind == "Append":
         names = [world.requests.get(reply, "a turn") for reply, _ in message.answers]
-        return f"append version {message.view.version} for {', '.join(names)}"
+        return f"append version {message.snapshot.version} for {', '.join(names)}"
     if kind == "Turn":
         return f"{REQUEST.get()} asks for a turn"
     return _DESCRIPTIONS[kind](message)
@@ -164,7 +164,7 @@ def observe(world: SimulatedWorld, message: Any) -> None:
         world.turns[REQUEST.get()] = message
         world.reach("a transaction had a turn of its own")
     elif kind == "Commit" and message.transaction is not None:
-        read, newest = message.transaction.view.catalog, world.newest
+        read, newest = message.transaction.snapshot.catalog, world.newest
         if newest is not None and read.tables != newest.catalog.tables:
             world.reach("a definition changed under a transaction")
         if newest is not None:
@@ -172,21 +172,23 @@ def observe(world: SimulatedWorld, message: Any) -> None:
     elif kind == "Append":
         if world.newest is not None:
             _observe_layout(world, world.newest.trees, message)
-        world.newest = message.view
-        _note_published(world, message.view)
-        world.record("publish", f"version {message.view.version} is published")
+        world.newest = message.snapshot
+        _note_published(world, message.snapshot)
+        world.record("publish", f"version {message.snapshot.version} is published")
         _observe_answers(world, message)
 
 
-def _note_published(world: SimulatedWorld, view: View) -> None:
-    before = world.published.get(view.version - 1)
-    if before is not None and view.time < before.time:
-        problem = f"version {view.version} is of {view.time}, the one before of {before.time}"
+def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
+    before = world.published.get(snapshot.version - 1)
+    if before is not None and snapshot.time < before.time:
+        problem = (
+            f"version {snapshot.version} is of {snapshot.time}, the one before of {before.time}"
+        )
         world.unexpected.append(problem)
     if world.two_publish:
-        world.published.pop(view.version, None)  # nobody can tell whose will be recovered
+        world.published.pop(snapshot.version, None)  # nobody can tell whose will be recovered
     else:
-        world.published[view.version] = view
+        world.published[snapshot.version] = snapshot
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:
@@ -224,7 +226,7 @@ def _observe_straddling(world: SimulatedWorld, transaction: Transaction, trees: 
 
 def _observe_layout(world: SimulatedWorld, before: Trees, message: Any) -> None:
     for number in message.writes:
-        lows, now = before.tree(number).lows, message.view.trees.tree(number).lows
+        lows, now = before.tree(number).lows, message.snapshot.trees.tree(number).lows
         if lows is not now and not set(now) <= set(lows):
             world.reach("a range was cut")
         if lows is not now and not set(lows) <= set(now) and number not in message.dropped:

@@ -32,8 +32,8 @@ from qserver.errors import (
     SerializationFailure,
 )
 from qserver.query.sql_database import SqlDatabase
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from simulations.disk import Disk, DiskHandle
 from simulations.history import History, Operation, Status
@@ -43,7 +43,7 @@ from simulations.inspection import (
     range_problems,
     reach_shapes,
     recovery_problems,
-    view_problems,
+    snapshot_problems,
     waiting_problems,
 )
 from simulations.observations import REQUEST
@@ -156,23 +156,23 @@ class Service:
                 if database is not self._database:
                     return  # another process has recovered
                 self._recovered = trio.Event()
-                view = await database.wait_durable_view()
-                self._look_at(view, "recovered")
-                self._compare_with_published(view)
+                snapshot = await database.wait_durable_snapshot()
+                self._look_at(snapshot, "recovered")
+                self._compare_with_published(snapshot)
 
-    def _look_at(self, view: View, when: str) -> None:
-        self.problems += [f"{when}: {problem}" for problem in view_problems(view)]
-        reach_shapes(self.world, view)
+    def _look_at(self, snapshot: Snapshot, when: str) -> None:
+        self.problems += [f"{when}: {problem}" for problem in snapshot_problems(snapshot)]
+        reach_shapes(self.world, snapshot)
 
-    def _compare_with_published(self, view: View) -> None:
-        published = self.world.published.get(view.version)
-        if published is not None and published is not view:
-            found = recovery_problems(view, published)
-            self.problems += [f"recovered version {view.version}: {each}" for each in found]
-            self.world.reach("a view was recovered that had been published")
+    def _compare_with_published(self, snapshot: Snapshot) -> None:
+        published = self.world.published.get(snapshot.version)
+        if published is not None and published is not snapshot:
+            found = recovery_problems(snapshot, published)
+            self.problems += [f"recovered version {snapshot.version}: {each}" for each in found]
+            self.world.reach("a snapshot was recovered that had been published")
 
     def _look_at_memory(self, when: str) -> None:
-        """Look at the newest view of the process that runs now."""
+        """Look at the newest snapshot of the process that runs now."""
         incarnation: Any = None if self._database is None else self._database._incarnation
         if incarnation is not None:
             self._look_at(incarnation.published.newest, when)
@@ -212,7 +212,7 @@ class Service:
         assert self._database is not None
         await self._database.checkpoint()
         self.problems += disk_problems(self.disk)
-        self._look_at(await self._database.wait_durable_view(), "at the end")
+        self._look_at(await self._database.wait_durable_snapshot(), "at the end")
 
     async def _crash_when_wanted(self, process: trio.CancelScope) -> None:
         await self.world.crash_wanted.wait()
@@ -255,11 +255,11 @@ class Service:
         )
 
     async def read(self, work: Work, seen: Seen = nothing) -> Outcome:
-        """Run work that writes nothing on the newest durable view."""
+        """Run work that writes nothing on the newest durable snapshot."""
 
         async def send(database: Database) -> Outcome:
-            view = await database.wait_durable_view()
-            return Outcome(await run(work(Transaction(view))), view.version)
+            snapshot = await database.wait_durable_snapshot()
+            return Outcome(await run(work(Transaction(snapshot))), snapshot.version)
 
         return await self._noted(send, (), seen)
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from qserver import limits
 from qserver.durability import check, loading, recovery
 from qserver.engine import checkpointer, coordinator
-from qserver.storage import btree, ranges, view
+from qserver.storage import btree, ranges, snapshot
 
 PAGE_ENTRIES: Final = {
     3: (3, 2, 2),
@@ -46,7 +46,7 @@ RANGE_ENTRIES: Final = {
 READ_AT_ONCE: Final = (2, 7, recovery.RECORDS_READ_AT_ONCE)
 """Records and pages that recovery reads at once, and a checkpoint forgets."""
 
-PICKED_MOST: Final = (1, view.PICKED_MAX)
+PICKED_MOST: Final = (1, snapshot.PICKED_MAX)
 """So many first entries of a range are picked one by one; for more, whole pages are merged."""
 
 WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_GIVING_WAY)
@@ -59,7 +59,7 @@ class Sizes:
 
     page_entries: int = limits.PAGE_ENTRIES_MAX
     read_at_once: int = recovery.RECORDS_READ_AT_ONCE
-    picked_most: int = view.PICKED_MAX
+    picked_most: int = snapshot.PICKED_MAX
     work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
     range_entries: int = limits.RANGE_ENTRIES_MAX
 
@@ -99,7 +99,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (check, "PAGE_ENTRIES_MAX", most),
         (ranges, "RANGE_ENTRIES_MAX", range_most),
         (ranges, "RANGE_ENTRIES_MIN", range_least),
-        (view, "PICKED_MAX", sizes.picked_most),
+        (snapshot, "PICKED_MAX", sizes.picked_most),
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),
         (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),

@@ -34,7 +34,7 @@ KINDS: Final = (
     "conflict",
     "fail",  # a clean error: nothing was applied
     "unknown",  # the client cannot know whether it was applied
-    "publish",  # the next view becomes visible
+    "publish",  # the next snapshot becomes visible
     "sync",
     "durable",
     "fault",  # an injected fault

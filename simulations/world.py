@@ -22,7 +22,7 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed, LogTaken
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
 from simulations.observations import REQUEST
@@ -56,9 +56,9 @@ class SimulatedWorld:
         """Two processes may publish the same version, and only one of them makes it durable."""
         self.undecided = False
         """A shard holds prepared parts that nobody has decided yet."""
-        self.newest: View | None = None
-        self.published: dict[int, View] = {}
-        """The last view that was published of each version, by whichever process."""
+        self.newest: Snapshot | None = None
+        self.published: dict[int, Snapshot] = {}
+        """The last snapshot that was published of each version, by whichever process."""
         self.log_rested = True
         """The log writer has waited for a message since its last group was synced."""
         self.turns: dict[str, Turn] = {}

@@ -41,23 +41,23 @@ def test_the_tree_keeps_the_rule(rule: Rule) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("qserver/storage/view.py", "from qserver.sql import plan"),
-        ("qserver/storage/view.py", "from qserver import sql"),
-        ("qserver/storage/view.py", "import qserver.engine.shard as shard"),
-        ("qserver/storage/view.py", "from ..durability import log"),
-        ("qserver/storage/view.py", "from .. import durability"),
+        ("qserver/storage/snapshot.py", "from qserver.sql import plan"),
+        ("qserver/storage/snapshot.py", "from qserver import sql"),
+        ("qserver/storage/snapshot.py", "import qserver.engine.shard as shard"),
+        ("qserver/storage/snapshot.py", "from ..durability import log"),
+        ("qserver/storage/snapshot.py", "from .. import durability"),
         ("qserver/storage/__init__.py", "from ..engine import shard"),
         ("qserver/storage/pages/leaf.py", "from ...engine import shard"),
-        ("qserver/storage/view.py", "def late():\n    from qserver import control"),
-        ("qserver/values/row.py", f"{TYPES_ONLY}    from qserver.storage import view"),
+        ("qserver/storage/snapshot.py", "def late():\n    from qserver import control"),
+        ("qserver/values/row.py", f"{TYPES_ONLY}    from qserver.storage import snapshot"),
         ("qserver/errors.py", "from qserver import limits"),
         ("qserver/engine/shard.py", "from qserver.config import Settings"),
         ("qserver/engine/shard.py", "from qserver.sql import plan"),
         ("qserver/engine/shard.py", "from qserver.query import cursor"),
         ("qserver/engine/shard.py", "from qserver import __version__"),
         ("qserver/client/__init__.py", "from qserver.engine import gateway"),
-        ("qserver/storage/view.py", "from qserver.benchmarks import storage"),
-        ("qserver/storage/view.py", "from qserver import *"),
+        ("qserver/storage/snapshot.py", "from qserver.benchmarks import storage"),
+        ("qserver/storage/snapshot.py", "from qserver import *"),
         ("qserver/http1/head.py", "from qserver.values import types"),
         ("qserver/probes/run.py", "from qserver.web import app"),
         ("qserver/workloads/measuring.py", "from qserver.http1 import head"),
@@ -71,7 +71,7 @@ def test_an_import_against_the_table_is_found(path: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("path", "source"),
     [
-        ("qserver/storage/view.py", "from qserver.values.keys import Key\nfrom . import btree"),
+        ("qserver/storage/snapshot.py", "from qserver.values.keys import Key\nfrom . import btree"),
         ("qserver/storage/__init__.py", "from .btree import Tree\nfrom ..values import keys"),
         ("qserver/engine/shard.py", "from qserver import errors, limits, storage\nimport trio"),
         ("qserver/query/cursor.py", "from qserver import engine, sql"),
@@ -116,7 +116,11 @@ def test_a_product_that_imports_its_tests_is_found(source: str) -> None:
 )
 def test_a_hand_stretched_out_to_the_world_is_found(source: str) -> None:
     rule = house_rules.world_comes_in_as_an_argument
-    for path in ("qserver/storage/view.py", "qserver/engine/shard.py", "qserver/control/keys.py"):
+    for path in (
+        "qserver/storage/snapshot.py",
+        "qserver/engine/shard.py",
+        "qserver/control/keys.py",
+    ):
         assert len(complaints(rule, path, source)) == 1
     for path in ("qserver/benchmarks/storage.py", "qserver/web/server.py", "qserver/cli.py"):
         assert complaints(rule, path, source) == []

@@ -115,7 +115,7 @@ async def change(path: Path, rows: int) -> None:
 async def restart(path: Path, rows: int) -> None:
     began = time.perf_counter()
     async with opened(path) as database:
-        found = _get(Transaction(await database.wait_durable_view()), rows // 2)
+        found = _get(Transaction(await database.wait_durable_snapshot()), rows // 2)
         seconds = time.perf_counter() - began
         assert found is not None and found[0] == rows // 2
         now, most = _megabytes("VmRSS"), _megabytes("VmHWM")
@@ -163,7 +163,7 @@ async def _measured(
     chance = Random(4)
 
     async def read(number: int) -> None:
-        _get(Transaction(await database.wait_durable_view()), chance.randrange(BESIDE_ROWS))
+        _get(Transaction(await database.wait_durable_snapshot()), chance.randrange(BESIDE_ROWS))
 
     async def insert(number: int) -> None:
         made = [row(rows + number, chance)]

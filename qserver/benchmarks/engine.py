@@ -159,7 +159,7 @@ class Counters:
 
     async def check(self) -> None:
         """Every increment that was acknowledged is there, and no other."""
-        found = sum_of_all(Transaction(await self.database.wait_durable_view()))
+        found = sum_of_all(Transaction(await self.database.wait_durable_snapshot()))
         if found != self._sum:
             raise SystemExit(
                 f"the counters add up to {found:,}, but {self._sum:,} increments were acknowledged"

@@ -43,8 +43,8 @@ from qserver.storage.btree import (
 )
 from qserver.storage.conflict import stale_read
 from qserver.storage.routing import at_once, parts_of, written
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from qserver.storage.writes import Writes
 
 BATCH: Final = 1_000
@@ -207,14 +207,14 @@ class Bench:
     # --- reading ---
 
     def reading(self) -> Block:
-        view = view_of(self.keys, self.values)
+        snapshot = snapshot_of(self.keys, self.values)
 
         def scan(stream: Iterator[tuple[list[Key], list[Value]]]) -> int:
             return sum(len(keys) for keys, _ in stream)
 
         one = self.best(lambda: scan(pages(self.tree)), self.rows)
-        forward = self.best(lambda: scan(view.pages_in_order(TREE)), self.rows)
-        backward = self.best(lambda: scan(view.pages_in_order(TREE, backward=True)), self.rows)
+        forward = self.best(lambda: scan(snapshot.pages_in_order(TREE)), self.rows)
+        backward = self.best(lambda: scan(snapshot.pages_in_order(TREE, backward=True)), self.rows)
         return Block(
             f"reading: all of {self.rows:,} rows, per row",
             ("ns",),
@@ -234,22 +234,22 @@ class Bench:
             changed = apply(self.tree, changed_keys, [make_row(-1) for _ in changed_keys])
             time = self.best(partial(_differences, self.tree, changed))
             lines.append(Line(f"difference after {count} changed", (_micro(time),)))
-        view = view_of(self.keys, self.values)
-        reader, scanner = Transaction(view), Transaction(view)
+        snapshot = snapshot_of(self.keys, self.values)
+        reader, scanner = Transaction(snapshot), Transaction(snapshot)
         reader.get_entry(TREE, self.keys[0])
         for _ in scanner.scan(TREE, predicate=_has_no_name):
             pass
         for what, transaction in (("one key", reader), ("the whole table", scanner)):
-            time = self._conflict_time(view, transaction)
+            time = self._conflict_time(snapshot, transaction)
             lines.append(Line(f"conflict test of {what} after 1 changed", (_micro(time),)))
         return Block(f"comparing: {self.rows:,} rows then and now", ("µs",), tuple(lines))
 
-    def _conflict_time(self, view: View, transaction: Transaction) -> float:
+    def _conflict_time(self, snapshot: Snapshot, transaction: Transaction) -> float:
         """The test of all parts, against a change of the second key."""
         changes: Writes = {TREE: {self.keys[1]: make_row(-1)}}
-        trees = written(view, view.catalog, changes).tree(TREE)
+        trees = written(snapshot, snapshot.catalog, changes).tree(TREE)
         now = dict(zip(trees.ranges, trees.roots, strict=True))
-        parts = at_once(parts_of(transaction, 0, view))
+        parts = at_once(parts_of(transaction, 0, snapshot))
 
         def test() -> None:
             for part in parts.values():
@@ -270,11 +270,11 @@ def make_row(number: int) -> Value:
     return (number, f"name of {number}", number % 97, True)
 
 
-def view_of(keys: Sequence[Key], values: Sequence[Value]) -> View:
-    """A view whose tree 1 holds the entries."""
-    empty = empty_view(SHARDS)
+def snapshot_of(keys: Sequence[Key], values: Sequence[Value]) -> Snapshot:
+    """A snapshot whose tree 1 holds the entries."""
+    empty = empty_snapshot(SHARDS)
     trees = written(empty, empty.catalog, {TREE: dict(zip(keys, values, strict=True))})
-    return View(1, 0.0, empty.catalog, trees, SHARDS)
+    return Snapshot(1, 0.0, empty.catalog, trees, SHARDS)
 
 
 def show(block: Block) -> str:

@@ -28,7 +28,7 @@ from qserver.control.store import Store
 from qserver.control.tokens import SESSION_PREFIX, digest, is_token
 from qserver.errors import DatabaseUnavailable, Forbidden, NotFound, Unauthorized
 from qserver.limits import GRANTS_KEPT_MAX
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 _KEY_COLUMNS: Final = (
     "k.organization_id, o.name, o.tier, k.id, k.scopes, k.databases, k.expires_at, k.revoked_at"
@@ -62,7 +62,7 @@ class Access:
         self._store = store
         self._databases = databases
         self._now = now
-        self._view: View | None = None
+        self._snapshot: Snapshot | None = None
         self._grants: dict[str, Grant] = {}
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         """Organization and name, or id, to id and name."""
@@ -205,12 +205,12 @@ class Access:
 
     def _caches_are_good(self) -> bool:
         """Whether what the caches hold, perhaps nothing, is what the control database says now."""
-        view = self._store.take_view()
-        if view is not self._view:
+        snapshot = self._store.take_snapshot()
+        if snapshot is not self._snapshot:
             self._grants.clear()
             self._names.clear()
-            self._view = view
-        return view is not None
+            self._snapshot = snapshot
+        return snapshot is not None
 
     def __repr__(self) -> str:
         return f"{len(self._grants)} grants and {len(self._names)} names of databases, cached"

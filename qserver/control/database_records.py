@@ -91,13 +91,13 @@ class DatabaseRecords:
 
     async def _facts(self, grant: Grant, record: DatabaseRecord) -> DatabaseFacts:
         with await self._access.database(grant, record.id) as opened:
-            view = await opened.database.wait_durable_view(
+            snapshot = await opened.database.wait_durable_snapshot(
                 trio.current_time() + STATEMENT_SECONDS_MAX
             )
-            tables = view.catalog.tables.values()
-            rows = sum(view.count(table.id) for table in tables)
+            tables = snapshot.catalog.tables.values()
+            rows = sum(snapshot.count(table.id) for table in tables)
             size_bytes = self._databases.size_bytes(record.id)
-            return DatabaseFacts(view.version, len(tables), rows, size_bytes)
+            return DatabaseFacts(snapshot.version, len(tables), rows, size_bytes)
 
     async def _find(self, grant: Grant, name_or_id: str) -> DatabaseRecord:
         for column in ("name", "id"):

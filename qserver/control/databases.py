@@ -308,7 +308,7 @@ async def _until_open(database: Database) -> None:
     """Return when the database has recovered. Recovery may take long; trouble ends the wait."""
     while True:
         try:
-            await database.wait_durable_view(trio.current_time() + OPENING_LOOK_SECONDS)
+            await database.wait_durable_snapshot(trio.current_time() + OPENING_LOOK_SECONDS)
             return
         except QueryCanceled:
             if database.trouble is not None:

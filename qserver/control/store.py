@@ -23,7 +23,7 @@ from qserver.control.schema import migrate
 from qserver.errors import DatabaseUnavailable, QueryCanceled, Unauthorized
 from qserver.limits import CONTROL_SECONDS_MAX
 from qserver.query.sql_database import Result, SqlDatabase, Statement
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000
 
@@ -34,14 +34,14 @@ class Store:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._sql: SqlDatabase | None = None
-        self.take_view: Callable[[], View | None] = _not_started
-        """The view that every answer must know at least; None while the database recovers."""
+        self.take_snapshot: Callable[[], Snapshot | None] = _not_started
+        """The snapshot that every answer must know at least; None while the database recovers."""
         self._turn = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
         self._sql = sql
-        self.take_view = sql.views.take
+        self.take_snapshot = sql.snapshots.take
 
     @property
     def sql(self) -> SqlDatabase:
@@ -49,9 +49,9 @@ class Store:
         return self._sql
 
     def version(self) -> int | None:
-        """Of that view."""
-        view = self.take_view()
-        return None if view is None else view.version
+        """Of that snapshot."""
+        snapshot = self.take_snapshot()
+        return None if snapshot is None else snapshot.version
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self._now(), UTC)
@@ -108,7 +108,7 @@ class Store:
         return f"the control database at version {self.version()}"
 
 
-def _not_started() -> View | None:
+def _not_started() -> Snapshot | None:
     raise AssertionError("the control plane is used before it was started")
 
 

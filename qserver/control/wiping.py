@@ -52,6 +52,6 @@ def wipe(transaction: Transaction) -> tuple[int, int]:
     for name in catalog.others:
         transaction.define(name, None)
     for name, table in catalog.tables.items():
-        rows += transaction.view.count(table.id)
+        rows += transaction.snapshot.count(table.id)
         transaction.drop_table(name)
     return len(catalog.tables), rows

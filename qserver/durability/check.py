@@ -26,7 +26,7 @@ from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
 from qserver.storage.btree import EMPTY, Key, Leaf, Tree
 from qserver.storage.ranges import RangedTree
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.schema import Index, Table
 
@@ -71,7 +71,7 @@ async def check(log: SqliteLog) -> Report:
         problems.append(f"{error}. {error.detail or ''}".strip())
         return Report(0, 0, 0, 0, 0, {}, tuple(problems))
     try:
-        for count, problem in enumerate(problems_of(recovered.view)):
+        for count, problem in enumerate(problems_of(recovered.snapshot)):
             if problem is not None:
                 problems.append(problem)
             if len(problems) >= PROBLEMS_MAX:
@@ -93,39 +93,40 @@ async def check_file(path: Path) -> Report:
 
 
 def _report(recovered: Recovered, problems: list[str]) -> Report:
-    view = recovered.view
+    snapshot = recovered.snapshot
     return Report(
-        view.version,
+        snapshot.version,
         recovered.saved.version,
         recovered.log_bytes,
         recovered.saved.count,
-        sum(len(tree.ranges) for _, tree in view.trees.items()),
-        {table.key: view.count(table.id) for table in view.catalog.tables.values()},
+        sum(len(tree.ranges) for _, tree in snapshot.trees.items()),
+        {table.key: snapshot.count(table.id) for table in snapshot.catalog.tables.values()},
         tuple(problems),
     )
 
 
-# --- views ---------------------------------------------------------------------------------------
+# --- snapshots
+# ---------------------------------------------------------------------------------------
 
 
-def problems_of(view: View) -> Iterator[str | None]:
-    """What is wrong with a view; None again and again, where one may pause."""
+def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
+    """What is wrong with a snapshot; None again and again, where one may pause."""
     owned = {SEQUENCES_TREE}
-    for table in view.catalog.tables.values():
+    for table in snapshot.catalog.tables.values():
         owned |= {table.id, *(index.id for index in table.indexes)}
-    for number, tree in view.trees.items():
-        name = view.catalog.name_of_tree(number)
+    for number, tree in snapshot.trees.items():
+        name = snapshot.catalog.name_of_tree(number)
         if number not in owned:
             yield f"{name} belongs to no table"
             continue
-        yield from _range_problems(tree, name, view.shards)
+        yield from _range_problems(tree, name, snapshot.shards)
         for each, root in zip(tree.ranges, tree.roots, strict=True):
             if root is not EMPTY:  # a range may be empty, a page below its root may not
                 yield from _page_problems(root, name, each.low, each.high)
-    for table in view.catalog.tables.values():
-        yield from _row_problems(view, table)
+    for table in snapshot.catalog.tables.values():
+        yield from _row_problems(snapshot, table)
         for index in table.indexes:
-            yield from _index_problems(view, table, index)
+            yield from _index_problems(snapshot, table, index)
 
 
 def _page_problems(
@@ -176,8 +177,8 @@ def _size_problems(size: int, name: str) -> Iterator[str]:
         yield f"{name}: a page is empty"
 
 
-def _row_problems(view: View, table: Table) -> Iterator[str | None]:
-    for keys, rows in view.pages(table.id):
+def _row_problems(snapshot: Snapshot, table: Table) -> Iterator[str | None]:
+    for keys, rows in snapshot.pages(table.id):
         for key, row in zip(keys, rows, strict=True):
             if len(row) != len(table.columns):
                 yield f"{table.name}: row {key} has {len(row)} values, not {len(table.columns)}"
@@ -186,15 +187,15 @@ def _row_problems(view: View, table: Table) -> Iterator[str | None]:
             yield None
 
 
-def _index_problems(view: View, table: Table, index: Index) -> Iterator[str | None]:
+def _index_problems(snapshot: Snapshot, table: Table, index: Index) -> Iterator[str | None]:
     expected = 0
-    for _, rows in view.pages(table.id):
+    for _, rows in snapshot.pages(table.id):
         for row in rows:
             if len(row) == len(table.columns):
                 expected += 1
                 key, primary_key = table.entries(index, row)
-                if view.get_entry(index.id, key) != primary_key:
+                if snapshot.get_entry(index.id, key) != primary_key:
                     yield f"{index.name}: there is no entry for row {primary_key}"
             yield None
-    if view.count(index.id) != expected:
-        yield f"{index.name}: {view.count(index.id)} entries for {expected} rows"
+    if snapshot.count(index.id) != expected:
+        yield f"{index.name}: {snapshot.count(index.id)} entries for {expected} rows"

@@ -1,4 +1,4 @@
-"""The record of a checkpoint: everything of a view that is not in its pages.
+"""The record of a checkpoint: everything of a snapshot that is not in its pages.
 
     checksum ‖ MessagePack array
         [format, version, time, trees used, {name: definition}, {tree: [bounds, [root page …]]},
@@ -22,7 +22,7 @@ from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted, DataUnknown
 from qserver.storage.btree import Key
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.encoding import decode_columns, encode_columns
 
 FORMAT: Final = 2
@@ -67,17 +67,23 @@ class CheckpointFormat(msgspec.Struct, frozen=True, array_like=True):
     format: int
 
 
-def encode_checkpoint(view: View, roots: dict[int, list[int]], last_page: int) -> bytes:
-    catalog = view.catalog
+def encode_checkpoint(snapshot: Snapshot, roots: dict[int, list[int]], last_page: int) -> bytes:
+    catalog = snapshot.catalog
     definitions = changes_to_plain({**catalog.tables, **catalog.others})
     trees = {
-        number: StoredTree(_encode_bounds(view.trees.tree(number).lows), numbers)
+        number: StoredTree(_encode_bounds(snapshot.trees.tree(number).lows), numbers)
         for number, numbers in roots.items()
     }
     return sealed(
         _encode(
             Checkpoint(
-                FORMAT, view.version, view.time, catalog.trees_used, definitions, trees, last_page
+                FORMAT,
+                snapshot.version,
+                snapshot.time,
+                catalog.trees_used,
+                definitions,
+                trees,
+                last_page,
             )
         )
     )

@@ -1,4 +1,4 @@
-"""From a stored checkpoint to the view that it is of, without inserting a single row again.
+"""From a stored checkpoint to the snapshot that it is of, without inserting a single row again.
 
 Pages are read in the order of their numbers. A child has a smaller number than its parent, so each
 branch finds its children built, and every page is decoded once and becomes what it was.
@@ -38,15 +38,16 @@ from qserver.errors import DataCorrupted
 from qserver.storage.btree import EMPTY, Key, Leaf, Tree, Value, apply, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import RangedTree, Trees, laid_over
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE
 
 PAGES_READ_AT_ONCE: Final = 256
 PAGES_BEFORE_GIVING_WAY: Final = 8
 
 
-async def load_newest(log: Log, saved: SavedPages, shards: int) -> View | None:
-    """The view of the newest checkpoint, and in `saved` its pages; None if there is none yet."""
+async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
+    """The snapshot of the newest checkpoint, and in `saved` its pages; None if there is none
+    yet."""
     stored = await log.load_checkpoint()
     loading = Loading()
     while pages := await log.load_pages(loading.last_number, PAGES_READ_AT_ONCE):
@@ -93,8 +94,8 @@ class Loading:
     def numbers(self) -> list[int]:
         return [*self._pages, *self._incomplete]
 
-    async def finish(self, checkpoint: AnyCheckpoint, saved: SavedPages, shards: int) -> View:
-        """The view, when all pages are here; DataCorrupted if one is missing."""
+    async def finish(self, checkpoint: AnyCheckpoint, saved: SavedPages, shards: int) -> Snapshot:
+        """The snapshot, when all pages are here; DataCorrupted if one is missing."""
         catalog = catalog_of(checkpoint)
         trees: dict[int, RangedTree] = {}
         if isinstance(checkpoint, CheckpointByHash):
@@ -116,7 +117,9 @@ class Loading:
             list(self._incomplete),
             max(self.last_number, checkpoint.last_page),
         )
-        return View(checkpoint.version, checkpoint.time, catalog, Trees().changed(trees), shards)
+        return Snapshot(
+            checkpoint.version, checkpoint.time, catalog, Trees().changed(trees), shards
+        )
 
     def _root(self, tree: int, number: int) -> Tree:
         if number == 0:

@@ -5,9 +5,9 @@ returned from is there after any crash; what it was still writing may be there, 
 from the front, or not. A tail that a crash tore is the implementation's to cut: `read` gives whole
 records only.
 
-A checkpoint is a view as bytes: pages, each under a number, and one small record that says which
-pages are the roots. Pages are saved first, in as many calls as it takes, and mean nothing until
-`save_checkpoint` has made them count, all at once. Then, and only then, what is behind may be
+A checkpoint is a snapshot as bytes: pages, each under a number, and one small record that says
+which pages are the roots. Pages are saved first, in as many calls as it takes, and mean nothing
+until `save_checkpoint` has made them count, all at once. Then, and only then, what is behind may be
 forgotten.
 
     save_pages … save_pages ─► save_checkpoint ─► forget … forget

@@ -1,6 +1,6 @@
-"""Recovery: from the log to the view that it describes.
+"""Recovery: from the log to the snapshot that it describes.
 
-    newest checkpoint ─► its view, page by page ─► the records behind it ─► the newest view
+    newest checkpoint ─► its snapshot, page by page ─► the records behind it ─► the newest snapshot
 
 The log is the truth and nothing else is: what is in it happened, what is not did not (presumed
 abort). So recovery is the same after a clean stop, a crash, or the death of one actor: load the
@@ -10,7 +10,7 @@ change each tree once.
 It refuses what it cannot vouch for. A page or a record that fails its checksum, a gap in the
 versions, a log that ends too early, or a format of another release ends in DataCorrupted, never in
 a database that lacks some rows. The last step is the fence: only when the log has confirmed that
-all of it was read, and that nobody else can append, is there a view to be shown.
+all of it was read, and that nobody else can append, is there a snapshot to be shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain
 from qserver.storage.routing import written
-from qserver.storage.view import View, empty_view
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
@@ -37,22 +37,22 @@ RECORDS_BEFORE_GIVING_WAY: Final = 16
 class Recovered(msgspec.Struct, frozen=True):
     """What a database begins with."""
 
-    view: View
+    snapshot: Snapshot
     saved: SavedPages
     log_bytes: int
     """How much log there is behind the checkpoint."""
 
 
 async def recover(log: Log, shards: int) -> Recovered:
-    """The newest view of a log, laid out for so many shards."""
+    """The newest snapshot of a log, laid out for so many shards."""
     saved = SavedPages()
-    base = await load_newest(log, saved, shards) or empty_view(shards)
+    base = await load_newest(log, saved, shards) or empty_snapshot(shards)
     return await recover_from(Recovered(base, saved, 0), log)
 
 
 async def recover_from(known: Recovered, log: Log) -> Recovered:
-    """The same from a view that is known to be what the log says up to its version."""
-    replay = Replay(known.view)
+    """The same from a snapshot that is known to be what the log says up to its version."""
+    replay = Replay(known.snapshot)
     log_bytes = known.log_bytes + await _read_on(log, replay)
     while not await log.fence(replay.version):
         more = await _read_on(log, replay)
@@ -62,7 +62,7 @@ async def recover_from(known: Recovered, log: Log) -> Recovered:
                 hint="A part of the log is missing. Restore a backup.",
             )
         log_bytes += more
-    return Recovered(replay.view(), known.saved, log_bytes)
+    return Recovered(replay.snapshot(), known.saved, log_bytes)
 
 
 async def _read_on(log: Log, replay: Replay) -> int:
@@ -78,9 +78,9 @@ async def _read_on(log: Log, replay: Replay) -> int:
 
 
 class Replay:
-    """What a view and the records behind it add up to."""
+    """What a snapshot and the records behind it add up to."""
 
-    def __init__(self, base: View) -> None:
+    def __init__(self, base: Snapshot) -> None:
         self.version = base.version
         self._base = base
         self._time = base.time
@@ -109,8 +109,8 @@ class Replay:
             self._writes.pop(tree, None)
             self._dropped.add(tree)
 
-    def view(self) -> View:
+    def snapshot(self) -> Snapshot:
         if self.version == self._base.version:
             return self._base
         trees = written(self._base, self._catalog, self._writes, self._dropped)
-        return View(self.version, self._time, self._catalog, trees, self._base.shards)
+        return Snapshot(self.version, self._time, self._catalog, trees, self._base.shards)

@@ -25,7 +25,7 @@ from qserver.durability.checkpoint import encode_checkpoint
 from qserver.durability.pages import encode_page
 from qserver.durability.port import StoredPage
 from qserver.storage.btree import Tree, children_of
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class SavedPages:
@@ -67,12 +67,12 @@ class SavedPages:
         self._unused = [page for page in number_of if page not in self._references]
         self._confirm(version, roots)
 
-    def begin(self, view: View) -> Save:
-        """What it takes to save a view. An attempt before this one counts for nothing now."""
+    def begin(self, snapshot: Snapshot) -> Save:
+        """What it takes to save a snapshot. An attempt before this one counts for nothing now."""
         self._sort_out(len(self._number_of))
         self.to_forget += range(self._last_confirmed + 1, self.last_number + 1)
         self._last_confirmed = self.last_number
-        return Save(self, view)
+        return Save(self, snapshot)
 
     def is_saved(self, page: Tree) -> bool:
         return page in self._number_of
@@ -85,14 +85,15 @@ class SavedPages:
         return self.last_number
 
     def confirm(self, save: Save) -> None:
-        """The view is durable as a checkpoint: what only the one before needs is for nothing."""
-        roots = _roots_of_view(save.view)
+        """The snapshot is durable as a checkpoint: what only the one before needs is for
+        nothing."""
+        roots = _roots_of_snapshot(save.snapshot)
         self._number_of |= save.number_of
         self._references.update(save.children)
         self._references.update(roots)
         for root in self._roots:
             self._release(root)
-        self._confirm(save.view.version, roots)
+        self._confirm(save.snapshot.version, roots)
 
     def some_to_forget(self, most: int) -> list[int]:
         """A few numbers that count for nothing, found a few at a time; tell when it is done."""
@@ -134,8 +135,8 @@ class SavedPages:
 class Save:
     """One checkpoint in the making: take all `pages`, then the `record`, then confirm it."""
 
-    def __init__(self, saved: SavedPages, view: View) -> None:
-        self.view = view
+    def __init__(self, saved: SavedPages, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self.number_of: dict[Tree, int] = {}
         """Pages that are new since the last checkpoint."""
         self.children: list[Tree] = []
@@ -144,7 +145,7 @@ class Save:
 
     def pages(self) -> Iterator[StoredPage]:
         """New pages as bytes, children before their parents. May be left for a while between."""
-        for root in _roots_of_view(self.view):
+        for root in _roots_of_snapshot(self.snapshot):
             yield from self._new_pages(root)
 
     def _new_pages(self, page: Tree) -> Iterator[StoredPage]:
@@ -162,18 +163,18 @@ class Save:
     def record(self) -> bytes:
         roots = {
             number: [self._number(root) if len(root) else 0 for root in tree.roots]
-            for number, tree in self.view.trees.items()
+            for number, tree in self.snapshot.trees.items()
         }
-        return encode_checkpoint(self.view, roots, self._saved.last_number)
+        return encode_checkpoint(self.snapshot, roots, self._saved.last_number)
 
     def _number(self, page: Tree) -> int:
         number = self.number_of.get(page)
         return self._saved.number(page) if number is None else number
 
     def __repr__(self) -> str:
-        return f"a save of version {self.view.version}, {len(self.number_of)} pages so far"
+        return f"a save of version {self.snapshot.version}, {len(self.number_of)} pages so far"
 
 
-def _roots_of_view(view: View) -> list[Tree]:
+def _roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:
     """All that are not empty; the empty tree is no page."""
-    return [root for _, tree in view.trees.items() for root in tree.roots if len(root)]
+    return [root for _, tree in snapshot.trees.items() for root in tree.roots if len(root)]

@@ -1,9 +1,9 @@
-"""The checkpointer: the actor that saves the durable view now and then, beside all commits.
+"""The checkpointer: the actor that saves the durable snapshot now and then, beside all commits.
 
     due: enough log, enough time, or somebody asks
         ─► new pages, a few at a time ─► the checkpoint's record ─► forget what is behind it
 
-A view is immutable, so nothing has to stand still while it is saved, and there is time. So a
+A snapshot is immutable, so nothing has to stand still while it is saved, and there is time. So a
 checkpoint is a guest: after each page other tasks run. A step saves a bounded number of bytes with
 one call, so a commit waits in the log for one step at most, and after it the checkpointer pauses in
 proportion to what the step took. The pauses shrink as the log grows meanwhile, and are gone when
@@ -37,7 +37,7 @@ from qserver.limits import (
     CHECKPOINT_STEP_BYTES,
     CHECKPOINT_TIME_SHARE,
 )
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
@@ -144,15 +144,15 @@ class Checkpointer:
 
     # --- one checkpoint ---
 
-    async def checkpoint(self, view: View) -> None:
-        """Save a view that is durable, and forget what is behind it."""
+    async def checkpoint(self, snapshot: Snapshot) -> None:
+        """Save a snapshot that is durable, and forget what is behind it."""
         behind = self.saved.version
         logged = self.logged
-        if view.version > behind:
-            await self.save(self.saved.begin(view))
+        if snapshot.version > behind:
+            await self.save(self.saved.begin(snapshot))
             self._checkpoints += 1
         self.logged -= logged
-        await self.forget(behind, view.version)
+        await self.forget(behind, snapshot.version)
 
     async def save(self, save: Save) -> None:
         step: list[StoredPage] = []
@@ -169,7 +169,7 @@ class Checkpointer:
                 await trio.lowlevel.checkpoint()
         if step:
             await self._save_pages(step, size)
-        await self.log.save_checkpoint(save.view.version, save.record())
+        await self.log.save_checkpoint(save.snapshot.version, save.record())
         self.saved.confirm(save)
 
     async def _save_pages(self, pages: list[StoredPage], size: int) -> None:

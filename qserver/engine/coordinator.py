@@ -1,7 +1,7 @@
 """The coordinator: the actor that orders commits. It works in rounds.
 
     take all commits that wait ─► Prepare to each shard they touch ─► votes ─► Decide ─► roots
-        ─► publish the next view ─► hand the round to the log ─► run conflicting short work again
+        ─► publish the next snapshot ─► hand the round to the log ─► rerun short work in conflict
 
 A round is one version: its transactions commit in the order in which they were taken, as one record
 of the log, so a crash keeps or loses the round as a whole. The coordinator does not wait for the
@@ -11,8 +11,9 @@ Optimistic two-phase commit. Transactions whose part lies on one shard are decid
 a round made of them costs one message each way. Only a shard that holds part of a wider
 transaction waits for a second word.
 
-Where keys belong is part of the view, and the coordinator alone changes it, after a round: a range
-that has grown too large is cut, small neighbours are joined, and the shards are told who owns what.
+Where keys belong is part of the snapshot, and the coordinator alone changes it, after a round: a
+range that has grown too large is cut, small neighbours are joined, and the shards are told who owns
+what.
 
 The coordinator itself owns the catalog and checks what transactions read of it. Definitions
 change rarely, so a transaction that changes any of them must have seen all as they are.
@@ -56,7 +57,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.published import Fallen, Published
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
@@ -64,8 +65,8 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import RangedTree, Roots, by_tree
 from qserver.storage.routing import Part, parts_of, unconditional_parts
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     Writes,
@@ -113,14 +114,14 @@ class Coordinator:
     def __init__(
         self,
         published: Published,
-        views: ViewSource,
+        snapshots: SnapshotSource,
         requests: Mailbox[ToCoordinator],
         from_shards: Mailbox[FromShard],
         shards: Sequence[ShardPort],
         log: Mailbox[Append],
     ) -> None:
         self.published = published
-        self._views = views
+        self._views = snapshots
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
@@ -206,7 +207,7 @@ class Coordinator:
     async def _give_turn(self, turn: Turn) -> None:
         """Let one transaction run and commit with nobody else in between."""
         self._turns += 1
-        turn.granted.put(self._view())
+        turn.granted.put(self._snapshot())
         commit = await turn.returned.wait()
         if commit is not None:
             await run(self._commit([commit]), PAUSE)
@@ -285,7 +286,7 @@ class Coordinator:
         self, transaction: Transaction, redefined: Catalog | None
     ) -> Conflict | None:
         """What the transaction read of the catalog that does not hold, or may cease to."""
-        read = transaction.view.catalog
+        read = transaction.snapshot.catalog
         for now in (self.published.newest.catalog, redefined):
             if now is None or now is read:
                 continue
@@ -330,12 +331,12 @@ class Coordinator:
 
     def _run_all(self, commits: list[Commit]) -> Round[None]:
         """Run each on the newest state and the writes of those before it; install them all."""
-        view = self._view()
+        snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
         writers = 0
         for count, commit in enumerate(commits, start=1):
-            transaction = Transaction(view, writes)
+            transaction = Transaction(snapshot, writes)
             answer = self.run_work(commit, transaction)
             answers.append((commit.reply, answer))
             if type(answer) is Committed and transaction.writes:
@@ -348,7 +349,7 @@ class Coordinator:
                 reply.put(answer)
             return
         self._round += 1
-        parts = yield from unconditional_parts(writes, view)
+        parts = yield from unconditional_parts(writes, snapshot)
         votes = yield from self._asked(
             {shard: Prepare(self._round, (part,)) for shard, part in parts.items()}
         )
@@ -356,12 +357,12 @@ class Coordinator:
         installed = yield from self._second_phase(votes, [], {})
         yield from self._publish(installed, [writes], (), answers)
 
-    def _view(self) -> View:
-        """The newest view, for work to be run on."""
-        view = self._views.take(newest=True)
-        if view is None:
+    def _snapshot(self) -> Snapshot:
+        """The newest snapshot, for work to be run on."""
+        snapshot = self._views.take(newest=True)
+        if snapshot is None:
             raise Fallen
-        return view
+        return snapshot
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""
@@ -387,7 +388,7 @@ class Coordinator:
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> Round[None]:
-        """Make the next view the newest, and hand the round to the log."""
+        """Make the next snapshot the newest, and hand the round to the log."""
         writes: Writes = {}
         count = 0
         for changes in deltas:
@@ -397,8 +398,8 @@ class Coordinator:
                 yield from merge_writes_in_pieces(writes, changes)
             else:
                 merge_writes(writes, changes)
-        view, append, moves = self.next_round(installed, writes, redefining, answers)
-        self.published.publish(view)
+        snapshot, append, moves = self.next_round(installed, writes, redefining, answers)
+        self.published.publish(snapshot)
         try:
             self._log.put_nowait(append)
         except TooManyRequests:
@@ -413,10 +414,10 @@ class Coordinator:
         writes: Writes,
         redefining: Iterable[Transaction],
         answers: Answers,
-    ) -> tuple[View, Append, dict[int, Own]]:
-        """What shards installed is the next view; what was written is for the log.
+    ) -> tuple[Snapshot, Append, dict[int, Own]]:
+        """What shards installed is the next snapshot; what was written is for the log.
 
-        Shards are told of ranges that the view has cut or joined.
+        Shards are told of ranges that the snapshot has cut or joined.
         """
         newest = self.published.newest
         catalog = newest.catalog
@@ -427,14 +428,14 @@ class Coordinator:
             catalog_changes.update(transaction.catalog_changes)
             catalog = transaction.catalog
         trees, moves = self._laid_out(installed, dropped)
-        view = View(
+        snapshot = Snapshot(
             newest.version + 1,
             max(newest.time, self.published.now()),  # the clock may be set back, versions not
             catalog,
             newest.trees.changed(trees, dropped),
             newest.shards,
         )
-        return view, Append(view, writes, dropped, catalog_changes, tuple(answers)), moves
+        return snapshot, Append(snapshot, writes, dropped, catalog_changes, tuple(answers)), moves
 
     def _laid_out(
         self, installed: Roots, dropped: tuple[int, ...]
@@ -492,4 +493,4 @@ def _shard_of(answer: FromShard) -> int:
 
 def _version_of(transaction: Transaction, wrote: bool) -> int:
     """The version that has all that the work saw, and what it wrote if that counts."""
-    return transaction.view.version + bool(wrote or transaction.earlier)
+    return transaction.snapshot.version + bool(wrote or transaction.earlier)

@@ -13,10 +13,11 @@ What was recovered is answered from at once, also during the pause; so while a f
 commit fail, those who only read hardly notice.
 
 There is one short cut. When it was the log that failed, no actor is to blame, and the last durable
-view is what the log says up to its version; so only what is behind it is read again. Those who
+snapshot is what the log says up to its version; so only what is behind it is read again. Those who
 only read wait for that, because a commit that was under way may be behind it. If the log cannot be
-read either, the disk is away for longer, and they are answered from the last durable view: all that
-was ever acknowledged is in it. What became of the commits that were under way is then told later.
+read either, the disk is away for longer, and they are answered from the last durable snapshot: all
+that was ever acknowledged is in it. What became of the commits that were under way is then told
+later.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from qserver.engine.incarnation import Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -56,7 +57,7 @@ from qserver.limits import (
     SHARDS_MAX,
 )
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class State(Enum):
@@ -110,12 +111,14 @@ class Database:
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
         """What the log is known to say, after it has failed."""
-        self.views = ViewSource()
-        """Where every view of this database is taken."""
+        self.snapshots = SnapshotSource()
+        """Where every snapshot of this database is taken."""
         self._incarnation: Incarnation | None = None
         self._changed = trio.Event()
         self._falls = 0
-        self._gateway = Gateway(self._alive, lambda: self._incarnation, self.views, world.chance)
+        self._gateway = Gateway(
+            self._alive, lambda: self._incarnation, self.snapshots, world.chance
+        )
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -164,11 +167,11 @@ class Database:
             self.trouble = error
             self._world.report(f"database {self.name} cannot read its log", error)
             if self._known is not None and isinstance(error, LogFailed):
-                self.views.show(self._known.view)
+                self.snapshots.show(self._known.snapshot)
                 self._tell()
             return None
         self._after_recovery()
-        self.views.show(recovered.view)
+        self.snapshots.show(recovered.snapshot)
         self._tell()
         return recovered
 
@@ -176,7 +179,7 @@ class Database:
         """Run one incarnation; returns when it has fallen."""
         self._known = None
         incarnation = Incarnation(
-            recovered, self._log, self._world, self.views, self._rhythm, self._end
+            recovered, self._log, self._world, self.snapshots, self._rhythm, self._end
         )
         self._enter(State.OPEN, incarnation)
         opened()
@@ -205,9 +208,9 @@ class Database:
         self.state = state
         self._incarnation = incarnation
         if incarnation is None:
-            self.views.shut()
+            self.snapshots.shut()
         else:
-            self.views.follow(incarnation.published)
+            self.snapshots.follow(incarnation.published)
         self._tell()
 
     def _tell(self) -> None:
@@ -220,15 +223,15 @@ class Database:
             await self._wait_for_change()
         return self._incarnation
 
-    async def _view(self, version: int) -> View:
-        """The newest durable view, waited for while it is unknown or older than a version."""
-        while (view := self.views.take()) is None or view.version < version:
-            if view is None or self._incarnation is None:
+    async def _snapshot(self, version: int) -> Snapshot:
+        """The newest durable snapshot, waited for while it is unknown or older than a version."""
+        while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
+            if snapshot is None or self._incarnation is None:
                 await self._wait_for_change()
             else:
                 with suppress(Fallen):
                     await self._incarnation.published.wait_durable(version)
-        return view
+        return snapshot
 
     async def _wait_for_change(self) -> None:
         if isinstance(self.trouble, LogTaken):
@@ -260,18 +263,19 @@ class Database:
         """The same as part of other work."""
         return self._gateway.transact(work, max_retries, deadline, untried)
 
-    def durable_view(self) -> View | None:
-        """The newest durable view, without waiting; None where there is none to be had."""
-        return self.views.take()
+    def durable_snapshot(self) -> Snapshot | None:
+        """The newest durable snapshot, without waiting; None where there is none to be had."""
+        return self.snapshots.take()
 
     def newest_catalog(self) -> Catalog | None:
         """What is defined, also where that is not durable yet; None where nobody can tell."""
-        view = self.views.take(newest=True)
-        return None if view is None else view.catalog
+        snapshot = self.snapshots.take(newest=True)
+        return None if snapshot is None else snapshot.catalog
 
-    async def wait_durable_view(self, deadline: float = FOREVER, version: int = 0) -> View:
-        """The newest durable view, waited for until there is one that is not older than this."""
-        return await before(deadline, self._view, version)  # type: ignore[no-any-return]
+    async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
+        """The newest durable snapshot, waited for until there is one that is not older than
+        this."""
+        return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
         """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""

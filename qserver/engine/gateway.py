@@ -1,6 +1,6 @@
 """The gateway: runs work, commits what it wrote, and runs it again when it conflicts.
 
-    tried        take the newest view ─► run ─► nothing written? ─► durable ─► answer
+    tried        take the newest snapshot ─► run ─► nothing written? ─► durable ─► answer
                         ▲                 └─► Commit ─► durable ─► answer
                         │                         └─► Conflicted
                         └── a short random pause ◄──────┘   after `max_retries`: a turn of one's own
@@ -33,13 +33,13 @@ from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
 from qserver.engine.published import Fallen
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
 from qserver.limits import RETRY_PAUSE_SECONDS_MAX
 from qserver.storage.conflict import Conflict
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 
 if TYPE_CHECKING:
     from random import Random
@@ -68,12 +68,12 @@ class Gateway:
         self,
         alive: Callable[[], Awaitable[Incarnation]],
         alive_nowait: Callable[[], Incarnation | None],
-        views: ViewSource,
+        snapshots: SnapshotSource,
         chance: Random,
     ) -> None:
         self._alive = alive
         self._alive_nowait = alive_nowait
-        self._views = views
+        self._views = snapshots
         self._chance = chance
         self._numbers = count(1)
         self._transactions = self._retries = self._turns = self._falls = 0
@@ -132,16 +132,20 @@ class Gateway:
         return self._commit(incarnation, attempt, commit, put, None)
 
     def _try(
-        self, incarnation: Incarnation, attempt: _Attempt, view: View, turn: Turn | None = None
+        self,
+        incarnation: Incarnation,
+        attempt: _Attempt,
+        snapshot: Snapshot,
+        turn: Turn | None = None,
     ) -> Attempted:
         """Run the work here, and have what it read validated."""
-        transaction, result, short = yield from self._run(incarnation, view, attempt)
+        transaction, result, short = yield from self._run(incarnation, snapshot, attempt)
         if not transaction.changes_anything:
             if turn is not None:
                 turn.returned.put(None)  # others need not wait for the disk with it
-            if view.version > incarnation.published.durable.version:
-                yield _durable(incarnation, view.version, attempt.deadline)
-            return Outcome(result, view.version, attempt.retries)
+            if snapshot.version > incarnation.published.durable.version:
+                yield _durable(incarnation, snapshot.version, attempt.deadline)
+            return Outcome(result, snapshot.version, attempt.retries)
         again = attempt.work if short and attempt.max_retries and turn is None else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
         put = incarnation.submit if turn is None else turn.returned.put
@@ -152,23 +156,23 @@ class Gateway:
         self._turns += 1
         turn = Turn(next(self._numbers), Reply(), Reply())
         try:
-            view = yield partial(before, attempt.deadline, incarnation.turn, turn)
-            return (yield from self._try(incarnation, attempt, view, turn))
+            snapshot = yield partial(before, attempt.deadline, incarnation.turn, turn)
+            return (yield from self._try(incarnation, attempt, snapshot, turn))
         finally:
             turn.returned.put(None)  # counts only if nothing was returned before
 
     def _run(
-        self, incarnation: Incarnation, view: View, attempt: _Attempt
+        self, incarnation: Incarnation, snapshot: Snapshot, attempt: _Attempt
     ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
         """The work's transaction and result, and whether it was short."""
-        transaction = Transaction(view)
+        transaction = Transaction(snapshot)
         try:
             result, rest = begin(attempt.work(transaction))
             if rest is not None:
                 result = yield from rest.go_on(attempt.deadline)
         except Exception:
-            if view.version > incarnation.published.durable.version:
-                yield _durable(incarnation, view.version, attempt.deadline)
+            if snapshot.version > incarnation.published.durable.version:
+                yield _durable(incarnation, snapshot.version, attempt.deadline)
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
@@ -257,14 +261,14 @@ def _located(
         return conflict
     return msgspec.structs.replace(
         conflict,
-        table=conflict.table or _table_of(transaction.view, conflict),
-        version_read=transaction.view.version,
+        table=conflict.table or _table_of(transaction.snapshot, conflict),
+        version_read=transaction.snapshot.version,
         version_found=incarnation.published.newest.version,
     )
 
 
-def _table_of(view: View, conflict: Conflict) -> str | None:
-    return None if conflict.tree is None else view.catalog.name_of_tree(conflict.tree)
+def _table_of(snapshot: Snapshot, conflict: Conflict) -> str | None:
+    return None if conflict.tree is None else snapshot.catalog.name_of_tree(conflict.tree)
 
 
 def _described(conflict: Conflict) -> str:

@@ -1,4 +1,4 @@
-"""One life of a database's actors, from a recovered view until any of them dies.
+"""One life of a database's actors, from a recovered snapshot until any of them dies.
 
     nursery ─┬─ coordinator
              ├─ shard 0 … n
@@ -26,12 +26,12 @@ from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
 from qserver.engine.published import Fallen, Published, PublishedStatistics
 from qserver.engine.shard import Shard, ShardStatistics
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.world import World
 from qserver.errors import LogTaken, OutcomeUnknown, first_of
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
 from qserver.storage.ranges import roots_of_shard
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class IncarnationStatistics(msgspec.Struct, frozen=True):
@@ -54,27 +54,27 @@ class Incarnation:
         recovered: Recovered,
         log: Log,
         world: World,
-        views: ViewSource,
+        snapshots: SnapshotSource,
         rhythm: Rhythm | None = None,
         taken: Callable[[LogTaken], None] = lambda error: None,
     ) -> None:
         """`taken` is called at once when somebody else has taken over the log."""
         self._taken = taken
-        view = recovered.view
+        snapshot = recovered.snapshot
         self.world = world
-        self.published = Published(view, world.now)
+        self.published = Published(snapshot, world.now)
         self.requests = world.mailbox("coordinator", COMMITS_WAITING_MAX)
-        count = view.shards
+        count = snapshot.shards
         from_shards = world.mailbox("coordinator, from shards", count)
         to_shards = [world.mailbox(f"shard {number}", 1) for number in range(count)]
         to_log = world.mailbox("log", ROUNDS_UNSYNCED_MAX)
         self._shards = [
-            Shard(number, roots_of_shard(view.trees, number), mailbox, from_shards)
+            Shard(number, roots_of_shard(snapshot.trees, number), mailbox, from_shards)
             for number, mailbox in enumerate(to_shards)
         ]
         self._coordinator = Coordinator(
             self.published,
-            views,
+            snapshots,
             self.requests,
             from_shards,
             [
@@ -89,7 +89,7 @@ class Incarnation:
         self._log_writer = LogWriter(log, self.published, to_log, self.checkpointer.note_logged)
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}
-        self._turns: dict[int, Reply[View]] = {}
+        self._turns: dict[int, Reply[Snapshot]] = {}
 
     async def run(self) -> None:
         """Host the actors; ends only by an exception."""
@@ -143,7 +143,7 @@ class Incarnation:
         """The outcome of a commit is known, or nobody wants to know it any more."""
         del self._sent[number]
 
-    async def turn(self, turn: Turn) -> View:
+    async def turn(self, turn: Turn) -> Snapshot:
         """Ask for a turn and wait until it is granted."""
         self.published.check_alive()
         self.requests.put_nowait(turn)

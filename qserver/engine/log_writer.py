@@ -59,7 +59,7 @@ class LogWriter:
                 await appending
             except LogTaken as taken:
                 self.taken = taken
-                there = [each for each in group if each.view.version < taken.version]
+                there = [each for each in group if each.snapshot.version < taken.version]
                 if there:
                     self.release(there)
                 raise
@@ -78,32 +78,32 @@ class LogWriter:
         """Encode what is long piece by piece, so that others run meanwhile."""
         for append in filter(_is_long, group):
             encoded = await in_steps(encode_trees_in_pieces(append.writes))
-            self._encoded[append.view.version] = encoded
+            self._encoded[append.snapshot.version] = encoded
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
-        return self.log.append([(round.view.version, self.encode(round)) for round in group])
+        return self.log.append([(round.snapshot.version, self.encode(round)) for round in group])
 
     def encode(self, append: Append) -> bytes:
-        view = append.view
+        snapshot = append.snapshot
         data = encode_record(
-            view.version,
-            view.time,
-            view.catalog.trees_used,
+            snapshot.version,
+            snapshot.time,
+            snapshot.catalog.trees_used,
             append.writes,
             append.dropped,
             changes_to_plain(append.catalog_changes),
-            encoded=self._encoded.pop(view.version, None),
+            encoded=self._encoded.pop(snapshot.version, None),
         )
         self._bytes += len(data)
         self._note_logged(len(data))
         return data
 
     def release(self, group: list[Append]) -> None:
-        """The group is durable: its views may be read, its answers may leave."""
+        """The group is durable: its snapshots may be read, its answers may leave."""
         self._groups += 1
         self._records += len(group)
         self._most = max(self._most, len(group))
-        self.published.mark_durable(group[-1].view.version)
+        self.published.mark_durable(group[-1].snapshot.version)
         for append in group:
             for reply, answer in append.answers:
                 reply.put(answer)

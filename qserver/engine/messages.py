@@ -20,8 +20,8 @@ from qserver.engine.mailbox import Reply
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 
@@ -68,10 +68,10 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
 
 
 class Turn(msgspec.Struct, frozen=True, eq=False):
-    """Let nobody commit until I have: `granted` brings the view, `returned` the transaction."""
+    """Let nobody commit until I have: `granted` brings the snapshot, `returned` the transaction."""
 
     number: int
-    granted: Reply[View]
+    granted: Reply[Snapshot]
     returned: Reply[Commit | None]
 
 
@@ -118,7 +118,7 @@ class Installed(msgspec.Struct, frozen=True, eq=False):
 class Append(msgspec.Struct, frozen=True, eq=False):
     """A round for the log, and the answers that may leave when it is durable."""
 
-    view: View
+    snapshot: Snapshot
     writes: Writes
     dropped: tuple[int, ...]
     catalog_changes: dict[str, Definition | None]

@@ -1,8 +1,8 @@
-"""What the rest of the world may see of a database: its newest view and its newest durable one.
+"""What the rest of the world may see of a database: its newest snapshot and its newest durable one.
 
-Memory runs ahead of the disk, answers do not. The coordinator publishes views; the log writer says
-how far they are durable. A request that only reads takes the newest durable view and need
-wait for nothing; one that has seen a newer view waits here until that is durable too.
+Memory runs ahead of the disk, answers do not. The coordinator publishes snapshots; the log writer
+says how far they are durable. A request that only reads takes the newest durable snapshot and need
+wait for nothing; one that has seen a newer snapshot waits here until that is durable too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class Fallen(Exception):  # news for the gateway, not for users
@@ -27,21 +27,21 @@ class PublishedStatistics(msgspec.Struct, frozen=True):
 
 
 class Published:
-    def __init__(self, view: View, now: Callable[[], float]) -> None:
-        self.newest = view
-        self.durable = view
+    def __init__(self, snapshot: Snapshot, now: Callable[[], float]) -> None:
+        self.newest = snapshot
+        self.durable = snapshot
         self.now = now
-        self._ahead: deque[View] = deque()
+        self._ahead: deque[Snapshot] = deque()
         self._waiting: list[tuple[int, trio.Event]] = []
         self._fallen: Exception | None = None
 
-    def publish(self, view: View) -> None:
-        assert view.version == self.newest.version + 1, "versions follow each other"
-        self.newest = view
-        self._ahead.append(view)
+    def publish(self, snapshot: Snapshot) -> None:
+        assert snapshot.version == self.newest.version + 1, "versions follow each other"
+        self.newest = snapshot
+        self._ahead.append(snapshot)
 
     def mark_durable(self, version: int) -> None:
-        """All views up to this version are safe, and who waited for one goes on."""
+        """All snapshots up to this version are safe, and who waited for one goes on."""
         while self._ahead and self._ahead[0].version <= version:
             self.durable = self._ahead.popleft()
         if self._waiting:

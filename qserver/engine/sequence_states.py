@@ -18,8 +18,8 @@ import msgspec
 from qserver.errors import NumericValueOutOfRange, SequenceLimitExceeded, UndefinedTable
 from qserver.limits import ROW_ID_BLOCK
 from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 
@@ -39,7 +39,7 @@ class Reserved(msgspec.Struct, frozen=True):
     runs: list[range]
 
 
-def state_of(reader: Transaction | View, sequence: Sequence) -> State:
+def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> State:
     row = reader.get_entry(SEQUENCES_TREE, (sequence.state,))
     if row is None:
         return sequence.start, False

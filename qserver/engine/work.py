@@ -5,7 +5,7 @@
                     ├─ call_back   no task: whoever answers the reply that it waits for goes on
                     └─ go_on       as part of other work
 
-Work is a pure function of a transaction: it may be run again anywhere, on any view. What is a
+Work is a pure function of a transaction: it may be run again anywhere, on any snapshot. What is a
 generator yields where others may run, and where it waits; what never yields is short. That is the
 measure used here, rather than a clock: it is the same in every run, and work that ends before it
 has to yield has done less than a page's worth.

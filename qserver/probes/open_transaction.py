@@ -8,8 +8,8 @@ two of them overlap, their bodies are steered from outside, statement by stateme
     body of T2       ────●── waits ───────●──● commit ►
 
 A body that has nothing to do gives way, which is all that a long query does either: the engine is
-not told that this is a probe. Each reads the view that was newest when it began. A body that is run
-again after a conflict is given all of its statements again at once.
+not told that this is a probe. Each reads the snapshot that was newest when it began. A body that is
+run again after a conflict is given all of its statements again at once.
 """
 
 from __future__ import annotations
@@ -144,5 +144,5 @@ def _result(run: StatementRun, step: SqlStep) -> Generator[None, None, Result]:
     cursor = run.start(step.sql, step.parameters)
     while cursor.gather() is not END:
         yield
-    heading, version = cursor.heading, run.transaction.view.version
+    heading, version = cursor.heading, run.transaction.snapshot.version
     return Result(heading.columns, heading.types, cursor.rows, cursor.affected_rows, version)

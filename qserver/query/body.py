@@ -1,6 +1,6 @@
 """The body of a request: its statements, run one after the other, wherever that is.
 
-    on a view            a request that only reads
+    on a snapshot            a request that only reads
     in a transaction     a request that writes, or defines: tried by the gateway, perhaps more than
                          once, or run by the coordinator
 
@@ -30,8 +30,8 @@ from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.lift import Lifted
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 
 COST_BETWEEN_PAUSES = 128
 """What statements of a request may cost (see `StatementRun.cost`) before others may run."""
@@ -45,15 +45,15 @@ def run_statements(
     request: Request,
     statements: list[Found],
     options: Options,
-    reader: Transaction | View,
+    reader: Transaction | Snapshot,
 ) -> Generator[Step, Any, list[Result]]:
-    """The results of all statements. On a view, each must have a plan that only reads."""
+    """The results of all statements. On a snapshot, each must have a plan that only reads."""
     run: StatementRun | None = None
-    if isinstance(reader, View):
+    if isinstance(reader, Snapshot):
         version, context = reader.version, RequestContext(request, reader)
     else:
         run = StatementRun(planner, reader, request)
-        version, context = reader.view.version, run.context
+        version, context = reader.snapshot.version, run.context
     results: list[Result] = []
     began = request.time if run is None else request.supplies.now()
     now, max_rows, cut_rows = request.supplies.now, options.max_rows, options.cut_rows
@@ -116,12 +116,14 @@ def _blame(heaviest: Plan | None) -> None:
         heaviest.may_yield = True
 
 
-def open_reading(statement: Found, view: View, request: Request, context: RequestContext) -> Cursor:
+def open_reading(
+    statement: Found, snapshot: Snapshot, request: Request, context: RequestContext
+) -> Cursor:
     """The cursor of a statement that only reads."""
     sql, given, lifted, plan = statement
     assert plan is not None and lifted is not None and not plan.writes
     request.allowed.check_read()
-    reader = SystemReader(Transaction(view)) if plan.system_tables else view
+    reader = SystemReader(Transaction(snapshot)) if plan.system_tables else snapshot
     if given and is_heavy(given):
         steps = run_heavy(
             plan,
@@ -147,6 +149,6 @@ def _start_slowly(
     try:
         return run.start(sql, given, lifted, plan)
     except NotShort:
-        catalog, view = run.transaction.catalog, run.transaction.view
-    made = yield partial(planner.prepare, sql, lifted, catalog, view, given)
+        catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
+    made = yield partial(planner.prepare, sql, lifted, catalog, snapshot, given)
     return run.start(sql, given, lifted, prepared=made)

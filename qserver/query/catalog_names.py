@@ -10,7 +10,7 @@ from typing import Final
 
 from qserver.query.system_tables import SCHEMAS, find_system_table
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, NamedQuery
 from qserver.values.schema import PUBLIC, Table, catalog_key
@@ -31,11 +31,11 @@ STANDING_FOR_OTHERS: Final = {
 class CatalogNames:
     """Names as one statement finds them; remembers what it was asked."""
 
-    __slots__ = ("catalog", "found", "system_tables", "view")
+    __slots__ = ("catalog", "found", "snapshot", "system_tables")
 
-    def __init__(self, catalog: Catalog, view: View) -> None:
+    def __init__(self, catalog: Catalog, snapshot: Snapshot) -> None:
         self.catalog = catalog
-        self.view = view
+        self.snapshot = snapshot
         self.found: dict[str, Definition] = {}
         self.system_tables = False
         """Was one of them found?"""
@@ -68,4 +68,4 @@ class CatalogNames:
         return STANDING_FOR_OTHERS.get(name)
 
     def row_count(self, table: Table) -> int:
-        return self.view.count(table.id)
+        return self.snapshot.count(table.id)

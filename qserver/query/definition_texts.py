@@ -21,7 +21,7 @@ from qserver.engine.sequence_states import state_of
 from qserver.query.system_rows import SystemTable, sequences_of, system_table, tables_of, views_of
 from qserver.sql.functions.text.quoting import quote_identifier, quote_literal
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import NamedQuery, Schema, Sequence
@@ -32,9 +32,9 @@ Statements = Iterator[tuple[str, str]]
 """Kind and text of each."""
 
 
-def _definitions(catalog: Catalog, view: View) -> Iterator[tuple[Any, ...]]:
+def _definitions(catalog: Catalog, snapshot: Snapshot) -> Iterator[tuple[Any, ...]]:
     before = ((kind, False, text) for kind, text in _before(catalog))
-    after = ((kind, True, text) for kind, text in _after(catalog, view))
+    after = ((kind, True, text) for kind, text in _after(catalog, snapshot))
     for number, statement in enumerate(chain(before, after), 1):
         yield number, *statement
 
@@ -58,9 +58,9 @@ def _before(catalog: Catalog) -> Statements:
         yield from _owner(catalog, sequence, of_identities.get(sequence.key))
 
 
-def _after(catalog: Catalog, view: View) -> Statements:
+def _after(catalog: Catalog, snapshot: Snapshot) -> Statements:
     for sequence in sequences_of(catalog):
-        value, called = state_of(view, sequence)
+        value, called = state_of(snapshot, sequence)
         if (value, called) != (sequence.start, False):
             name = quote_literal(_name(sequence))
             word = "true" if called else "false"

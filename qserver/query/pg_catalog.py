@@ -22,7 +22,7 @@ from qserver.query.system_rows import (
     visible,
 )
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import NamedQuery, Schema, Sequence, key_of
 from qserver.values.schema import Table, is_predicate, predicate_text
@@ -45,17 +45,17 @@ def schema_number(name: str) -> int:
     return SCHEMA_NUMBERS.get(name) or 2**31 + crc32(f"schema {name}".encode())
 
 
-def _pg_tables(catalog: Catalog, view: View) -> Rows:
+def _pg_tables(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for table in tables_of(catalog):
         yield table.schema, table.name, OWNER, bool(table.indexes or not table.has_row_id)
 
 
-def _pg_views(catalog: Catalog, view: View) -> Rows:
+def _pg_views(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in views_of(catalog):
         yield each.schema, each.name, OWNER, each.text
 
 
-def _pg_indexes(catalog: Catalog, view: View) -> Rows:
+def _pg_indexes(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for table in tables_of(catalog):
         for name, unique, columns, condition in _indexes(table):
             kind = "UNIQUE INDEX" if unique else "INDEX"
@@ -87,7 +87,7 @@ def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
         yield index.name, index.unique, ", ".join(parts), condition
 
 
-def _pg_sequences(catalog: Catalog, view: View) -> Rows:
+def _pg_sequences(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in sequences_of(catalog):
         yield (
             each.schema,
@@ -103,7 +103,7 @@ def _pg_sequences(catalog: Catalog, view: View) -> Rows:
         )
 
 
-def _pg_namespace(catalog: Catalog, view: View) -> Rows:
+def _pg_namespace(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for name, number in SCHEMA_NUMBERS.items():
         yield number, name, 10
     for each in catalog.definitions():
@@ -111,12 +111,12 @@ def _pg_namespace(catalog: Catalog, view: View) -> Rows:
             yield schema_number(each.name), each.name, 10
 
 
-def _pg_class(catalog: Catalog, view: View) -> Rows:
+def _pg_class(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
         kind = {Table: "r", NamedQuery: "v", Sequence: "S"}[type(each)]
-        rows = float(view.count(each.id)) if isinstance(each, Table) else 0.0
+        rows = float(snapshot.count(each.id)) if isinstance(each, Table) else 0.0
         width = len(list(visible(each))) if isinstance(each, Table) else 0
         yield number_of(each), each.name, schema_number(each.schema), kind, rows, width, "p"
         if isinstance(each, Table):
@@ -125,7 +125,7 @@ def _pg_class(catalog: Catalog, view: View) -> Rows:
                 yield index.id, index.name, schema_number(each.schema), "i", rows, columns, "p"
 
 
-def _pg_attribute(catalog: Catalog, view: View) -> Rows:
+def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Table):
             for number, column in visible(each):
@@ -137,20 +137,20 @@ def _pg_attribute(catalog: Catalog, view: View) -> Rows:
                 yield number_of(each), name, number, str(of_type), False, False, False
 
 
-def _pg_type(catalog: Catalog, view: View) -> Rows:
+def _pg_type(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             yield number_of(each), each.name, PUBLIC_NUMBER, "e"
 
 
-def _pg_enum(catalog: Catalog, view: View) -> Rows:
+def _pg_enum(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             for label in each.labels:
                 yield number_of(each), label.position, str(label)
 
 
-def _pg_description(catalog: Catalog, view: View) -> Rows:
+def _pg_description(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
@@ -164,7 +164,7 @@ def _pg_description(catalog: Catalog, view: View) -> Rows:
                     yield each.id, number, text
 
 
-def _pg_database(catalog: Catalog, view: View) -> Rows:
+def _pg_database(catalog: Catalog, snapshot: Snapshot) -> Rows:
     yield 1, DATABASE, 6, "C", "C"
 
 

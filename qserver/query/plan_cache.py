@@ -29,7 +29,7 @@ from qserver.sql.execution import Compiled
 from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition
 from qserver.values.sizes import is_sized
 
@@ -129,11 +129,11 @@ class Plan:
         self.catalog = catalog
         return True
 
-    def suits(self, view: View) -> bool:
+    def suits(self, snapshot: Snapshot) -> bool:
         """Are its tables still about as large as they were? To be asked ever more rarely."""
         self.next_look *= 2
         for tree, before in self.sizes.items():
-            now = view.count(tree)
+            now = snapshot.count(tree)
             small, large = min(before, now), max(before, now)
             if large >= SIZE_MATTERS_FROM and large >= SIZE_CHANGES_MANY * max(small, 1):
                 return False
@@ -208,7 +208,7 @@ class PlanCache:
         shape: Any,
         literals: Sequence[Any],
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
         """A plan for a statement of this shape with these values that still holds."""
@@ -223,7 +223,7 @@ class PlanCache:
             return None
         plan.uses += 1
         if (plan.catalog is catalog or plan.holds_in(catalog)) and (
-            plan.uses < plan.next_look or plan.suits(view)
+            plan.uses < plan.next_look or plan.suits(snapshot)
         ):
             self._hits += 1
             self._shapes.move_to_end(shape)

@@ -43,7 +43,7 @@ from qserver.sql.plan import Change, Values
 from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.types import BIGINT, SqlType
 
 TEXT_REMEMBERED_LENGTH_MAX = 1024
@@ -117,30 +117,32 @@ class Planner:
         return lifted
 
     def find(
-        self, lifted: Lifted, catalog: Catalog, view: View, given: Given = None
+        self, lifted: Lifted, catalog: Catalog, snapshot: Snapshot, given: Given = None
     ) -> Plan | None:
         """A plan that was made for a statement of this shape and still holds."""
-        return self.cache.find((lifted.shape, lifted.kinds), lifted.literals, catalog, view, given)
+        return self.cache.find(
+            (lifted.shape, lifted.kinds), lifted.literals, catalog, snapshot, given
+        )
 
     def prepare_nowait(
         self,
         sql: str,
         lifted: Lifted,
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
         given: Given = None,
         *,
         to_read: bool = False,
     ) -> Prepared:
         """Prepare a statement that came as text; NotShort if others would wait for it too long.
 
-        `to_read`: only one that can be run on a view is planned, any other just parsed.
+        `to_read`: only one that can be run on a snapshot is planned, any other just parsed.
         """
         parsed = self._remembered(sql)
         if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
             raise NotShort  # why begin: a character takes two steps and more
         effort = self._short_effort()
-        made = self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+        made = self._prepared(sql, parsed, lifted, catalog, snapshot, given, effort, to_read)
         return self._keep(sql, lifted, given, made)
 
     async def prepare(
@@ -148,7 +150,7 @@ class Planner:
         sql: str,
         lifted: Lifted,
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
         given: Given = None,
         *,
         to_read: bool = False,
@@ -158,7 +160,7 @@ class Planner:
 
         def work(check: Check) -> Prepared:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
-            return self._prepared(sql, parsed, lifted, catalog, view, given, effort, to_read)
+            return self._prepared(sql, parsed, lifted, catalog, snapshot, given, effort, to_read)
 
         return self._keep(sql, lifted, given, await self._compute(work))
 
@@ -176,7 +178,7 @@ class Planner:
         parsed: Parsed | None,
         lifted: Lifted,
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
         given: Given,
         effort: Effort,
         to_read: bool,
@@ -190,7 +192,7 @@ class Planner:
             return Prepared(parsed)
         if isinstance(statement, _PLANNED):
             literals = Literals(lifted.literals)
-            plan = make_plan(statement, literals, catalog, view, None, given, rules, effort)
+            plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, effort)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
         if about is None:
@@ -199,7 +201,7 @@ class Planner:
         is_explained = isinstance(statement, syntax.Explain)
         declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
         try:
-            plan = make_plan(about, fixed, catalog, view, declared, given, rules, effort)
+            plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, effort)
         except QserverError as error:
             return Prepared(parsed, None, error)
         return Prepared(parsed, None, plan)
@@ -216,7 +218,7 @@ class Planner:
         statement: syntax.Statement,
         literals: Literals,
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
     ) -> Plan:
@@ -225,7 +227,7 @@ class Planner:
         def work(check: Check) -> Plan:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
             rules = self.rules
-            return make_plan(statement, literals, catalog, view, declared, given, rules, effort)
+            return make_plan(statement, literals, catalog, snapshot, declared, given, rules, effort)
 
         plan: Plan = await self._compute(work)
         return plan
@@ -236,13 +238,13 @@ class Planner:
         statement: syntax.Statement,
         types: Sequence[SqlType],
         catalog: Catalog,
-        view: View,
+        snapshot: Snapshot,
     ) -> Plan:
         """A plan for a statement of the engine's own, kept under a name."""
-        plan = self.cache.find(name, (), catalog, view)
+        plan = self.cache.find(name, (), catalog, snapshot)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
-            plan = make_plan(statement, Literals(()), catalog, view, declared, rules=self.rules)
+            plan = make_plan(statement, Literals(()), catalog, snapshot, declared, rules=self.rules)
             self.cache.keep(name, (), plan)
         return plan
 
@@ -307,7 +309,7 @@ def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
 
 
 def only_reads(statement: syntax.Statement) -> bool:
-    """Can it be run on a view, without a transaction?"""
+    """Can it be run on a snapshot, without a transaction?"""
     return isinstance(statement, syntax.Query) and all(
         only_reads(table.statement) for table in statement.common_tables
     )
@@ -326,7 +328,7 @@ def make_plan(
     statement: syntax.Statement,
     literals: Literals,
     catalog: Catalog,
-    view: View,
+    snapshot: Snapshot,
     declared: Mapping[int | str, SqlType] | None = None,
     given: Given = None,
     rules: tuple[Rule, ...] = RULES,
@@ -334,7 +336,7 @@ def make_plan(
 ) -> Plan:
     """`declared`: the types of parameters, where they are known; otherwise they are inferred from
     where they stand, or from what is `given`."""
-    names = CatalogNames(catalog, view)
+    names = CatalogNames(catalog, snapshot)
     try:
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
@@ -359,7 +361,7 @@ def make_plan(
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
         pinned=bound.pinned,
         undecided=bound.undecided,
-        sizes={table.id: view.count(table.id) for table in bound.tables},
+        sizes={table.id: snapshot.count(table.id) for table in bound.tables},
         size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
         writes=changes,
         watched=changes

@@ -2,7 +2,7 @@
 
 All of it is taken once, however often the request's transaction is run: the time and the seed are
 fixed, and numbers that were drawn are remembered, see `drawing`. So a transaction stays a pure
-function of view and request.
+function of snapshot and request.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.sequence_values import Drawn, NeedsNumbers, NumbersOfRun
 from qserver.sql.execution import Context
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 
 if TYPE_CHECKING:
     from random import Random
@@ -138,7 +138,7 @@ class RequestContext(Context):
     def value_bytes_most(self) -> int:  # type: ignore[override]
         return self._request.supplies.value_bytes_most
 
-    def __init__(self, request: Request, transaction: Transaction | View) -> None:
+    def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
         self._request = request
         self._transaction = transaction
 

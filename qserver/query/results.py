@@ -62,4 +62,4 @@ class TransactionResult(msgspec.Struct, frozen=True):
     version: int
     retries: int = 0
     committed: bool = False
-    """Were they run in a transaction? What only reads is run on a view."""
+    """Were they run in a transaction? What only reads is run on a snapshot."""

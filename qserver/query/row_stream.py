@@ -1,8 +1,9 @@
 """Rows of a statement as they come, for results that nobody wants to hold as a whole.
 
-A stream is an asynchronous iterator of pages over a cursor. It holds the view that it reads, so it
-is one version of the database from the first row to the last, however long the reader takes. It is
-a class and not an asynchronous generator, so that nothing but `aclose` and the last page ends it.
+A stream is an asynchronous iterator of pages over a cursor. It holds the snapshot that it reads, so
+it is one version of the database from the first row to the last, however long the reader takes. It
+is a class and not an asynchronous generator, so that nothing but `aclose` and the last page ends
+it.
 """
 
 from __future__ import annotations

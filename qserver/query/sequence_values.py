@@ -38,8 +38,8 @@ from qserver.errors import (
 )
 from qserver.limits import SEQUENCE_BLOCK
 from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, catalog_key
 
@@ -102,7 +102,7 @@ class NumbersOfRun:
     _now: Mapping[int, Sequence] = {}
     """Sequences as they are defined in that catalog, by their own numbers."""
 
-    def __init__(self, request: Request, transaction: Transaction | View) -> None:
+    def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
         sequences = request.supplies.sequences
         if sequences is None:
             raise ReadOnlyTransaction(
@@ -118,8 +118,8 @@ class NumbersOfRun:
         self._request = request
         self._sequences = sequences
         self._transaction = transaction
-        view = transaction.view if isinstance(transaction, Transaction) else transaction
-        self._catalog = view.catalog
+        snapshot = transaction.snapshot if isinstance(transaction, Transaction) else transaction
+        self._catalog = snapshot.catalog
         """What others have defined, as far as this run can see."""
         self._current: dict[int, int] = {}
 
@@ -250,7 +250,7 @@ class NumbersOfRun:
         return sequence.state > self._catalog.trees_used
 
 
-def find_sequence(transaction: Transaction | View, name: str) -> Sequence:
+def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
     """The sequence that a text names: as it is, or folded as an identifier would be."""
     exactly = transaction.find_definition(name)
     if isinstance(exactly, Sequence):

@@ -1,6 +1,6 @@
 """The door for SQL: statements in, rows out.
 
-    begin ─► lift ─► plans, kept or made ─┬─ only reads: run on the newest durable view
+    begin ─► lift ─► plans, kept or made ─┬─ only reads: run on the newest durable snapshot
                                           └─ writes: the body of a transaction, see `gateway`
 
 A request is one generator (`_perform`), see `work`. `begin` runs it as far as it goes without
@@ -43,7 +43,7 @@ from qserver.sql.effort import NotShort
 from qserver.sql.lift import Lifted
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]
 
@@ -67,7 +67,7 @@ class SqlDatabase:
         value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
         self._database = database
-        self.views = database.views
+        self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute)
         self._supplies = Supplies(
@@ -165,9 +165,9 @@ class SqlDatabase:
             raise ProgramLimitExceeded(
                 f"a transaction has at most {TRANSACTION_STATEMENTS_MAX} statements"
             )
-        planner, writer, view = self.planner, self._writer, self.views.take()
-        if view is None:
-            view = yield partial(self._database.wait_durable_view, request.deadline)
+        planner, writer, snapshot = self.planner, self._writer, self.snapshots.take()
+        if snapshot is None:
+            snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         reads = True
         found: list[Found] = []
         for statement in statements:
@@ -177,9 +177,9 @@ class SqlDatabase:
                     lifted = planner.lift(sql, given)
                 except NotShort:
                     lifted = yield partial(before, request.deadline, planner.lift_long, sql)
-                plan = planner.find(lifted, view.catalog, view, given)
+                plan = planner.find(lifted, snapshot.catalog, snapshot, given)
                 if plan is None and (len(statements) == 1 or writer is None):
-                    plan = yield from self._new_plan(sql, lifted, view, request.deadline, given)
+                    plan = yield from self._new_plan(sql, lifted, snapshot, request.deadline, given)
             except QserverError as error:
                 if len(statements) == 1 or writer is None:
                     error.statement = len(found)
@@ -194,15 +194,17 @@ class SqlDatabase:
             if plan.writes:
                 reads = False
         if reads and streamed:
-            return _reading_stream(found[0], view, request)
+            return _reading_stream(found[0], snapshot, request)
         if writer is None and not reads:
             raise _only_reads(found)
         try:
             while True:
                 try:
                     if reads:
-                        results = yield from run_statements(planner, request, found, options, view)
-                        request.result = TransactionResult(results, view.version)
+                        results = yield from run_statements(
+                            planner, request, found, options, snapshot
+                        )
+                        request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
                     outcome = yield from writer.transacting(
@@ -214,7 +216,7 @@ class SqlDatabase:
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
                     if streamed:
-                        return _stream_of(outcome.result[0], view, request)
+                        return _stream_of(outcome.result[0], snapshot, request)
                     request.result = TransactionResult(
                         outcome.result, outcome.version, outcome.retries, committed=True
                     )
@@ -226,15 +228,17 @@ class SqlDatabase:
                 request.give_back_unused()
 
     def _new_plan(
-        self, sql: str, lifted: Lifted, view: View, deadline: float, given: Given
+        self, sql: str, lifted: Lifted, snapshot: Snapshot, deadline: float, given: Given
     ) -> Generator[Step, Any, Plan | None]:
-        """A plan for a statement that can be run on a view; for any other, None."""
-        planner, catalog = self.planner, view.catalog
+        """A plan for a statement that can be run on a snapshot; for any other, None."""
+        planner, catalog = self.planner, snapshot.catalog
         try:
-            return planner.prepare_nowait(sql, lifted, catalog, view, given, to_read=True).plan
+            return planner.prepare_nowait(sql, lifted, catalog, snapshot, given, to_read=True).plan
         except NotShort:
             prepare = partial(planner.prepare, to_read=True)
-        made: Prepared = yield partial(before, deadline, prepare, sql, lifted, catalog, view, given)
+        made: Prepared = yield partial(
+            before, deadline, prepare, sql, lifted, catalog, snapshot, given
+        )
         return made.plan
 
     def statistics(self) -> PlanCacheStatistics:
@@ -265,17 +269,17 @@ def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
     return error
 
 
-def _reading_stream(found: Found, view: View, request: Request) -> RowStream:
+def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowStream:
     """The rows of a statement that only reads, as they are found."""
     return RowStream(
-        lambda: open_reading(found, view, request, RequestContext(request, view)),
+        lambda: open_reading(found, snapshot, request, RequestContext(request, snapshot)),
         request,
-        view.version,
+        snapshot.version,
     )
 
 
-def _stream_of(result: Result, view: View, request: Request) -> RowStream:
+def _stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
     """Rows that are known already."""
-    steps, context = rows_at_once(result.rows), RequestContext(request, view)
+    steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     return RowStream(lambda: cursor, request, result.version, result.affected_rows)

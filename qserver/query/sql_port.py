@@ -1,6 +1,6 @@
 """What SQL asks of a database: a half that can be read, and a half that can be written.
 
-    ReadableDatabase     views, and to wait for one        a writer, or a follower of another's log
+    ReadableDatabase     snapshots, and to wait for one    a writer, or a follower of another's log
     WritableDatabase     transactions, and sequences       the one writer
 
 The reading half needs nothing of the other. A database that only reads has no writer: what writes,
@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, Step
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class WritableDatabase(Protocol):
@@ -39,11 +39,12 @@ class WritableDatabase(Protocol):
 
 class ReadableDatabase(Protocol):
     @property
-    def views(self) -> ViewSource:
-        """Where views are taken, if one may be shown now."""
+    def snapshots(self) -> SnapshotSource:
+        """Where snapshots are taken, if one may be shown now."""
 
-    async def wait_durable_view(self, deadline: float = FOREVER, version: int = 0) -> View:
-        """The newest durable view, waited for until there is one that is not older than this."""
+    async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
+        """The newest durable snapshot, waited for until there is one that is not older than
+        this."""
 
     @property
     def writer(self) -> WritableDatabase | None:

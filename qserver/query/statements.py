@@ -87,13 +87,15 @@ class StatementRun:
         so it has to be prepared elsewhere and `prepared` given.
         """
         lifted = lifted or self.planner.lift(text, given)
-        catalog, view = self.transaction.catalog, self.transaction.view
+        catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         if plan is None or plan.catalog is not catalog:
-            plan = None if prepared else self.planner.find(lifted, catalog, view, given)
+            plan = None if prepared else self.planner.find(lifted, catalog, snapshot, given)
         self.cost += 1
         if plan is None:
             self.cost += COST_OF_PREPARING
-            prepared = prepared or self.planner.prepare_nowait(text, lifted, catalog, view, given)
+            prepared = prepared or self.planner.prepare_nowait(
+                text, lifted, catalog, snapshot, given
+            )
             plan = prepared.plan
             if plan is None:
                 self._prepared = prepared
@@ -129,7 +131,7 @@ class StatementRun:
 
     def run_plan(self, plan: Plan, slots: Any) -> Steps:
         transaction = self.transaction
-        if transaction.catalog is transaction.view.catalog:
+        if transaction.catalog is transaction.snapshot.catalog:
             transaction.names_seen.update(plan.names)
         reader = SystemReader(transaction) if plan.system_tables else transaction
         steps = plan.compiled.run(reader, slots, self.context)
@@ -155,8 +157,10 @@ class StatementRun:
         """A statement of the engine's own, which is part of another; its parameters are values."""
         types = tuple([sql_type for sql_type, _ in values])
         transaction = self.transaction
-        plan = self.planner.plan_of(name, statement, types, transaction.catalog, transaction.view)
-        if transaction.catalog is transaction.view.catalog:
+        plan = self.planner.plan_of(
+            name, statement, types, transaction.catalog, transaction.snapshot
+        )
+        if transaction.catalog is transaction.snapshot.catalog:
             transaction.names_seen.update(plan.names)
         slots: dict[int | str, Any] = {
             f"${number}": value for number, (_, value) in enumerate(values, 1)
@@ -167,7 +171,7 @@ class StatementRun:
 
     @property
     def names(self) -> CatalogNames:
-        return CatalogNames(self.transaction.catalog, self.transaction.view)
+        return CatalogNames(self.transaction.catalog, self.transaction.snapshot)
 
     @property
     def may_read(self) -> bool:
@@ -184,7 +188,7 @@ class StatementRun:
         given: Given = None,
     ) -> Generator[Step, Any, Plan]:
         """A plan for what a definition computes, made elsewhere if it takes long."""
-        catalog, view = self.transaction.catalog, self.transaction.view
+        catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         made = self._prepared
         if made is not None and statement is statement_inside(made.parsed.statement):
             if isinstance(made.inner, QserverError):
@@ -195,11 +199,11 @@ class StatementRun:
         fixed = Literals(literals, fixed=True)
         rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, view, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(
-                self.planner.make_long, statement, fixed, catalog, view, declared, given
+                self.planner.make_long, statement, fixed, catalog, snapshot, declared, given
             )
         return plan
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.relations import Definition, NamedQuery, Sequence
 from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import TEXT, SqlType
@@ -16,7 +16,7 @@ DATABASE = "qserver"
 PUBLIC = "public"
 OWNER = "qserver"
 
-MakeRows = Callable[[Catalog, View], Iterator[tuple[Any, ...]]]
+MakeRows = Callable[[Catalog, Snapshot], Iterator[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)

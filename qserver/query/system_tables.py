@@ -93,7 +93,7 @@ class SystemReader:
 
     def _rows(self, tree: int) -> Iterator[Row]:
         """Each with its number at the end, as rows of tables without a key have."""
-        rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.view)
+        rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.snapshot)
         return ((*row, number) for number, row in enumerate(rows))
 
     def _pages(self, tree: int) -> Iterator[list[Row]]:

@@ -5,7 +5,7 @@ relation either, which whoever makes one must ask `index_owner`. Tables are kept
 because nearly every question is about a table.
 
 Tree numbers are handed out once and never again: a table that is dropped and made anew has other
-trees, so an old view and a new one can never mistake one's rows for the other's.
+trees, so an old snapshot and a new one can never mistake one's rows for the other's.
 """
 
 from __future__ import annotations

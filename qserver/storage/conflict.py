@@ -21,8 +21,8 @@ import msgspec
 from qserver.storage.btree import EMPTY, Change, Key, Tree, Value, difference, get
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange
-from qserver.storage.view import View
 from qserver.storage.writes import TreeWrites
 from qserver.values.comparison import same_row
 
@@ -56,7 +56,7 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
     return None
 
 
-def _changes(base: View, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
+def _changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
     """What has changed in a range since it was scanned, however it was cut then."""
     low, high = each.clipped(scanned.low, scanned.high)
     for before, first, last in base.trees.tree(each.tree).pieces(low, high):

@@ -22,8 +22,8 @@ import msgspec
 from qserver.storage.btree import Key, Value
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Range, RangedTree, Trees
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import CHANGES_AT_ONCE, TreeWrites, Writes, changed
 
 Each = TypeVar("Each")
@@ -36,7 +36,7 @@ class Part(msgspec.Struct, frozen=True, eq=False):
     """Where the transaction stands in its round."""
     alone: bool
     """No other shard has a part, so this one decides."""
-    base: View
+    base: Snapshot
     """What the transaction read."""
     keys: dict[Range, dict[Key, Value | None]]
     scans: list[tuple[Range, ScannedRange]]
@@ -69,7 +69,7 @@ def at_once(steps: Steps[Each]) -> Each:
             return result
 
 
-def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
+def parts_of(transaction: Transaction, position: int, newest: Snapshot) -> Steps[dict[int, Part]]:
     """The parts of a transaction, by shard."""
     catalog, dropped = transaction.catalog, transaction.dropped
     shares: dict[int, Share] = defaultdict(Share)
@@ -92,13 +92,13 @@ def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dic
     alone = len(shares) == 1
     return {
         shard: Part(
-            position, alone, transaction.view, share.keys, share.scans, share.writes, dropped
+            position, alone, transaction.snapshot, share.keys, share.scans, share.writes, dropped
         )
         for shard, share in shares.items()
     }
 
 
-def unconditional_parts(writes: Writes, newest: View) -> Steps[dict[int, Part]]:
+def unconditional_parts(writes: Writes, newest: Snapshot) -> Steps[dict[int, Part]]:
     """Writes of work that was run where nothing could come between: there is nothing to check."""
     parts: dict[int, Part] = {}
     for tree, changes in writes.items():
@@ -111,7 +111,7 @@ def unconditional_parts(writes: Writes, newest: View) -> Steps[dict[int, Part]]:
 
 
 def spread(
-    newest: View, catalog: Catalog, tree: int, entries: dict[Key, Any]
+    newest: Snapshot, catalog: Catalog, tree: int, entries: dict[Key, Any]
 ) -> Steps[dict[Range, dict[Key, Any]]]:
     """Entries by the range that they belong to."""
     ranges = newest.ranges(tree, catalog)
@@ -132,21 +132,23 @@ def spread(
     return {ranges[at]: part for at, part in parts.items()}
 
 
-def ranges_between(newest: View, catalog: Catalog, scanned: ScannedRange) -> tuple[Range, ...]:
+def ranges_between(newest: Snapshot, catalog: Catalog, scanned: ScannedRange) -> tuple[Range, ...]:
     ranged = newest.trees.tree(scanned.tree)
     if len(ranged.ranges) > 1:
         return ranged.ranges_between(scanned.low, scanned.high)
     return newest.ranges(scanned.tree, catalog)
 
 
-def written(view: View, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()) -> Trees:
-    """The trees of a view with writes made, where there are no shards to do it: at recovery."""
+def written(
+    snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
+) -> Trees:
+    """The trees of a snapshot with writes made, where there are no shards to do it: at recovery."""
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
-        before = view.trees.tree(number)
+        before = snapshot.trees.tree(number)
         roots = {
             each: changed(before.root_of(each), entries)
-            for each, entries in at_once(spread(view, catalog, number, changes)).items()
+            for each, entries in at_once(spread(snapshot, catalog, number, changes)).items()
         }
-        trees[number] = before.changed(roots).laid_out(view.shards)
-    return view.trees.changed(trees, dropped)
+        trees[number] = before.changed(roots).laid_out(snapshot.shards)
+    return snapshot.trees.changed(trees, dropped)

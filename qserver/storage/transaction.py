@@ -1,6 +1,6 @@
-"""A transaction: what a piece of work reads from a view and wants to write.
+"""A transaction: what a piece of work reads from a snapshot and wants to write.
 
-    reads ──► own writes (the overlay) ──► earlier writes of the same turn ──► the view
+    reads ──► own writes (the overlay) ──► earlier writes of the same turn ──► the snapshot
     writes ─► the overlay; it is the *delta* when the work is done
 
 Everything that the work learns about the database is noted in the *footprint*: each key with
@@ -24,7 +24,7 @@ import msgspec
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
 from qserver.storage.btree import Key, Value, entries_at
 from qserver.storage.catalog import Catalog
-from qserver.storage.view import Page, Predicate, View
+from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
@@ -58,10 +58,10 @@ class Transaction:
     journal: Journal | None = None
     """Rows before and after each change, for whoever must know at the end of a statement."""
 
-    def __init__(self, view: View, earlier: Writes | None = None) -> None:
-        self.view = view
+    def __init__(self, snapshot: Snapshot, earlier: Writes | None = None) -> None:
+        self.snapshot = snapshot
         self.earlier = earlier
-        self.catalog: Catalog = view.catalog
+        self.catalog: Catalog = snapshot.catalog
         self.keys: dict[int, dict[Key, Value | None]] = {}
         """What was seen at keys, by tree."""
         self.ranges: list[ScannedRange] = []
@@ -85,7 +85,7 @@ class Transaction:
     def find_definition(self, name: str) -> Definition | None:
         """What is defined under a name; the transaction then depends on that."""
         if name not in self.names_seen:
-            self.names_seen[name] = self.view.catalog.find(name)
+            self.names_seen[name] = self.snapshot.catalog.find(name)
         return self.catalog.find(name)
 
     def get(self, table: Table, key: Key) -> Value | None:
@@ -104,7 +104,7 @@ class Transaction:
                     changes = writes[tree]
                     if key in changes:
                         return changes[key]
-        value = self.view.get_entry(tree, key)
+        value = self.snapshot.get_entry(tree, key)
         seen = self.keys.get(tree)
         if seen is None:
             self.keys[tree] = {key: value}
@@ -158,16 +158,16 @@ class Transaction:
         self.ranges.append(scanned)
         own = self._own_changes(scanned) if self.writes or self.earlier else {}
         if own:
-            stream = _overlaid(self.view.pages(tree, low, high), own, backward=False)
+            stream = _overlaid(self.snapshot.pages(tree, low, high), own, backward=False)
             return (values for _, values in stream)
-        return self.view.value_runs(tree, low, high)
+        return self.snapshot.value_runs(tree, low, high)
 
     def before(self) -> Transaction:
         """A transaction that never sees what this one writes from now on; one footprint of both."""
         earlier: Writes = {}
         for layer in (self.earlier, self.writes):
             merge_writes(earlier, layer or {})
-        reader = Transaction(self.view, earlier)
+        reader = Transaction(self.snapshot, earlier)
         reader.keys, reader.ranges = self.keys, self.ranges
         return reader
 
@@ -186,7 +186,7 @@ class Transaction:
 
     def _scan(self, scanned: ScannedRange, backward: bool, limit: int | None) -> Iterator[Page]:
         tree, low, high = scanned.tree, scanned.low, scanned.high
-        stream = self.view.pages_in_order(tree, low, high, backward, limit)
+        stream = self.snapshot.pages_in_order(tree, low, high, backward, limit)
         own = self._own_changes(scanned) if self.writes or self.earlier else {}
         if own:
             stream = _overlaid(stream, own, backward)
@@ -272,7 +272,7 @@ class Transaction:
             if changes and not changes.keys().isdisjoint(entries):
                 return False
         keys = sorted(entries)
-        pieces = self.view.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP))
+        pieces = self.snapshot.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP))
         start = 0
         for root, _, high in pieces:
             assert high is not None, "there is a last key"
@@ -352,13 +352,13 @@ class Transaction:
 
     @property
     def changes_catalog(self) -> bool:
-        return self.catalog is not self.view.catalog
+        return self.catalog is not self.snapshot.catalog
 
     def __repr__(self) -> str:
         reads = sum(map(len, self.keys.values()))
         writes = count_changes(self.writes)
         return (
-            f"a transaction on version {self.view.version} that read {reads} keys and"
+            f"a transaction on version {self.snapshot.version} that read {reads} keys and"
             f" {len(self.ranges)} ranges and writes {writes} keys"
         )
 

@@ -1,11 +1,11 @@
-"""The tables of a view, described for GET /tables."""
+"""The tables of a snapshot, described for GET /tables."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from qserver.engine.giving_way import give_way
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import PUBLIC, Table
 from qserver.web import shapes
 
@@ -13,17 +13,17 @@ TABLES_AT_ONCE: Final = 64
 """Tables that are described before others run."""
 
 
-async def describe_tables(view: View) -> list[shapes.TableDescription]:
+async def describe_tables(snapshot: Snapshot) -> list[shapes.TableDescription]:
     """All of them, by name; those of another schema than `public` with its name in front."""
     described = []
-    for count, table in enumerate(sorted(view.catalog.tables.values(), key=_name), 1):
-        described.append(_describe(table, view))
+    for count, table in enumerate(sorted(snapshot.catalog.tables.values(), key=_name), 1):
+        described.append(_describe(table, snapshot))
         if count % TABLES_AT_ONCE == 0:
             await give_way()
     return described
 
 
-def _describe(table: Table, view: View) -> shapes.TableDescription:
+def _describe(table: Table, snapshot: Snapshot) -> shapes.TableDescription:
     key = [] if table.has_row_id else list(table.primary_key)
     return shapes.TableDescription(
         name=_name(table),
@@ -52,7 +52,7 @@ def _describe(table: Table, view: View) -> shapes.TableDescription:
             )
             for each in table.foreign_keys
         ],
-        row_count=view.count(table.id),
+        row_count=snapshot.count(table.id),
     )
 
 

@@ -1,13 +1,13 @@
 """Do reads agree with the versions that were reported? For histories of plain registers.
 
 Every OK attempt names a version: the one its commit made, or, if it wrote nothing, the one of the
-view it read. The versions are the commit order, so nothing has to be inferred; but commits of one
-group share a version, and inside a group any order is possible. What is left is still sharp:
+snapshot it read. The versions are the commit order, so nothing has to be inferred; but commits of
+one group share a version, and inside a group any order is possible. What is left is still sharp:
 
     version        3                  5                   6                   8
     writes of k    T1: a              T2: b   T3: c       T4: d
 
-    an attempt that wrote nothing, at 5     b or c: a view is whole; never a (stale), d (future)
+    an attempt that wrote nothing, at 5     b or c: a snapshot is whole; never a (stale), d (future)
     an attempt that made version 6          b or c, or d if T4 came before it in their group
     an attempt at 8                         d
 

@@ -45,9 +45,9 @@ def _made_up(call: HotCall, version: int) -> TransactionResult | None:
 def _answer_what_was_only_sent(original: Any) -> Any:
     def execute(self: HotCall, opened: Any) -> Answer:
         answer: Answer = original(self, opened)
-        view = opened.sql.database.durable_view()
-        if answer is PENDING and view is not None:
-            made_up = _made_up(self, view.version)
+        snapshot = opened.sql.database.durable_snapshot()
+        if answer is PENDING and snapshot is not None:
+            made_up = _made_up(self, snapshot.version)
             if made_up is not None:
                 self._respond = lambda answer: False
                 return self.executed(made_up)
@@ -58,8 +58,8 @@ def _answer_what_was_only_sent(original: Any) -> Any:
 
 def _note_the_version(original: Any) -> Any:
     def execute(self: HotCall, opened: Any) -> Answer:
-        view = opened.sql.database.durable_view()
-        self.version = 0 if view is None else view.version + 1  # type: ignore[attr-defined]
+        snapshot = opened.sql.database.durable_snapshot()
+        self.version = 0 if snapshot is None else snapshot.version + 1  # type: ignore[attr-defined]
         answer: Answer = original(self, opened)
         return answer
 

@@ -23,21 +23,21 @@ from qserver.query.sql_database import (
     TransactionResult,
     Waiting,
 )
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import merge_writes
 from simulations.mutants.mutant import Mutant
 
 
 def _tell_when_published(original: Any) -> Any:
-    def next_round(self: Coordinator, *arguments: Any) -> tuple[View, Append, Any]:
-        view, append, moves = original(self, *arguments)
-        durable, self.published.durable = self.published.durable, view
+    def next_round(self: Coordinator, *arguments: Any) -> tuple[Snapshot, Append, Any]:
+        snapshot, append, moves = original(self, *arguments)
+        durable, self.published.durable = self.published.durable, snapshot
         for reply, answer in append.answers:
             if reply._callback is not None:
                 reply.put(answer)
         self.published.durable = durable
-        return view, append, moves
+        return snapshot, append, moves
 
     return next_round
 
@@ -47,11 +47,11 @@ def _tell_of_what_came_to_nothing(original: Any) -> Any:
         self: SqlDatabase, statements: Sequence[Statement], options: Options, done: TransactionDone
     ) -> Any:
         def call(outcome: TransactionResult | Exception | Waiting) -> None:
-            view = self.database.durable_view()
-            if isinstance(outcome, Coroutine) and view is not None:
+            snapshot = self.database.durable_snapshot()
+            if isinstance(outcome, Coroutine) and snapshot is not None:
                 outcome.close()
-                nothing = Result((), (), [], 1, view.version)
-                outcome = TransactionResult([nothing for _ in statements], view.version, 0)
+                nothing = Result((), (), [], 1, snapshot.version)
+                outcome = TransactionResult([nothing for _ in statements], snapshot.version, 0)
             done(outcome)
 
         return original(self, statements, options, call)

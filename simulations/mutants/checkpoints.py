@@ -13,14 +13,14 @@ from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.incarnation import Incarnation
 from qserver.errors import LogFailed
 from qserver.storage.btree import Leaf, Tree
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from simulations.mutants.mutant import Mutant
 
 
 def _cut_before_durable(original: Any) -> Any:
-    async def checkpoint(self: Checkpointer, view: View) -> None:
-        await self.log.forget(view.version, [])
-        await original(self, view)
+    async def checkpoint(self: Checkpointer, snapshot: Snapshot) -> None:
+        await self.log.forget(snapshot.version, [])
+        await original(self, snapshot)
 
     return checkpoint
 
@@ -55,9 +55,9 @@ def _confirm_what_failed(original: Any) -> Any:
 
 
 def _use_numbers_again(original: Any) -> Any:
-    def begin(self: SavedPages, view: View) -> Save:
+    def begin(self: SavedPages, snapshot: Snapshot) -> Save:
         self.last_number = self._last_confirmed
-        save: Save = original(self, view)
+        save: Save = original(self, snapshot)
         return save
 
     return begin

@@ -15,7 +15,7 @@ def _acknowledge_before_sync(original: Any) -> Any:
     async def run(self: log_writer.LogWriter) -> None:
         while True:
             group = await self.mailbox.take(8)
-            records = [(each.view.version, self.encode(each)) for each in group]
+            records = [(each.snapshot.version, self.encode(each)) for each in group]
             self.release(group)
             await self.log.append(records)
 
@@ -23,9 +23,9 @@ def _acknowledge_before_sync(original: Any) -> Any:
 
 
 def _read_before_durable(original: Any) -> Any:
-    def publish(self: Published, view: Any) -> None:
-        original(self, view)
-        self.durable = view
+    def publish(self: Published, snapshot: Any) -> None:
+        original(self, snapshot)
+        self.durable = snapshot
 
     return publish
 
@@ -72,13 +72,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "read_before_durable",
-        "read-only requests see views that are not durable yet",
+        "read-only requests see snapshots that are not durable yet",
         ("list_append", "hot_key", "registers"),
         ((Published, "publish", _read_before_durable),),
     ),
     Mutant(
         "answer_before_durable",
-        "a transaction that wrote nothing is answered from a view that is not durable",
+        "a transaction that wrote nothing is answered from a snapshot that is not durable",
         ("list_append", "hot_key", "registers"),
         ((Published, "wait_durable", _do_not_wait_for_durability),),
     ),

@@ -12,8 +12,8 @@ from qserver.errors import OutcomeUnknown
 from qserver.query import sequence_values
 from qserver.query.sequence_values import Drawn, NeedsNumbers
 from qserver.query.statements import StatementRun
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.relations import Sequence
 from simulations.mutants.mutant import Mutant
 
@@ -79,9 +79,9 @@ def _give_back_one_too_many(original: Any) -> Any:
 
 
 def _redefine_without_footprint(original: Any) -> Any:
-    def state_of(reader: Transaction | View, sequence: Sequence) -> Any:
-        if isinstance(reader, Transaction) and sequence.state <= reader.view.catalog.trees_used:
-            return original(reader.view, sequence)
+    def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> Any:
+        if isinstance(reader, Transaction) and sequence.state <= reader.snapshot.catalog.trees_used:
+            return original(reader.snapshot, sequence)
         return original(reader, sequence)
 
     return state_of

@@ -15,8 +15,8 @@ from qserver.storage import conflict, ranges, routing
 from qserver.storage.btree import Change, Key, Tree, difference, key_at, pages_backward, split
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
 from qserver.storage.routing import Part, Steps
+from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.view import Page, View
 from qserver.values.keys import TOP
 from simulations.mutants.mutant import Mutant
 from simulations.sizes import JOINED, NARROW
@@ -59,8 +59,10 @@ def _keep_what_is_taken(original: Any) -> Any:
 
 
 def _route_by_what_was_read(original: Any) -> Any:
-    def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
-        steps: Steps[dict[int, Part]] = original(transaction, position, transaction.view)
+    def parts_of(
+        transaction: Transaction, position: int, newest: Snapshot
+    ) -> Steps[dict[int, Part]]:
+        steps: Steps[dict[int, Part]] = original(transaction, position, transaction.snapshot)
         return steps
 
     return parts_of
@@ -91,7 +93,7 @@ def _clip_behind_the_bound(original: Any) -> Any:
 
 
 def _compare_with_the_first_root(original: Any) -> Any:
-    def changes(base: View, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
+    def changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
         low, high = each.clipped(scanned.low, scanned.high)
         for before, first, last in list(base.trees.tree(each.tree).pieces(low, high))[:1]:
             yield from difference(before, now, first, last)
@@ -112,7 +114,9 @@ def _take_any_root_for_the_same(original: Any) -> Any:
 
 
 def _drop_all_but_the_last(original: Any) -> Any:
-    def parts_of(transaction: Transaction, position: int, newest: View) -> Steps[dict[int, Part]]:
+    def parts_of(
+        transaction: Transaction, position: int, newest: Snapshot
+    ) -> Steps[dict[int, Part]]:
         parts: dict[int, Part] = yield from original(transaction, position, newest)
         if transaction.dropped and len(parts) > 1:
             at = max(parts)
@@ -131,12 +135,12 @@ def _lay_the_first_bound_too_high(original: Any) -> Any:
 
 
 def _file_a_bound_to_the_left(original: Any) -> Any:
-    def written(view: View, catalog: Any, writes: Any, dropped: Any = ()) -> Trees:
+    def written(snapshot: Snapshot, catalog: Any, writes: Any, dropped: Any = ()) -> Trees:
         module: Any = routing
         kept = module.bisect_right
         module.bisect_right = bisect_left
         try:
-            trees: Trees = original(view, catalog, writes, dropped)
+            trees: Trees = original(snapshot, catalog, writes, dropped)
         finally:
             module.bisect_right = kept
         return trees
@@ -153,7 +157,7 @@ def _look_left_of_a_bound(original: Any) -> Any:
 
 def _stop_at_the_first_range(original: Any) -> Any:
     def first_entries(
-        self: View, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
+        self: Snapshot, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> Page:
         pieces = list(self.trees.tree(tree).pieces(low, high))
         for _, first, last in reversed(pieces) if backward else pieces:
@@ -167,7 +171,7 @@ def _stop_at_the_first_range(original: Any) -> Any:
 
 def _backward_in_the_order_of_ranges(original: Any) -> Any:
     def pages_of(
-        self: View,
+        self: Snapshot,
         tree: int,
         low: Key | None = None,
         high: Key | None = None,
@@ -309,14 +313,14 @@ MUTANTS: Final = (
         "stop_at_the_first_range",
         "a LIMIT is satisfied with what the first range has that has anything",
         ("sql_bounds", "sql_queue"),
-        ((View, "first_entries", _stop_at_the_first_range),),
+        ((Snapshot, "first_entries", _stop_at_the_first_range),),
         shape=WITH_RANGES,
     ),
     Mutant(
         "backward_in_the_order_of_ranges",
         "a backward scan reads the ranges forward, each of them backward",
         ("sql_bounds",),
-        ((View, "pages", _backward_in_the_order_of_ranges),),
+        ((Snapshot, "pages", _backward_in_the_order_of_ranges),),
         shape=WITH_RANGES,
     ),
 )

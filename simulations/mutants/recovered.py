@@ -18,8 +18,8 @@ from qserver.engine.messages import Append
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage import transaction
 from qserver.storage.btree import Tree
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from simulations.mutants.mutant import Mutant
 from simulations.sizes import SMALL
 
@@ -64,9 +64,9 @@ def _drop_the_table_alone(original: Any) -> Any:
 
 
 def _keep_pages_of_failures(original: Any) -> Any:
-    def begin(self: SavedPages, view: View) -> Save:
+    def begin(self: SavedPages, snapshot: Snapshot) -> Save:
         known = list(self.to_forget)
-        save: Save = original(self, view)
+        save: Save = original(self, snapshot)
         self.to_forget = known
         return save
 

@@ -138,7 +138,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "publish_before_all_installed",
-        "the view is published without the last shard's new roots",
+        "the snapshot is published without the last shard's new roots",
         ("bank", "ring", "registers"),
         ((coordinator.Coordinator, "_second_phase", _publish_without_the_last_shard),),
     ),

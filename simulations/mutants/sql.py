@@ -18,8 +18,8 @@ from qserver.sql.definitions import indexes
 from qserver.sql.definitions.port import Work
 from qserver.sql.execution import Rows
 from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.view import View
 from simulations.mutants.mutant import Mutant
 
 
@@ -115,18 +115,18 @@ def _read_the_newest(original: Any) -> Any:
         incarnation = database._incarnation
         if incarnation is None:
             return original(self, *arguments)
-        database.views.take = lambda *_, **__: incarnation.published.newest
+        database.snapshots.take = lambda *_, **__: incarnation.published.newest
         try:
             return original(self, *arguments)
         finally:
-            del database.views.take
+            del database.snapshots.take
 
     return begin
 
 
 def _read_what_moves(original: Any) -> Any:
-    def open_reading(found: Found, view: View, *rest: Any) -> Cursor:
-        moving = Transaction(view)
+    def open_reading(found: Found, snapshot: Snapshot, *rest: Any) -> Cursor:
+        moving = Transaction(snapshot)
         cursor: Cursor = original(found, moving, *rest)
         context: Any = cursor.context
         context.moving = moving
@@ -143,7 +143,7 @@ def _stream_what_is_newer(original: Any) -> Any:
         async def step_on() -> Rows | None:
             await trio.lowlevel.checkpoint()
             moving = made._cursor.context.moving
-            moving.view = self.database.durable_view() or moving.view
+            moving.snapshot = self.database.durable_snapshot() or moving.snapshot
             page: Rows | None = await step()
             return page
 
@@ -174,8 +174,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "forget_free_keys",
-        "that the keys of new rows are free holds for the view that was read, and is not part of"
-        " the footprint",
+        "that the keys of new rows are free holds for the snapshot that was read, and is not part"
+        " of the footprint",
         ("sql_keys",),
         ((Transaction, "insert_many", _forget_free_keys),),
     ),
@@ -217,13 +217,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "begin_from_the_newest",
-        "what is answered without waiting comes from a view that is not durable",
+        "what is answered without waiting comes from a snapshot that is not durable",
         ("sql_bank", "sql_keys"),
         ((SqlDatabase, "begin", _read_the_newest),),
     ),
     Mutant(
         "stream_what_is_newer",
-        "each page of a stream comes from the view that is durable then",
+        "each page of a stream comes from the snapshot that is durable then",
         ("sql_bank",),
         (
             (sql_database, "open_reading", _read_what_moves),

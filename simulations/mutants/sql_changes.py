@@ -16,8 +16,8 @@ from qserver.sql.codegen import changes
 from qserver.storage import transaction
 from qserver.storage.btree import Value
 from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.schema import Table
 from simulations.mutants.mutant import Mutant
 
@@ -51,7 +51,7 @@ def _row_as_it_was(original: Any) -> Any:
     def find(transaction: Any, table: Table, row: Any, arbiters: Any) -> Any:
         found = original(transaction, table, row, arbiters)
         if found is not None and transaction.earlier:
-            was = transaction.view.get_entry(table.id, table.key_of(found))
+            was = transaction.snapshot.get_entry(table.id, table.key_of(found))
             found = found if was is None else was
         return found
 
@@ -69,7 +69,7 @@ def _row_under_the_old_key(original: Any) -> Any:
 
 def _look_up_before_the_transaction(original: Any) -> Any:
     def look_up(own: Transaction, *arguments: Any) -> Any:
-        reader = Transaction(own.view, own.earlier)
+        reader = Transaction(own.snapshot, own.earlier)
         reader.keys, reader.ranges = own.keys, own.ranges
         return original(reader, *arguments)
 
@@ -111,19 +111,19 @@ def _define_where_it_is_run_again(original: Any) -> Any:
         answer: Answer = original(self, commit, work)
         if work.changes_catalog and work.writes:
             again = commit.transaction is not None
-            return Committed(work.view.version + 1, again, [])
+            return Committed(work.snapshot.version + 1, again, [])
         return answer
 
     return run_work
 
 
 def _log_rows_without_definitions(original: Any) -> Any:
-    def next_round(self: Coordinator, *arguments: Any) -> tuple[View, Append]:
-        view, append = original(self, *arguments)
+    def next_round(self: Coordinator, *arguments: Any) -> tuple[Snapshot, Append]:
+        snapshot, append = original(self, *arguments)
         if append.writes and append.catalog_changes and append.dropped:
             fewer = dict(list(append.catalog_changes.items())[1:])
-            append = Append(view, append.writes, append.dropped, fewer, append.answers)
-        return view, append
+            append = Append(snapshot, append.writes, append.dropped, fewer, append.answers)
+        return snapshot, append
 
     return next_round
 
@@ -180,8 +180,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "look_up_before_the_transaction",
-        "whether the row is there that another refers to is asked of the view, without the writes"
-        " of the transaction",
+        "whether the row is there that another refers to is asked of the snapshot, without the"
+        " writes of the transaction",
         ("sql_moves",),
         ((foreign_keys, "_look_up", _look_up_before_the_transaction),),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from qserver.storage import btree, conflict, transaction, view
+from qserver.storage import btree, conflict, snapshot, transaction
 from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, branch_of
 from simulations.mutants.mutant import Mutant
 from simulations.sizes import SMALL
@@ -156,7 +156,7 @@ MUTANTS: Final = (
         "last_entries_of_one_leaf",
         "the last entries of a range are looked for on one page only",
         ("sql_bounds", "sql_queue"),
-        ((view, "last_entries", _last_entries_of_one_leaf),),
+        ((snapshot, "last_entries", _last_entries_of_one_leaf),),
         shape=(("sizes", SMALL),),
     ),
     Mutant(
@@ -170,7 +170,7 @@ MUTANTS: Final = (
         "read_two_runs_at_most",
         "a scan in any order ends after two runs of leaves below one branch",
         ("range_sums", "sql_keys", "sql_queue"),
-        ((view, "value_runs", _rest_of_a_run),),
+        ((snapshot, "value_runs", _rest_of_a_run),),
         shape=(("sizes", replace(SMALL, page_entries=6)),),  # more leaves than two runs have
     ),
     Mutant(

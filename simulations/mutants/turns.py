@@ -70,13 +70,13 @@ def _give_back(asked: list[Turn]) -> None:
 
 
 def _commit_what_failed(original: Any) -> Any:
-    def run(self: Gateway, incarnation: Any, view: Any, attempt: Any) -> Steps:
+    def run(self: Gateway, incarnation: Any, snapshot: Any, attempt: Any) -> Steps:
         try:
-            return (yield from original(self, incarnation, view, attempt))
+            return (yield from original(self, incarnation, snapshot, attempt))
         except CheckViolation:
             if attempt.retries < attempt.max_retries or attempt.retries == 0:
                 raise
-            transaction = Transaction(view)
+            transaction = Transaction(snapshot)
             rest = attempt.work(transaction)
             try:
                 for _ in rest:

@@ -36,7 +36,7 @@ class RegisterWorkload(Workload):
         self.problems += map(str, check_versions(service.history.attempts))
 
     def judge(self, values: tuple[int, ...]) -> None:
-        """Add what is wrong with all values of one view to `problems`."""
+        """Add what is wrong with all values of one snapshot to `problems`."""
 
 
 class Registers(RegisterWorkload):

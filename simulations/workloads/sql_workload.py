@@ -1,10 +1,10 @@
 """What the workloads in SQL share: statements as a client sends them, and trees as they must be.
 
     select ─┬─ by HTTP       to the application, as a whole or as a stream of events
-            ├─ execute       on the newest durable view
+            ├─ execute       on the newest durable snapshot
             ├─ begin         the same, and an answer without waiting where it is short
             ├─ stream        page by page, with pauses in which others commit
-            └─ transaction   the same; where the plan is not kept, on the newest view of all, and an
+            └─ transaction   the same; without a cached plan on the newest snapshot of all, and an
                              answer when that is durable
 
 All of them must give the same kind of answer: one version, none older than what anybody has been
@@ -298,8 +298,8 @@ class SqlWorkload(Workload):
         async for page in stream:
             rows += page
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 10)
-        view = database.database.durable_view()
-        if view is not None and view.version > stream.version and len(rows) > 1:
+        snapshot = database.database.durable_snapshot()
+        if snapshot is not None and snapshot.version > stream.version and len(rows) > 1:
             service.world.reach("a stream went on while others committed")
         return Result(stream.columns, stream.types, rows, 0, stream.version)
 
@@ -337,7 +337,7 @@ async def _transaction(
 def tree_problems(transaction: Transaction) -> list[str]:
     """Rows under keys that are not theirs, indexes that disagree with rows, orphans."""
     problems = []
-    for _, table in sorted(transaction.view.catalog.tables.items()):
+    for _, table in sorted(transaction.snapshot.catalog.tables.items()):
         rows = []
         for keys, values in transaction.scan(table.id):
             rows += values
@@ -346,7 +346,7 @@ def tree_problems(transaction: Transaction) -> list[str]:
         for index in table.indexes:
             problems += _index_problems(transaction, table, index, rows)
         for key in table.foreign_keys:
-            problems += reference_problems(transaction.view, table, key)
+            problems += reference_problems(transaction.snapshot, table, key)
     return problems
 
 

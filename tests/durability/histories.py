@@ -1,4 +1,4 @@
-"""Histories for the tests of durability: transactions, each with its view and its record."""
+"""Histories for the tests of durability: transactions, each with its snapshot and its record."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from qserver.durability.records import encode_record
 from qserver.durability.saved_pages import SavedPages
 from qserver.storage.catalog import changes_to_plain
 from qserver.storage.routing import written
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER, TEXT
 from tests.values.making import define_index
 
 
 class History:
-    """Transactions one after the other, with the view and the record that each has made."""
+    """Transactions one after the other, with the snapshot and the record that each has made."""
 
-    def __init__(self, shards: int, view: View | None = None) -> None:
-        self.view = view or empty_view(shards)
+    def __init__(self, shards: int, snapshot: Snapshot | None = None) -> None:
+        self.snapshot = snapshot or empty_snapshot(shards)
         self.records: list[StoredRecord] = []
 
     def commit(self, transaction: Transaction) -> None:
-        before = self.view
+        before = self.snapshot
         version, time = before.version + 1, 10.0 * (before.version + 1)
         writes, dropped = transaction.writes, transaction.dropped
         trees = written(before, transaction.catalog, writes, dropped)
-        self.view = View(version, time, transaction.catalog, trees, before.shards)
+        self.snapshot = Snapshot(version, time, transaction.catalog, trees, before.shards)
         data = encode_record(
             version,
             time,
@@ -61,7 +61,7 @@ def create(transaction: Transaction, name: str) -> None:
 
 
 def run_step(history: History, step: tuple[Any, ...]) -> None:
-    transaction = Transaction(history.view)
+    transaction = Transaction(history.snapshot)
     name, rows, gone = step
     table = transaction.find_table(name)
     if gone == "table" and table is not None:
@@ -78,17 +78,17 @@ def run_step(history: History, step: tuple[Any, ...]) -> None:
     history.commit(transaction)
 
 
-def entries_of(view: View) -> dict[int, list[Any]]:
+def entries_of(snapshot: Snapshot) -> dict[int, list[Any]]:
     """All entries by tree, in order, whatever range they are in; empty trees left out."""
     found: dict[int, list[Any]] = {}
-    for tree in sorted(number for number, _ in view.trees.items()):
-        for keys, values in view.pages_in_order(tree):
+    for tree in sorted(number for number, _ in snapshot.trees.items()):
+        for keys, values in snapshot.pages_in_order(tree):
             found.setdefault(tree, []).extend(zip(keys, values, strict=True))
     return found
 
 
-def same(one: View, other: View) -> bool:
-    """Do two views say the same, whatever pages they are made of?"""
+def same(one: Snapshot, other: Snapshot) -> bool:
+    """Do two snapshots say the same, whatever pages they are made of?"""
     return (
         (one.version, one.time) == (other.version, other.time)
         and dict(one.catalog.tables) == dict(other.catalog.tables)
@@ -97,16 +97,16 @@ def same(one: View, other: View) -> bool:
     )
 
 
-async def save(log: Log, saved: SavedPages, view: View, pages_at_once: int = 3) -> int:
+async def save(log: Log, saved: SavedPages, snapshot: Snapshot, pages_at_once: int = 3) -> int:
     """A checkpoint, as the checkpointer takes it; how many pages it wrote."""
-    made = saved.begin(view)
+    made = saved.begin(snapshot)
     pages = list(made.pages())
     for first in range(0, len(pages), pages_at_once):
         await log.save_pages(pages[first : first + pages_at_once])
-    await log.save_checkpoint(view.version, made.record())
+    await log.save_checkpoint(snapshot.version, made.record())
     saved.confirm(made)
-    await log.forget(view.version, [])
+    await log.forget(snapshot.version, [])
     while some := saved.some_to_forget(pages_at_once):
-        await log.forget(view.version, some)
+        await log.forget(snapshot.version, some)
         saved.forgotten(some)
     return len(pages)

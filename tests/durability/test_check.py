@@ -16,7 +16,7 @@ from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed
 from qserver.storage.btree import EMPTY, Leaf, Tree, branch_of, leaf_of
 from qserver.storage.ranges import Range, RangedTree, laid_over
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from tests.durability.histories import History, run_step, same, save
 from tests.sql.databases import opened_sql
 from tests.storage.databases import ranges_of
@@ -30,23 +30,27 @@ def filled(rows: int = 200, shards: int = 2) -> History:
     return history
 
 
-async def write(log: SqliteLog, history: History, view: View | None = None) -> None:
+async def write(log: SqliteLog, history: History, snapshot: Snapshot | None = None) -> None:
     await history.append_to(log)
-    await save(log, SavedPages(), view or history.view)
+    await save(log, SavedPages(), snapshot or history.snapshot)
 
 
-def with_tree(view: View, name: str, change: Callable[[Tree], Tree], at: int = 0) -> View:
-    """The view with the root of one range of a tree changed, by the name of the tree."""
-    (number,) = [each for each, _ in view.trees.items() if view.catalog.name_of_tree(each) == name]
-    tree = view.trees.tree(number)
+def with_tree(
+    snapshot: Snapshot, name: str, change: Callable[[Tree], Tree], at: int = 0
+) -> Snapshot:
+    """The snapshot with the root of one range of a tree changed, by the name of the tree."""
+    (number,) = [
+        each for each, _ in snapshot.trees.items() if snapshot.catalog.name_of_tree(each) == name
+    ]
+    tree = snapshot.trees.tree(number)
     roots = list(tree.roots)
     roots[at] = change(roots[at])
-    return with_ranges(view, number, RangedTree(tree.ranges, tuple(roots), tree.lows))
+    return with_ranges(snapshot, number, RangedTree(tree.ranges, tuple(roots), tree.lows))
 
 
-def with_ranges(view: View, number: int, tree: RangedTree) -> View:
-    trees = view.trees.changed({number: tree})
-    return View(view.version, view.time, view.catalog, trees, view.shards)
+def with_ranges(snapshot: Snapshot, number: int, tree: RangedTree) -> Snapshot:
+    trees = snapshot.trees.changed({number: tree})
+    return Snapshot(snapshot.version, snapshot.time, snapshot.catalog, trees, snapshot.shards)
 
 
 def entries(tree: Tree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
@@ -151,7 +155,7 @@ async def test_what_is_whole_and_wrong_is_found(
     tmp_path: Path, name: str, change: Callable[[Tree], Tree], problem: str
 ) -> None:
     history = filled()
-    wrong = with_tree(history.view, name, change)
+    wrong = with_tree(history.snapshot, name, change)
     async with await open_log(tmp_path / "data") as log:
         await write(log, history, wrong)
         report = await check(log)
@@ -160,22 +164,22 @@ async def test_what_is_whole_and_wrong_is_found(
     assert len(report.problems) <= PROBLEMS_MAX + 1
 
 
-def ranges_of_t() -> tuple[View, int, RangedTree]:
+def ranges_of_t() -> tuple[Snapshot, int, RangedTree]:
     with ranges_of(80, 20):
-        view = filled().view
-    number = view.catalog.tables["t"].id
-    tree = view.trees.tree(number)
+        snapshot = filled().snapshot
+    number = snapshot.catalog.tables["t"].id
+    tree = snapshot.trees.tree(number)
     assert len(tree.ranges) == 3
-    assert [each for each in problems_of(view) if each] == []
-    return view, number, tree
+    assert [each for each in problems_of(snapshot) if each] == []
+    return snapshot, number, tree
 
 
 def test_a_row_in_the_wrong_range_is_found() -> None:
-    view, number, tree = ranges_of_t()
+    snapshot, number, tree = ranges_of_t()
     low, other = tree.lows
     for lows in (((low[0] + 1,), other), (low, (other[0] - 1,))):
         roots = list(tree.roots)
-        wrong = with_ranges(view, number, laid_over(number, lows, roots, 0, view.shards))
+        wrong = with_ranges(snapshot, number, laid_over(number, lows, roots, 0, snapshot.shards))
         assert any("do not belong there" in each for each in problems_of(wrong) if each)
 
 
@@ -191,29 +195,29 @@ def test_a_row_in_the_wrong_range_is_found() -> None:
 def test_ranges_that_do_not_fit_are_found(
     change: Callable[[tuple[Range, ...]], tuple[Range, ...]], problem: str
 ) -> None:
-    view, number, tree = ranges_of_t()
-    wrong = with_ranges(view, number, RangedTree(change(tree.ranges), tree.roots, tree.lows))
+    snapshot, number, tree = ranges_of_t()
+    wrong = with_ranges(snapshot, number, RangedTree(change(tree.ranges), tree.roots, tree.lows))
     assert any(problem in each for each in problems_of(wrong) if each)
 
 
 def test_ranges_in_another_order_are_found() -> None:
-    view, number, tree = ranges_of_t()
-    swapped = laid_over(number, tree.lows[::-1], list(tree.roots), 0, view.shards)
-    problems = [each for each in problems_of(with_ranges(view, number, swapped)) if each]
+    snapshot, number, tree = ranges_of_t()
+    swapped = laid_over(number, tree.lows[::-1], list(tree.roots), 0, snapshot.shards)
+    problems = [each for each in problems_of(with_ranges(snapshot, number, swapped)) if each]
     assert any("not in order" in each for each in problems)
 
 
 def test_a_tree_of_no_table_is_found() -> None:
-    view = filled().view
+    snapshot = filled().snapshot
     stray = laid_over(99, (), [build([(1,)], [(1,)])], 0, 2)
-    lost = with_ranges(view, 99, stray)
+    lost = with_ranges(snapshot, 99, stray)
     assert [each for each in problems_of(lost) if each] == ["tree 99 belongs to no table"]
 
 
 def test_a_leaf_outside_of_its_bounds_is_found() -> None:
-    view = filled(shards=1).view
+    snapshot = filled(shards=1).snapshot
     moved = with_tree(
-        view,
+        snapshot,
         "u",
         lambda tree: branch_of(
             [(3,)],
@@ -263,13 +267,13 @@ async def test_what_is_restored_is_a_checked_copy_and_never_replaces_anything(
     with pytest.raises(DataInUse, match="exists already"):
         await restore(copy, back)
     async with await open_log(back) as log:
-        assert same((await recover(log, 1)).view, history.view)
+        assert same((await recover(log, 1)).snapshot, history.snapshot)
     assert names_in(tmp_path) == ["back", "back-mark", "data", "data-mark"]
 
 
 async def test_an_unsound_backup_is_not_restored(tmp_path: Path) -> None:
     history = filled()
-    wrong = with_tree(history.view, "t_by_word", without_first)
+    wrong = with_tree(history.snapshot, "t_by_word", without_first)
     async with await open_log(tmp_path / "data") as log:
         await write(log, history, wrong)
     with pytest.raises(DataCorrupted, match="no entry for row"):

@@ -1,4 +1,5 @@
-"""A checkpoint and the log behind it are the view, whatever was saved, lost or left half done."""
+"""A checkpoint and the log behind it are the snapshot, whatever was saved, lost or left half
+done."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.durability.seal import sealed
 from qserver.durability.sqlite import open_log
 from qserver.errors import DataCorrupted, DataUnknown
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from tests.durability.histories import History, entries_of, run_step, same, save
 
 words = st.sampled_from([None, "ada", "bob", "cleo", ""])
@@ -53,33 +54,33 @@ class Machine:
             await self.history.append_to(self.log)
         elif what == "crash":
             await self.restart()
-        elif self.history.view.version == self.saved.version:
+        elif self.history.snapshot.version == self.saved.version:
             return
         elif what == "checkpoint":
-            await save(self.log, self.saved, self.history.view)
+            await save(self.log, self.saved, self.history.snapshot)
         else:
             await self.save_in_part(what, how)
 
     async def save_in_part(self, what: str, how: Any) -> None:
-        view = self.history.view
-        made = self.saved.begin(view)
+        snapshot = self.history.snapshot
+        made = self.saved.begin(snapshot)
         pages = list(made.pages())
         if what == "fails after pages":
             await self.log.save_pages(pages[:how])
             return
         await self.log.save_pages(pages)
-        await self.log.save_checkpoint(view.version, made.record())
+        await self.log.save_checkpoint(snapshot.version, made.record())
         if what == "crashes before it forgets":
             self.saved.confirm(made)
-            await self.log.forget(view.version - 1, self.saved.some_to_forget(1000)[::2])
+            await self.log.forget(snapshot.version - 1, self.saved.some_to_forget(1000)[::2])
             await self.restart()
 
     async def restart(self) -> None:
         recovered = await recover(self.log, self.shards + 1)
-        assert same(recovered.view, self.history.view)
+        assert same(recovered.snapshot, self.history.snapshot)
         if recovered.saved.version:
-            assert recovered.view.shards == self.shards + 1
-            self.history.view, self.saved = recovered.view, recovered.saved
+            assert recovered.snapshot.shards == self.shards + 1
+            self.history.snapshot, self.saved = recovered.snapshot, recovered.saved
 
 
 @settings(deadline=None, max_examples=150)
@@ -95,7 +96,7 @@ async def test_whatever_is_saved_or_fails_or_crashes_recovery_tells_the_same_his
         await machine.do("commit", ("t", [(1, "ada")], "nothing"))
         await machine.do("checkpoint", None)
         there = [number for number, _ in await machine.log.load_pages(0, 1000)]
-        assert len(there) == machine.saved.count == pages_in(machine.history.view)
+        assert len(there) == machine.saved.count == pages_in(machine.history.snapshot)
 
 
 async def test_pages_of_a_checkpoint_that_may_be_there_are_not_overwritten() -> None:
@@ -108,8 +109,8 @@ async def test_pages_of_a_checkpoint_that_may_be_there_are_not_overwritten() -> 
     assert machine.saved.version == 1
 
 
-def pages_in(view: View) -> int:
-    fresh = SavedPages().begin(view)
+def pages_in(snapshot: Snapshot) -> int:
+    fresh = SavedPages().begin(snapshot)
     return sum(1 for _ in fresh.pages())
 
 
@@ -121,38 +122,38 @@ def filled(rows: int, shards: int = 1) -> History:
 
 async def test_only_pages_that_are_new_since_the_last_checkpoint_are_written() -> None:
     history, log, saved = filled(2000), MemoryLog(), SavedPages()
-    first = await save(log, saved, history.view)
+    first = await save(log, saved, history.snapshot)
     assert first > 100
-    table = history.view.catalog.tables["t"]
-    transaction = Transaction(history.view)
+    table = history.snapshot.catalog.tables["t"]
+    transaction = Transaction(history.snapshot)
     transaction.put(table, (1000, "word 1000", "another"))
     history.commit(transaction)
-    second = await save(log, saved, history.view)
+    second = await save(log, saved, history.snapshot)
     assert second <= 4 * 3, "in each tree the pages from one or two leaves to the root"
     assert saved.count == first == len(await log.load_pages(0, 10_000))
-    assert await save(log, saved, history.view) == 0
+    assert await save(log, saved, history.snapshot) == 0
 
 
 async def test_pages_are_back_as_they_were_and_count_as_saved() -> None:
     history, log = filled(500, shards=3), MemoryLog()
     await history.append_to(log)
-    await save(log, SavedPages(), history.view)
+    await save(log, SavedPages(), history.snapshot)
     recovered = await recover(log, 7)
-    assert same(recovered.view, history.view)
-    assert (recovered.view.shards, recovered.log_bytes) == (7, 0)
+    assert same(recovered.snapshot, history.snapshot)
+    assert (recovered.snapshot.shards, recovered.log_bytes) == (7, 0)
     run_step(history, ("u", [], "nothing"))
-    again = recovered.saved.begin(recovered.view)
+    again = recovered.saved.begin(recovered.snapshot)
     assert list(again.pages()) == []
 
 
 async def test_recovery_may_begin_with_what_is_known_already() -> None:
     history, log = filled(100), MemoryLog()
     await history.append_to(log)
-    known = Recovered(history.view, SavedPages(), 77)
+    known = Recovered(history.snapshot, SavedPages(), 77)
     run_step(history, ("t", [(5, "five")], "nothing"))
     await history.append_to(log)
     recovered = await recover_from(known, log)
-    assert same(recovered.view, history.view)
+    assert same(recovered.snapshot, history.snapshot)
     assert recovered.log_bytes > 77
 
 
@@ -160,12 +161,12 @@ async def test_a_file_gives_the_same_as_memory(tmp_path: Path) -> None:
     history = filled(300, shards=2)
     async with await open_log(tmp_path / "data") as log:
         await history.append_to(log)
-        await save(log, SavedPages(), history.view)
+        await save(log, SavedPages(), history.snapshot)
         run_step(history, ("t", [(7, None)], "rows"))
         await history.append_to(log)
     async with await open_log(tmp_path / "data") as log:
         recovered = await recover(log, 5)
-    assert same(recovered.view, history.view)
+    assert same(recovered.snapshot, history.snapshot)
 
 
 # --- damage --------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ async def test_a_file_gives_the_same_as_memory(tmp_path: Path) -> None:
 async def checkpointed(rows: int = 120) -> MemoryLog:
     history, log = filled(rows), MemoryLog()
     await history.append_to(log)
-    await save(log, SavedPages(), history.view)
+    await save(log, SavedPages(), history.snapshot)
     return log
 
 
@@ -234,8 +235,8 @@ def test_a_checkpoint_of_another_release_is_refused_with_a_hint() -> None:
 
 def test_a_checkpoint_under_another_version_is_refused() -> None:
     history = filled(3)
-    data = encode_checkpoint(history.view, {}, 0)
-    assert decode_checkpoint(1, data).trees_used == history.view.catalog.trees_used
+    data = encode_checkpoint(history.snapshot, {}, 0)
+    assert decode_checkpoint(1, data).trees_used == history.snapshot.catalog.trees_used
     with pytest.raises(DataCorrupted, match="version 1 is filed as 2"):
         decode_checkpoint(2, data)
 
@@ -243,10 +244,10 @@ def test_a_checkpoint_under_another_version_is_refused() -> None:
 async def test_what_is_left_of_a_first_checkpoint_is_forgotten_by_the_next() -> None:
     history, log = filled(200), MemoryLog()
     await history.append_to(log)
-    await log.save_pages(list(SavedPages().begin(history.view).pages())[:3])
+    await log.save_pages(list(SavedPages().begin(history.snapshot).pages())[:3])
     recovered = await recover(log, 1)
-    assert same(recovered.view, history.view) and recovered.saved.to_forget == [1, 2, 3]
-    await save(log, recovered.saved, recovered.view)
+    assert same(recovered.snapshot, history.snapshot) and recovered.saved.to_forget == [1, 2, 3]
+    await save(log, recovered.saved, recovered.snapshot)
     assert len(await log.load_pages(0, 1000)) == recovered.saved.count
-    assert entries_of((await recover(log, 1)).view) == entries_of(history.view)
+    assert entries_of((await recover(log, 1)).snapshot) == entries_of(history.snapshot)
     assert repr(recovered.saved) == f"{recovered.saved.count} saved pages of version 1"

@@ -13,7 +13,7 @@ from qserver.durability.saved_pages import SavedPages
 from qserver.durability.sqlite import open_log
 from qserver.durability.write_ahead_log import FRAME, HEAD, is_damaged
 from qserver.errors import DataCorrupted, QserverError
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from tests.durability.histories import History, run_step, same, save
 
 VERSIONS = 6
@@ -28,7 +28,7 @@ class Crashed:
 
     def __init__(self) -> None:
         self.main = self.log = self.closed = b""
-        self.views: dict[int, View] = {}
+        self.snapshots: dict[int, Snapshot] = {}
         self.records: dict[int, bytes] = {}
 
     async def make(self, folder: Path) -> Crashed:
@@ -38,10 +38,10 @@ class Crashed:
             for version in range(1, VERSIONS + 1):
                 run_step(history, ("t", [(version, f"word {version}")], "nothing"))
                 self.records |= history.records
-                self.views[version] = history.view
+                self.snapshots[version] = history.snapshot
                 await history.append_to(log)
                 if version == 1:
-                    await save(log, SavedPages(), history.view)
+                    await save(log, SavedPages(), history.snapshot)
                 if version == 2:
                     connection = log._file._open
                     assert connection is not None
@@ -82,12 +82,12 @@ async def version_in(crashed: Crashed, folder: Path, main: bytes, log: bytes = b
     path.with_name("data-wal").write_bytes(log)
     try:
         async with await open_log(path) as opened:
-            view = (await recover(opened, 1)).view
+            snapshot = (await recover(opened, 1)).snapshot
     except QserverError as error:
         assert isinstance(error, DataCorrupted) and (error.hint or error.detail)
         return None
-    assert same(view, crashed.views[view.version]), "never a wrong row"
-    return view.version
+    assert same(snapshot, crashed.snapshots[snapshot.version]), "never a wrong row"
+    return snapshot.version
 
 
 async def test_a_log_that_lacks_its_end_gives_the_whole_transactions_before(

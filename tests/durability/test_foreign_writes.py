@@ -14,7 +14,7 @@ from qserver.durability.port import StoredRecord
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.engine.database import Database, State
 from qserver.errors import Applied, LogFailed, LogTaken
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from tests.engine import counters
 from tests.engine.fakes import Laboratory
 
@@ -129,9 +129,9 @@ async def test_the_database_ends_when_its_file_is_written_by_another(tmp_path: P
     async with await open_log(path) as log, trio.open_nursery() as nursery:
         database = Database(log, Laboratory())
         await nursery.start(database.run)
-        view: View = await database.wait_durable_view()
+        snapshot: Snapshot = await database.wait_durable_snapshot()
         await database.transact(counters.create(3))
-        await intrude(path, view.version + 2, "is killed")
+        await intrude(path, snapshot.version + 2, "is killed")
         with pytest.raises(LogTaken) as caught:
             await database.transact(counters.increment(1))
         assert caught.value.applied is Applied.NO and database.state is State.TAKEN

@@ -14,7 +14,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.records import encode_record
 from qserver.durability.recovery import RECORDS_READ_AT_ONCE, Replay, recover, recover_from
 from qserver.errors import DataCorrupted
-from qserver.storage.view import empty_view
+from qserver.storage.snapshot import empty_snapshot
 from tests.durability.histories import History, entries_of, run_step
 from tests.storage.databases import ranges_of
 
@@ -47,17 +47,17 @@ sizes = st.sampled_from([(1, 0), (4, 2), (9, 4), (50_000, 5_000)])
     size=sizes,
     later=sizes,
 )
-async def test_recovery_gives_the_published_view_over_any_number_of_shards(
+async def test_recovery_gives_the_published_snapshot_over_any_number_of_shards(
     program: list[Any], before: int, after: int, size: tuple[int, int], later: tuple[int, int]
 ) -> None:
     history = History(before)
     with ranges_of(*size):
         for step in program:
             run_step(history, step)
-    published = history.view
+    published = history.snapshot
 
     with ranges_of(*later):
-        recovered = (await recover(await log_of(history.records), after)).view
+        recovered = (await recover(await log_of(history.records), after)).snapshot
     assert (recovered.version, recovered.time) == (published.version, published.time)
     assert dict(recovered.catalog.tables) == dict(published.catalog.tables)
     assert recovered.catalog.trees_used == published.catalog.trees_used
@@ -72,22 +72,22 @@ async def test_recovery_gives_the_published_view_over_any_number_of_shards(
 async def test_trees_of_a_dropped_table_are_gone_and_their_numbers_are_not_used_again() -> None:
     history = History(3)
     run_step(history, ("t", [(1, "ada"), (2, "bob")], "nothing"))
-    first = history.view.catalog.tables["t"]
+    first = history.snapshot.catalog.tables["t"]
     run_step(history, ("t", [], "table"))
-    recovered = (await recover(await log_of(history.records), 3)).view
+    recovered = (await recover(await log_of(history.records), 3)).snapshot
     assert list(recovered.trees.items()) == []
     assert "t" not in recovered.catalog.tables
 
     run_step(history, ("t", [(1, "cleo")], "nothing"))
-    recovered = (await recover(await log_of(history.records), 3)).view
+    recovered = (await recover(await log_of(history.records), 3)).snapshot
     again = recovered.catalog.tables["t"]
     old = {first.id, *(index.id for index in first.indexes)}
     assert old.isdisjoint({again.id, *(index.id for index in again.indexes)})
-    assert entries_of(recovered) == entries_of(history.view)
+    assert entries_of(recovered) == entries_of(history.snapshot)
 
 
 async def test_an_empty_log_is_version_0_of_an_empty_database() -> None:
-    recovered = (await recover(MemoryLog(), 4)).view
+    recovered = (await recover(MemoryLog(), 4)).snapshot
     assert (recovered.version, recovered.shards) == (0, 4)
     assert entries_of(recovered) == {}
 
@@ -95,7 +95,7 @@ async def test_an_empty_log_is_version_0_of_an_empty_database() -> None:
 async def test_a_log_longer_than_one_reading_is_read_to_its_end() -> None:
     count = 2 * RECORDS_READ_AT_ONCE + 1
     records = [(n, encode_record(n, 0.0, 0, {0: {(n,): (n,)}})) for n in range(1, count + 1)]
-    recovered = (await recover(await log_of(records), 2)).view
+    recovered = (await recover(await log_of(records), 2)).snapshot
     assert (recovered.version, recovered.count(0)) == (count, count)
 
 
@@ -136,7 +136,7 @@ def simple_record(version: int) -> bytes:
 def test_versions_that_do_not_follow_each_other_are_refused(
     filed: list[tuple[int, int]], message: str
 ) -> None:
-    replay = Replay(empty_view(1))
+    replay = Replay(empty_snapshot(1))
     with pytest.raises(DataCorrupted) as caught:
         for version, written in filed:
             replay.apply((version, simple_record(written)))
@@ -174,7 +174,7 @@ async def test_a_log_that_does_not_give_all_it_has_is_refused() -> None:
     with pytest.raises(DataCorrupted, match="more than version 2 and does not give it"):
         await recover(log, 1)
     log.gives_late = 1
-    assert (await recover(log, 1)).view.version == 5
+    assert (await recover(log, 1)).snapshot.version == 5
 
 
 class HasHole(MemoryLog):

@@ -20,7 +20,7 @@ from qserver.durability.seal import sealed
 from qserver.errors import DataCorrupted
 from qserver.storage.btree import Key, Tree, children_of
 from qserver.storage.catalog import changes_to_plain
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.encoding import encode_columns
 from tests.durability.histories import History, entries_of, run_step, same, save
 from tests.storage.databases import ranges_of
@@ -36,8 +36,8 @@ def filled(rows: int = 60, shards: int = 3) -> History:
     return history
 
 
-def check_sound(view: View) -> None:
-    assert [problem for problem in problems_of(view) if problem] == []
+def check_sound(snapshot: Snapshot) -> None:
+    assert [problem for problem in problems_of(snapshot) if problem] == []
 
 
 # --- as they were --------------------------------------------------------------------------------
@@ -51,29 +51,29 @@ async def test_ranges_are_back_as_they_were_on_any_number_of_shards(
     log, saved = MemoryLog(), SavedPages()
     with ranges_of(*size):
         history = filled(rows)
-        await save(log, saved, history.view)
+        await save(log, saved, history.snapshot)
         run_step(history, ("t", [(number, None) for number in range(gone)], "rows"))
         history.records.clear()
-        await save(log, saved, history.view)
+        await save(log, saved, history.snapshot)
         recovered = await recover(log, shards)
-    assert same(recovered.view, history.view)
-    assert recovered.view.shards == shards
-    check_sound(recovered.view)
-    for number, tree in history.view.trees.items():
-        assert recovered.view.trees.tree(number).lows == tree.lows
-    assert list(recovered.saved.begin(recovered.view).pages()) == [], "all pages count as saved"
+    assert same(recovered.snapshot, history.snapshot)
+    assert recovered.snapshot.shards == shards
+    check_sound(recovered.snapshot)
+    for number, tree in history.snapshot.trees.items():
+        assert recovered.snapshot.trees.tree(number).lows == tree.lows
+    assert list(recovered.saved.begin(recovered.snapshot).pages()) == [], "all pages count as saved"
 
 
 async def test_a_cut_writes_only_pages_along_it() -> None:
     log, saved = MemoryLog(), SavedPages()
     history = filled(2000)
-    first = await save(log, saved, history.view)
+    first = await save(log, saved, history.snapshot)
     with ranges_of(1200, 100):
         run_step(history, ("t", [(7, "word 7")], "nothing"))
-    table = history.view.catalog.tables["t"].id
-    assert len(history.view.trees.tree(table).ranges) == 2
+    table = history.snapshot.catalog.tables["t"].id
+    assert len(history.snapshot.trees.tree(table).ranges) == 2
     assert first > 100
-    assert await save(log, saved, history.view) <= 4 * (3 + 3)
+    assert await save(log, saved, history.snapshot) <= 4 * (3 + 3)
 
 
 # --- refused -------------------------------------------------------------------------------------
@@ -84,12 +84,12 @@ async def a_checkpoint(change: Any) -> MemoryLog:
     log = MemoryLog()
     with ranges_of(20, 5):
         history = filled()
-        await save(log, SavedPages(), history.view)
+        await save(log, SavedPages(), history.snapshot)
     version, data = (await log.load_checkpoint()) or (0, b"")
     plain = msgspec.msgpack.decode(
         msgspec.msgpack.encode(decode_checkpoint(version, data)), strict=False
     )
-    table = history.view.catalog.tables["t"].id
+    table = history.snapshot.catalog.tables["t"].id
     assert len(plain[5][table][1]) == 3
     change(plain[5][table])
     await log.save_checkpoint(version, sealed(msgspec.msgpack.encode(plain)))
@@ -136,8 +136,8 @@ async def test_bounds_that_are_in_order_and_wrong_are_found_by_a_check() -> None
     def change(tree: list[Any]) -> None:
         tree[0] = stored((19,), (40,))
 
-    view = (await recover(await a_checkpoint(change), 3)).view
-    assert any("do not belong there" in problem for problem in problems_of(view) if problem)
+    snapshot = (await recover(await a_checkpoint(change), 3)).snapshot
+    assert any("do not belong there" in problem for problem in problems_of(snapshot) if problem)
 
 
 # --- from before there were ranges ---------------------------------------------------------------
@@ -148,15 +148,15 @@ def old_partition(key: Key, hashed: int, partitions: int) -> int:
     return crc32(msgspec.msgpack.encode(key[:hashed], enc_hook=str)) % partitions
 
 
-def hashed_of(view: View) -> dict[int, int]:
+def hashed_of(snapshot: Snapshot) -> dict[int, int]:
     found: dict[int, int] = {}
-    for table in view.catalog.tables.values():
+    for table in snapshot.catalog.tables.values():
         found[table.id] = len(table.primary_key)
         found |= {index.id: len(index.columns) for index in table.indexes}
     return found
 
 
-async def save_by_hash(log: MemoryLog, view: View, partitions: int) -> int:
+async def save_by_hash(log: MemoryLog, snapshot: Snapshot, partitions: int) -> int:
     """A checkpoint of format 1; the number of its last page."""
     roots: list[dict[int, int]] = [{} for _ in range(partitions)]
     number_of: dict[Tree, int] = {}
@@ -169,9 +169,9 @@ async def save_by_hash(log: MemoryLog, view: View, partitions: int) -> int:
         pages.append((number, encode_page(page, number, number_of)))
         return number
 
-    for tree, hashed in hashed_of(view).items():
+    for tree, hashed in hashed_of(snapshot).items():
         parts: list[dict[Key, Any]] = [{} for _ in range(partitions)]
-        for key, value in entries_of(view).get(tree, ()):
+        for key, value in entries_of(snapshot).get(tree, ()):
             parts[old_partition(key, hashed, partitions)][key] = value
         for partition, entries in enumerate(parts):
             keys = sorted(entries)
@@ -181,10 +181,18 @@ async def save_by_hash(log: MemoryLog, view: View, partitions: int) -> int:
             elif partition % 2:
                 roots[partition][tree] = 0
     await log.save_pages(pages)
-    catalog = view.catalog
+    catalog = snapshot.catalog
     definitions = changes_to_plain({**catalog.tables, **catalog.others})
-    record = [1, view.version, view.time, catalog.trees_used, definitions, roots, len(pages)]
-    await log.save_checkpoint(view.version, sealed(msgspec.msgpack.encode(record)))
+    record = [
+        1,
+        snapshot.version,
+        snapshot.time,
+        catalog.trees_used,
+        definitions,
+        roots,
+        len(pages),
+    ]
+    await log.save_checkpoint(snapshot.version, sealed(msgspec.msgpack.encode(record)))
     return len(pages)
 
 
@@ -195,28 +203,28 @@ async def test_a_checkpoint_of_format_1_is_read_and_the_next_is_of_format_2(
 ) -> None:
     log, history = MemoryLog(), filled(300)
     await history.append_to(log)
-    old_pages = await save_by_hash(log, history.view, partitions)
+    old_pages = await save_by_hash(log, history.snapshot, partitions)
     run_step(history, ("t", [(number, None) for number in range(250, 310)], "nothing"))
     await history.append_to(log)
     with ranges_of(*size):
         recovered = await recover(log, 3)
-    view = recovered.view
-    assert same(view, history.view)
-    assert view.shards == 3
-    check_sound(view)
-    assert max(len(root) for _, tree in view.trees.items() for root in tree.roots) <= size[0]
+    snapshot = recovered.snapshot
+    assert same(snapshot, history.snapshot)
+    assert snapshot.shards == 3
+    check_sound(snapshot)
+    assert max(len(root) for _, tree in snapshot.trees.items() for root in tree.roots) <= size[0]
 
-    await save(log, recovered.saved, view)
+    await save(log, recovered.saved, snapshot)
     version, data = (await log.load_checkpoint()) or (0, b"")
-    assert (version, decode_checkpoint(version, data).format) == (view.version, 2)
+    assert (version, decode_checkpoint(version, data).format) == (snapshot.version, 2)
     left = [number for number, _ in await log.load_pages(0, 100_000)]
     assert min(left) > old_pages, "all pages of the old one are forgotten"
-    assert same((await recover(log, 2)).view, history.view)
+    assert same((await recover(log, 2)).snapshot, history.snapshot)
 
 
 async def test_a_missing_page_of_a_checkpoint_of_format_1_is_refused() -> None:
     log, history = MemoryLog(), filled(300)
-    pages = await save_by_hash(log, history.view, 2)
-    await log.forget(history.view.version, [pages])
+    pages = await save_by_hash(log, history.snapshot, 2)
+    await log.forget(history.snapshot.version, [pages])
     with pytest.raises(DataCorrupted, match=f"page {pages}"):
         await recover(log, 3)

@@ -11,8 +11,8 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.work import FOREVER, run
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER
 
@@ -87,9 +87,9 @@ def everything(transaction: Transaction) -> list[tuple[Any, ...]]:
 
 
 async def read(database: Database, work: Work, deadline: float = FOREVER) -> Outcome:
-    """Run work that writes nothing on the newest durable view."""
-    view = await database.wait_durable_view(deadline)
-    return Outcome(await run(work(Transaction(view))), view.version)
+    """Run work that writes nothing on the newest durable snapshot."""
+    snapshot = await database.wait_durable_snapshot(deadline)
+    return Outcome(await run(work(Transaction(snapshot))), snapshot.version)
 
 
 async def total(database: Database) -> int:
@@ -98,9 +98,9 @@ async def total(database: Database) -> int:
     return sum(row[1] for row in outcome.result)
 
 
-def on_shards(view: View, wanted: Sequence[int]) -> list[int]:
+def on_shards(snapshot: Snapshot, wanted: Sequence[int]) -> list[int]:
     """Distinct numbers of counters, each on the shard wanted for it. Ranges must be small."""
-    tree = view.trees.tree(view.catalog.tables[NAME].id)
+    tree = snapshot.trees.tree(snapshot.catalog.tables[NAME].id)
     found: list[int] = []
     for shard in wanted:
         number = 0

@@ -16,10 +16,10 @@ from qserver.engine.coordinator import CoordinatorStatistics
 from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Work
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import run_at_once
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from tests.engine import counters
 from tests.engine.fakes import Laboratory
 
@@ -35,12 +35,12 @@ class Bench:
         self._numbers = count(1)
 
     @property
-    def view(self) -> View:
+    def snapshot(self) -> Snapshot:
         return self.incarnation.published.newest
 
-    def commit(self, work: Work, *, on: View | None = None, again: bool = False) -> Commit:
-        """A commit of work that was run on a view, the newest if none is given."""
-        transaction = Transaction(on or self.view)
+    def commit(self, work: Work, *, on: Snapshot | None = None, again: bool = False) -> Commit:
+        """A commit of work that was run on a snapshot, the newest if none is given."""
+        transaction = Transaction(on or self.snapshot)
         run_at_once(work, transaction)
         return Commit(next(self._numbers), transaction, work if again else None, Reply())
 
@@ -56,7 +56,7 @@ class Bench:
         return [await commit.reply.wait() for commit in commits]
 
     async def read(self, work: Work) -> Any:
-        return run_at_once(work, Transaction(self.view))
+        return run_at_once(work, Transaction(self.snapshot))
 
     def statistics(self) -> CoordinatorStatistics:
         return self.incarnation.statistics().coordinator
@@ -68,11 +68,11 @@ async def bench(
 ) -> AsyncIterator[Bench]:
     """Version 1 has the table with that many counters."""
     world = Laboratory()
-    views = ViewSource()
+    snapshots = SnapshotSource()
     incarnation = Incarnation(
-        Recovered(empty_view(shards), SavedPages(), 0), log or MemoryLog(), world, views
+        Recovered(empty_snapshot(shards), SavedPages(), 0), log or MemoryLog(), world, snapshots
     )
-    views.follow(incarnation.published)
+    snapshots.follow(incarnation.published)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incarnation.run)
         made = Bench(world, incarnation)

@@ -21,8 +21,8 @@ from qserver.engine.messages import (
 )
 from qserver.errors import DivisionByZero
 from qserver.storage.conflict import Conflict
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from tests.engine import counters
 from tests.engine.fakes import HeldLog
 from tests.engine.rounds import Bench, bench, of_kind
@@ -38,7 +38,7 @@ async def test_a_round_is_one_version_and_one_record() -> None:
         answers = await b.round(*(b.commit(counters.increment(number)) for number in range(20)))
         assert answers == [Committed(2)] * 20
         appends = of_kind(b.world, Append)
-        assert [append.view.version for append in appends] == [2]
+        assert [append.snapshot.version for append in appends] == [2]
         assert sum(len(changes) for changes in appends[0].writes.values()) == 20
         assert await b.read(counters.everything) == [
             (number, int(number < 20)) for number in range(50)
@@ -47,7 +47,7 @@ async def test_a_round_is_one_version_and_one_record() -> None:
 
 async def test_a_round_on_single_shards_costs_one_message_each_way() -> None:
     async with bench(50) as b:
-        on_0, also_on_0, on_2 = counters.on_shards(b.view, [0, 0, 2])
+        on_0, also_on_0, on_2 = counters.on_shards(b.snapshot, [0, 0, 2])
         await b.round(*(b.commit(counters.increment(n)) for n in (on_0, also_on_0, on_2)))
         assert sorted(b.world.names_sent()) == [
             ("coordinator", "Commit"),
@@ -63,7 +63,7 @@ async def test_a_round_on_single_shards_costs_one_message_each_way() -> None:
 
 async def test_only_shards_that_hold_part_of_a_wider_transaction_hear_a_second_word() -> None:
     async with bench(50) as b:
-        one, other, apart = counters.on_shards(b.view, [1, 3, 2])
+        one, other, apart = counters.on_shards(b.snapshot, [1, 3, 2])
         answers = await b.round(
             b.commit(counters.increment(one, other)), b.commit(counters.increment(apart))
         )
@@ -93,19 +93,19 @@ async def test_transactions_of_a_round_commit_in_the_order_in_which_they_came() 
 
 async def test_a_round_in_which_all_conflict_makes_no_version() -> None:
     async with bench(50) as b:
-        old = b.view
+        old = b.snapshot
         await b.round(b.commit(counters.increment(7)))
         (answer,) = await b.round(b.commit(counters.increment(7), on=old))
-        tree = b.view.catalog.tables[counters.NAME].id
+        tree = b.snapshot.catalog.tables[counters.NAME].id
         assert answer == Conflicted(Conflict("a key that was read has changed", tree, (7,)))
-        assert b.view.version == 2
+        assert b.snapshot.version == 2
         assert of_kind(b.world, Append) == []
 
 
 async def test_one_refusing_shard_aborts_a_transaction_on_all_others() -> None:
     async with bench(50) as b:
-        one, other = counters.on_shards(b.view, [1, 3])
-        old = b.view
+        one, other = counters.on_shards(b.snapshot, [1, 3])
+        old = b.snapshot
         await b.round(b.commit(counters.increment(other)))
         answers = await b.round(
             b.commit(counters.increment(one, other), on=old),
@@ -120,17 +120,17 @@ async def test_one_refusing_shard_aborts_a_transaction_on_all_others() -> None:
 
 async def test_the_time_of_a_version_is_the_worlds() -> None:
     async with bench(1) as b:
-        assert b.view.time == 1000.0
+        assert b.snapshot.time == 1000.0
         b.world.time = 1500.0
         await b.round(b.commit(counters.increment(0)))
-        assert b.view.time == 1500.0
+        assert b.snapshot.time == 1500.0
 
 
 async def test_time_never_goes_back_from_one_version_to_the_next() -> None:
     async with bench(1) as b:
         b.world.time = 900.0
         await b.round(b.commit(counters.increment(0)))
-        assert b.view.time == 1000.0
+        assert b.snapshot.time == 1000.0
 
 
 # --- short work is run again -----------------------------------------------------------------
@@ -200,7 +200,7 @@ async def test_work_that_writes_nothing_when_run_again_has_committed_what_it_saw
         looking = b.commit(work, again=True)
         answers = await b.round(b.commit(counters.increment(7)), looking)
         assert answers == [Committed(2), Committed(2, again=True, result=1)]
-        assert b.view.version == 2
+        assert b.snapshot.version == 2
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ async def test_what_the_coordinator_cannot_run_goes_back_as_a_conflict(
             Conflicted(Conflict(reason)),
             Committed(3, again=True, result=[2]),
         ]
-        assert b.view.version == 3
-        assert "other" not in b.view.catalog.tables
+        assert b.snapshot.version == 3
+        assert "other" not in b.snapshot.catalog.tables
 
 
 # --- short work that comes untried --------------------------------------------------------------
@@ -235,7 +235,7 @@ async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_
         answers = await b.round(*(b.untried(counters.increment(7)) for _ in range(40)))
         assert answers == [Committed(2, result=[nth]) for nth in range(1, 41)]
         assert await b.read(counters.look(7)) == 40
-        assert b.view.version == 2
+        assert b.snapshot.version == 2
         assert b.statistics() == CoordinatorStatistics(
             version=2, rounds=2, commits=41, conflicts=0, run_again=0, turns=0, layouts=1
         )
@@ -243,7 +243,7 @@ async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_
 
 async def test_untried_work_costs_one_message_for_each_shard_that_it_writes_to() -> None:
     async with bench(50) as b:
-        one, other, apart = counters.on_shards(b.view, [1, 3, 2])
+        one, other, apart = counters.on_shards(b.snapshot, [1, 3, 2])
         works = [counters.increment(one, other), counters.increment(apart), counters.look(one)]
         answers = await b.round(*(b.untried(work) for work in works))
         assert answers == [Committed(2, result=found) for found in ([1, 1], [1], 1)]
@@ -276,7 +276,7 @@ async def test_what_is_untried_what_conflicts_and_what_wins_share_two_rounds() -
             Committed(3, again=True, result=[nth]) for nth in (4, 5)
         ]
         assert await b.read(counters.look(7)) == 5
-        assert [append.view.version for append in of_kind(b.world, Append)] == [2, 3]
+        assert [append.snapshot.version for append in of_kind(b.world, Append)] == [2, 3]
         assert b.statistics() == CoordinatorStatistics(
             version=3, rounds=3, commits=6, conflicts=3, run_again=2, turns=0, layouts=1
         )
@@ -299,13 +299,13 @@ async def test_untried_work_that_raises_leaves_nothing_and_the_others_commit() -
 @pytest.mark.parametrize("again", [False, True])
 async def test_an_error_makes_no_version_and_tells_of_none_that_is_not_there(again: bool) -> None:
     async with bench(50) as b:
-        old = b.view
+        old = b.snapshot
         await b.round(b.commit(counters.increment(7)))
         work = counters.one_after_the_other(counters.increment(7), fail)
         commit = b.commit(work, on=old, again=True) if again else b.untried(fail)
         (answer,) = await b.round(commit)
         assert isinstance(answer, Failed)
-        assert (answer.version, b.view.version) == (2, 2)
+        assert (answer.version, b.snapshot.version) == (2, 2)
         assert of_kind(b.world, Append) == []
 
 
@@ -327,15 +327,15 @@ async def test_untried_work_that_the_coordinator_cannot_run_leaves_nothing(
             Conflicted(Conflict(reason)),
             Committed(2, result=[2]),
         ]
-        assert (b.view.version, b.statistics().conflicts) == (2, 0)
-        assert "other" not in b.view.catalog.tables
+        assert (b.snapshot.version, b.statistics().conflicts) == (2, 0)
+        assert "other" not in b.snapshot.catalog.tables
 
 
 async def test_untried_work_that_writes_nothing_has_committed_what_it_saw() -> None:
     async with bench(50) as b:
         (alone,) = await b.round(b.untried(counters.look(7)))
         assert alone == Committed(1, result=0)
-        assert (b.view.version, of_kind(b.world, Append)) == (1, [])
+        assert (b.snapshot.version, of_kind(b.world, Append)) == (1, [])
         works = [counters.look(7), counters.increment(7), counters.look(7)]
         answers = await b.round(*(b.untried(work) for work in works))
         assert answers == [
@@ -420,7 +420,7 @@ async def test_rows_written_before_the_table_is_dropped_in_the_same_round_are_go
     async with bench(rows, shards) as b:
         answers = await b.round(b.commit(counters.set_blindly(9, 1)), b.commit(drop))
         assert answers == [Committed(2), Committed(2)]
-        assert list(b.view.trees.items()) == []
+        assert list(b.snapshot.trees.items()) == []
         assert [shard.ranges for shard in b.incarnation.statistics().shards] == [0] * shards
 
 
@@ -433,7 +433,7 @@ async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> No
         filling = b.commit(fill)
         answers = await b.round(b.commit(counters.increment(1)), filling)
         assert [type(answer) for answer in answers] == [Committed, Conflicted]
-        assert "other" not in b.view.catalog.tables
+        assert "other" not in b.snapshot.catalog.tables
         (append,) = of_kind(b.world, Append)
         assert (append.catalog_changes, append.dropped) == ({}, ())
 
@@ -441,15 +441,15 @@ async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> No
 # --- turns -----------------------------------------------------------------------------------
 
 
-async def while_in_turn(b: Bench, during: Callable[[], Commit | None]) -> View:
+async def while_in_turn(b: Bench, during: Callable[[], Commit | None]) -> Snapshot:
     """Take a turn, let all others go as far as they can, then return what `during` gives."""
     turn = Turn(1000, Reply(), Reply())
     b.incarnation.requests.put_nowait(turn)
-    view = await turn.granted.wait()
+    snapshot = await turn.granted.wait()
     returned = during()
     await wait_all_tasks_blocked()
     turn.returned.put(returned)
-    return view
+    return snapshot
 
 
 async def test_nobody_else_commits_during_a_turn_and_all_do_after_it() -> None:
@@ -490,9 +490,9 @@ async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
         waiting, mine = b.commit(counters.increment(1)), Turn(1000, Reply(), Reply())
         b.incarnation.requests.put_nowait(waiting)
         b.incarnation.requests.put_nowait(mine)
-        view = await mine.granted.wait()
-        assert (view.version, b.incarnation.published.durable.version) == (2, 1)
-        commit = b.commit(counters.increment(1), on=view)
+        snapshot = await mine.granted.wait()
+        assert (snapshot.version, b.incarnation.published.durable.version) == (2, 1)
+        commit = b.commit(counters.increment(1), on=snapshot)
         mine.returned.put(commit)
         log.release()
         assert await commit.reply.wait() == Committed(3)

@@ -107,7 +107,7 @@ async def test_work_whose_commit_was_not_sent_is_run_again_and_does_not_notice(
     versions: list[int] = []
 
     def work(transaction: Transaction) -> Generator[None, None, int]:
-        versions.append(transaction.view.version)
+        versions.append(transaction.snapshot.version)
         if len(versions) == 1:
             world.kill("shard 2")
             while database.statistics().falls == 0:
@@ -267,7 +267,7 @@ async def test_while_the_log_cannot_be_read_requests_wait_and_go_on_when_it_heal
         assert database.state is State.OPEN
 
 
-async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_view(
+async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_snapshot(
     autojump_clock: MockClock,
 ) -> None:
     log, world = HeldLog(), Laboratory()
@@ -281,7 +281,7 @@ async def test_while_a_disk_is_away_reads_go_on_from_the_last_durable_view(
         for _ in range(5):
             assert await counters.read(database, counters.look(1)) == Outcome(1, 2)
             await trio.sleep(20)
-        assert database.durable_view() is not None
+        assert database.durable_snapshot() is not None
         assert (database.state, writing.outcomes) == (State.RECOVERING, [])
         assert database.statistics().log_failed
         log.fails_after_append = log.fails_read = False
@@ -345,10 +345,10 @@ async def test_nothing_is_shown_before_the_log_is_fenced(autojump_clock: MockClo
         world.kill("shard 0")
         await until_fallen(database)
         await trio.sleep(10)
-        assert database.durable_view() is None
+        assert database.durable_snapshot() is None
         assert database.statistics().state == "recovering"
         log.fenced.set()
-        assert (await database.wait_durable_view()).version == 1
+        assert (await database.wait_durable_snapshot()).version == 1
 
 
 async def test_a_log_that_lost_its_end_while_the_disk_was_away_is_refused(
@@ -364,7 +364,7 @@ async def test_a_log_that_lost_its_end_while_the_disk_was_away_is_refused(
         log._last = 1
         log.fails_before_append = log.fails_read = False
         await trio.sleep(10)
-        assert database.state is State.REFUSED and database.durable_view() is None
+        assert database.state is State.REFUSED and database.durable_snapshot() is None
         assert str(database.trouble) == "the log ends with version 1, and 2 was durable"
 
 
@@ -463,7 +463,7 @@ def test_a_number_of_shards_that_cannot_be_is_refused(shards: int) -> None:
 
 async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
     async with opened(counters=20, shards=2) as database:
-        one, other = counters.on_shards(await database.wait_durable_view(float("inf")), [0, 1])
+        one, other = counters.on_shards(await database.wait_durable_snapshot(float("inf")), [0, 1])
         await database.transact(counters.increment(one))
         await database.transact(counters.increment(one, other))
         await counters.read(database, counters.look(one))

@@ -14,8 +14,8 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.errors import UndefinedTable
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from tests.engine import counters
 from tests.engine.fakes import HeldLog, opened
 from tests.values.making import define_index
@@ -40,12 +40,12 @@ def insert_slowly(number: int) -> Work:
     return work
 
 
-def trees_of(view: View) -> set[int]:
-    return {number for number, _ in view.trees.items()}
+def trees_of(snapshot: Snapshot) -> set[int]:
+    return {number for number, _ in snapshot.trees.items()}
 
 
-async def newest(database: Database) -> View:
-    return await database.wait_durable_view()
+async def newest(database: Database) -> Snapshot:
+    return await database.wait_durable_snapshot()
 
 
 async def test_an_insert_that_meets_a_drop_is_run_again_and_finds_no_table(
@@ -56,7 +56,7 @@ async def test_an_insert_that_meets_a_drop_is_run_again_and_finds_no_table(
         def work(transaction: Transaction) -> Generator[None, None, None]:
             table = transaction.table(counters.NAME)
             nursery.start_soon(database.transact, drop)
-            while counters.newest_version(database) == transaction.view.version:
+            while counters.newest_version(database) == transaction.snapshot.version:
                 yield
             transaction.insert(table, (100, 0))
 
@@ -76,7 +76,7 @@ async def test_an_insert_that_meets_a_new_table_of_the_same_name_writes_to_the_n
             trees.append(table.id)
             if len(trees) == 1:
                 nursery.start_soon(database.transact, recreate)
-                while counters.newest_version(database) == transaction.view.version:
+                while counters.newest_version(database) == transaction.snapshot.version:
                     yield
             transaction.insert(table, (100, 0))
 
@@ -116,16 +116,18 @@ async def test_a_storm_of_inserts_drops_and_creates_leaves_what_the_order_of_ver
                 nursery.start_soon(insert, number)
             for _ in range(10):
                 nursery.start_soon(change, chance.choice([drop, recreate]))
-        view = await newest(database)
-    table = view.catalog.tables.get(counters.NAME)
+        snapshot = await newest(database)
+    table = snapshot.catalog.tables.get(counters.NAME)
     living = set() if table is None else {table.id}
-    assert trees_of(view) <= living
+    assert trees_of(snapshot) <= living
     expected = sorted(number for number, tree in inserted.items() if tree in living)
-    found = [] if table is None else [key[0] for keys, _ in view.pages(table.id) for key in keys]
+    found = (
+        [] if table is None else [key[0] for keys, _ in snapshot.pages(table.id) for key in keys]
+    )
     assert sorted(found) == expected
     assert len(inserted) > 10
-    recovered = (await recover(log, shards)).view
-    assert recovered.catalog.tables == view.catalog.tables
+    recovered = (await recover(log, shards)).snapshot
+    assert recovered.catalog.tables == snapshot.catalog.tables
     assert trees_of(recovered) <= living
 
 
@@ -147,13 +149,13 @@ async def test_an_index_that_is_made_beside_inserts_has_an_entry_for_every_row(
             nursery.start_soon(database.transact, make_index)
             for number in range(100, 150):
                 nursery.start_soon(database.transact, insert_slowly(number))
-        view = await newest(database)
-        table = view.catalog.tables[counters.NAME]
+        snapshot = await newest(database)
+        table = snapshot.catalog.tables[counters.NAME]
         (index,) = table.indexes
-        rows = {row for _, rows in view.pages(table.id) for row in rows}
+        rows = {row for _, rows in snapshot.pages(table.id) for row in rows}
         entries = {
             (key, row)
-            for keys, values in view.pages(index.id)
+            for keys, values in snapshot.pages(index.id)
             for key, row in zip(keys, values, strict=True)
         }
         assert len(rows) == 70

@@ -109,7 +109,7 @@ async def test_a_conflict_that_is_reported_waits_too() -> None:
         assert {type(call.outcome) for call in calls} == {Outcome, SerializationFailure}
 
 
-async def test_reading_takes_the_durable_view_and_needs_no_actor() -> None:
+async def test_reading_takes_the_durable_snapshot_and_needs_no_actor() -> None:
     log, world = HeldLog(), Laboratory()
     async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
         log.hold()

@@ -83,7 +83,7 @@ async def test_the_database_ends_and_refuses_everything_with_the_reason(
         with pytest.raises(LogTaken) as caught:
             await old.transact(counters.increment(1))
         assert (caught.value.applied, caught.value.retryable) == (Applied.NO, True)
-        assert old.state is State.TAKEN and old.views.take() is None
+        assert old.state is State.TAKEN and old.snapshots.take() is None
         for call in (old.transact, partial(counters.read, old)):
             with pytest.raises(LogTaken, match="another process writes the log"):
                 await call(counters.look(1))
@@ -131,7 +131,7 @@ async def test_nobody_is_shown_anything_once_the_log_writer_knows(
         def look(text: str, error: Exception) -> None:
             report(text, error)
             trio.lowlevel.current_trio_token().run_sync_soon(
-                lambda: shown.append(old.durable_view())
+                lambda: shown.append(old.durable_snapshot())
             )
 
         old._world.report = look  # type: ignore[method-assign]

@@ -17,7 +17,7 @@ from qserver.engine.published import Published
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog, changes_from_plain
 from qserver.storage.ranges import Trees
-from qserver.storage.view import View, empty_view
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from tests.engine import counters
 from tests.engine.fakes import HeldLog
 
@@ -27,7 +27,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.log = HeldLog()
-        self.published = Published(empty_view(1), lambda: 0.0)
+        self.published = Published(empty_snapshot(1), lambda: 0.0)
         self.mailbox = Mailbox[Append]("log", 64)
         self.logged: list[int] = []
         self.writer = LogWriter(self.log, self.published, self.mailbox, self.logged.append)
@@ -37,7 +37,7 @@ class Desk:
     def publish(self) -> None:
         """The next version, with one answer that waits for it."""
         version = self.published.newest.version + 1
-        self.published.publish(View(version, float(version), Catalog(), Trees(), 1))
+        self.published.publish(Snapshot(version, float(version), Catalog(), Trees(), 1))
         reply = Reply[Answer]()
         self.replies.append(reply)
         self.mailbox.put_nowait(

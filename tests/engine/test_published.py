@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 from qserver.engine.published import Published, PublishedStatistics
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
 class Moment(float):
@@ -22,18 +22,18 @@ class News(Exception):
     """What those who wait are told."""
 
 
-def view(version: int, time: float = 0.0) -> View:
-    return View(version, time, Catalog(), Trees(), 1)
+def snapshot(version: int, time: float = 0.0) -> Snapshot:
+    return Snapshot(version, time, Catalog(), Trees(), 1)
 
 
 def published() -> Published:
-    return Published(view(0), lambda: 0.0)
+    return Published(snapshot(0), lambda: 0.0)
 
 
 def test_what_is_published_is_the_newest_and_not_yet_durable() -> None:
     history = published()
-    history.publish(view(1))
-    history.publish(view(2))
+    history.publish(snapshot(1))
+    history.publish(snapshot(2))
     assert (history.newest.version, history.durable.version) == (2, 0)
     history.mark_durable(1)
     assert (history.newest.version, history.durable.version) == (2, 1)
@@ -42,13 +42,13 @@ def test_what_is_published_is_the_newest_and_not_yet_durable() -> None:
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_version_that_does_not_follow_is_our_own_mistake(version: int) -> None:
     with pytest.raises(AssertionError, match="versions follow each other"):
-        published().publish(view(version))
+        published().publish(snapshot(version))
 
 
 async def test_who_waits_goes_on_when_its_version_is_durable_and_not_before() -> None:
     history = published()
     for version in (1, 2, 3):
-        history.publish(view(version))
+        history.publish(snapshot(version))
     awake: list[int] = []
 
     async def wait(version: int) -> None:
@@ -72,7 +72,7 @@ async def test_who_waits_goes_on_when_its_version_is_durable_and_not_before() ->
 async def test_who_waits_for_what_never_will_be_durable_is_told() -> None:
     history = published()
     for version in (1, 2):
-        history.publish(view(version))
+        history.publish(snapshot(version))
     told: list[int] = []
 
     async def wait(version: int) -> None:
@@ -97,7 +97,7 @@ async def test_who_waits_for_what_never_will_be_durable_is_told() -> None:
 
 async def test_one_that_stopped_waiting_is_no_longer_counted() -> None:
     history = published()
-    history.publish(view(1))
+    history.publish(snapshot(1))
     with trio.CancelScope() as scope:
         scope.cancel()
         await history.wait_durable(1)
@@ -106,7 +106,7 @@ async def test_one_that_stopped_waiting_is_no_longer_counted() -> None:
 
 async def test_one_who_gives_up_at_the_very_moment_of_durability_is_only_cancelled() -> None:
     history = published()
-    history.publish(view(1))
+    history.publish(snapshot(1))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(history.wait_durable, 1)
         await wait_all_tasks_blocked()
@@ -115,13 +115,13 @@ async def test_one_who_gives_up_at_the_very_moment_of_durability_is_only_cancell
     assert history.statistics().waiting == 0
 
 
-def test_old_views_are_let_go() -> None:
+def test_old_snapshots_are_let_go() -> None:
     shown = published()
-    shown.publish(view(1, Moment(1.0)))
+    shown.publish(snapshot(1, Moment(1.0)))
     shown.mark_durable(1)
     old = ref(shown.durable.time)
     assert old() == 1.0
-    shown.publish(view(2))
+    shown.publish(snapshot(2))
     shown.mark_durable(2)
     assert old() is None
     assert shown.statistics() == PublishedStatistics(newest=2, durable=2, waiting=0)
@@ -129,5 +129,5 @@ def test_old_views_are_let_go() -> None:
 
 def test_it_reads_as_a_sentence() -> None:
     shown = published()
-    shown.publish(view(1))
+    shown.publish(snapshot(1))
     assert repr(shown) == "version 1 published, 0 durable"

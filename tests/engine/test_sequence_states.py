@@ -17,8 +17,8 @@ from qserver.engine.sequence_states import (
 )
 from qserver.errors import SequenceLimitExceeded, UndefinedTable
 from qserver.storage.catalog import Catalog
+from qserver.storage.snapshot import empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import empty_view
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Sequence
 
@@ -52,7 +52,7 @@ def test_what_follows_the_last_value_depends_on_cycle() -> None:
 
 
 def test_a_reservation_is_undone_only_if_it_was_the_last_word() -> None:
-    transaction = Transaction(empty_view(2))
+    transaction = Transaction(empty_snapshot(2))
     assert reserve(transaction, UP, 10).runs == [range(1, 11)]
     write_back(transaction, UP, 10, (4, True))
     assert state_of(transaction, UP) == (4, True)
@@ -61,7 +61,7 @@ def test_a_reservation_is_undone_only_if_it_was_the_last_word() -> None:
 
 
 def test_row_ids_go_on_from_a_row_with_their_last_number_alone() -> None:
-    transaction = Transaction(empty_view(2))
+    transaction = Transaction(empty_snapshot(2))
     transaction.put_entry(SEQUENCES_TREE, (0,), (65536,))
     assert state_of(transaction, ROW_IDS) == (65536, True)
 

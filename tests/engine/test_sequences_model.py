@@ -17,18 +17,19 @@ from qserver.engine.sequences import Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.limits import SEQUENCE_BLOCK
 from qserver.storage.routing import written
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from qserver.values.relations import Sequence
 
 Step = tuple[str, int]
 
 
 class Store:
-    """A log and its newest view, in one: it commits at once, or leaves unknown whether it did."""
+    """A log and its newest snapshot, in one: it commits at once, or leaves unknown whether it
+    did."""
 
     def __init__(self) -> None:
-        self.view = empty_view(2)
+        self.snapshot = empty_snapshot(2)
         self.unknown: bool | None = None
         """Whether the next commit that nobody knows of is made; None if it is an ordinary one."""
 
@@ -39,13 +40,13 @@ class Store:
             if unknown:
                 self.commit(work)
             raise OutcomeUnknown("the log does not answer")
-        return Outcome(self.commit(work), self.view.version)
+        return Outcome(self.commit(work), self.snapshot.version)
 
     def commit(self, work: Callable[[Transaction], Any]) -> Any:
-        transaction = Transaction(self.view)
+        transaction = Transaction(self.snapshot)
         result = work(transaction)
-        trees = written(self.view, transaction.catalog, transaction.writes)
-        self.view = View(self.view.version + 1, 0.0, transaction.catalog, trees, 2)
+        trees = written(self.snapshot, transaction.catalog, transaction.writes)
+        self.snapshot = Snapshot(self.snapshot.version + 1, 0.0, transaction.catalog, trees, 2)
         return result
 
 
@@ -61,11 +62,11 @@ class Model:
 
     def start(self) -> None:
         """A process begins: nothing is in hand."""
-        self.sequences = Sequences(self.store.transact, lambda: self.store.view.catalog)
+        self.sequences = Sequences(self.store.transact, lambda: self.store.snapshot.catalog)
 
     @property
     def sequence(self) -> Sequence:
-        found = self.store.view.catalog.find("s")
+        found = self.store.snapshot.catalog.find("s")
         assert isinstance(found, Sequence)
         return found
 

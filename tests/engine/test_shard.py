@@ -18,8 +18,8 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
 from qserver.storage.routing import Part
+from qserver.storage.snapshot import Predicate, Snapshot, empty_snapshot
 from qserver.storage.transaction import ScannedRange
-from qserver.storage.view import Predicate, View, empty_view
 from qserver.storage.writes import changed
 
 TREE = 7
@@ -35,10 +35,10 @@ def shard_with(**rows: int) -> Shard:
     return Shard(3, roots, Mailbox("shard 3", 1), Mailbox("coordinator, from shards", 4))
 
 
-def view_of(shard: Shard) -> View:
+def snapshot_of(shard: Shard) -> Snapshot:
     """A snapshot with what the shard has installed."""
     trees = {number: RangedTree.of(roots) for number, roots in by_tree(shard.roots).items()}
-    return View(1, 0.0, Catalog(), Trees().changed(trees), 4)
+    return Snapshot(1, 0.0, Catalog(), Trees().changed(trees), 4)
 
 
 def part(
@@ -51,7 +51,7 @@ def part(
     predicate: Predicate | None = None,
     writes: dict[str, int | None] | None = None,
     dropped: tuple[int, ...] = (),
-    base: View | None = None,
+    base: Snapshot | None = None,
     of: Range = WHOLE,
 ) -> Part:
     def row(value: int | None) -> tuple[int] | None:
@@ -60,7 +60,7 @@ def part(
     return Part(
         position,
         alone,
-        base or view_of(shard),
+        base or snapshot_of(shard),
         {of: {(key,): row(value) for key, value in reads.items()}} if reads else {},
         [(of, ScannedRange(TREE, None, None, predicate))] if scans else [],
         {of: {(key,): row(value) for key, value in writes.items()}} if writes else {},
@@ -273,7 +273,7 @@ def test_a_later_part_of_the_round_meets_an_earlier_one(
 
 def test_a_refused_part_stands_against_nobody() -> None:
     shard = shard_with(a=1)
-    stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=empty_view(4))
+    stale = part(shard, 0, reads={"a": 0}, writes={"b": 1}, base=empty_snapshot(4))
     voted = shard.prepare(Prepare(1, (stale, part(shard, 1, reads={"b": None}, writes={"b": 2}))))
     assert reasons(voted) == ["a key that was read has changed", None]
     assert contents(shard, voted) == {"a": 1, "b": 2}
@@ -303,7 +303,7 @@ def test_a_read_of_an_older_snapshot_must_still_hold(
     reads: dict[str, int | None], scans: bool, expected: Conflict | None
 ) -> None:
     shard = shard_with(a=1, c=3)
-    old = view_of(shard)
+    old = snapshot_of(shard)
     shard.prepare(Prepare(1, (part(shard, writes={"a": 2, "b": 2}),)))
     voted = shard.prepare(Prepare(2, (part(shard, reads=reads, scans=scans, base=old),)))
     assert voted.conflicts == (expected,)
@@ -311,7 +311,7 @@ def test_a_read_of_an_older_snapshot_must_still_hold(
 
 def test_a_value_that_changed_and_changed_back_is_no_conflict() -> None:
     shard = shard_with(a=1)
-    old = view_of(shard)
+    old = snapshot_of(shard)
     for round, value in ((1, 2), (2, 1)):
         shard.prepare(Prepare(round, (part(shard, writes={"a": value}),)))
     voted = shard.prepare(Prepare(3, (part(shard, reads={"a": 1}, scans=True, base=old),)))
@@ -356,7 +356,7 @@ def test_what_was_read_before_the_cut_is_compared_with_the_piece_that_has_it_now
     of: Range, reads: dict[str, int | None], stale: bool
 ) -> None:
     shard = shard_with(a=1, b=2, c=3)
-    old = view_of(shard)
+    old = snapshot_of(shard)
     split_at_b(shard)
     shard.prepare(Prepare(2, (part(shard, writes={"b": 9}, of=HIGH),)))
     voted = shard.prepare(Prepare(3, (part(shard, reads=reads, base=old, of=of),)))

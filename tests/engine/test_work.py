@@ -12,16 +12,16 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
 from qserver.engine.work import PENDING, WouldYield, begin, call_back, finish, run_at_once
 from qserver.errors import QueryCanceled
+from qserver.storage.snapshot import empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import empty_view
 
 
 def fresh() -> Transaction:
-    return Transaction(empty_view(1))
+    return Transaction(empty_snapshot(1))
 
 
 def generator_without_yield(transaction: Transaction) -> Generator[None, None, str]:
-    if transaction.view.version > 0:
+    if transaction.snapshot.version > 0:
         yield
     return "short"
 

@@ -12,7 +12,7 @@ from qserver.durability.files import beside
 from qserver.durability.recovery import recover
 from qserver.durability.sqlite import open_log
 from qserver.errors import QserverError
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from tests.powerloss.worker import FILLING
 
 
@@ -95,18 +95,18 @@ async def _audit_file(path: Path, promised: set[int] | None) -> list[str]:
             report = await check(log)
             if not report.is_sound:
                 return list(report.problems)
-            view = (await recover(log, 2)).view
+            snapshot = (await recover(log, 2)).snapshot
     except QserverError as error:
         return [f"{type(error).__name__}: {error}, {error.detail}"]
-    return list(_audit_view(view, promised))
+    return list(_audit_snapshot(snapshot, promised))
 
 
-def _audit_view(view: View, promised: set[int] | None) -> Iterator[str]:
-    if not view.catalog.tables:
+def _audit_snapshot(snapshot: Snapshot, promised: set[int] | None) -> Iterator[str]:
+    if not snapshot.catalog.tables:
         if promised is not None:
             yield "its tables are gone"
         return
-    left, right, total = (_rows(view, name) for name in ("left", "right", "total"))
+    left, right, total = (_rows(snapshot, name) for name in ("left", "right", "total"))
     written = {number for number in left if number >= 0}
     if len(left) - len(written) != FILLING:
         yield f"of the first rows {len(left) - len(written)} are there"
@@ -118,10 +118,10 @@ def _audit_view(view: View, promised: set[int] | None) -> Iterator[str]:
         yield f"transactions {sorted(promised - written)} were acknowledged and are gone"
 
 
-def _rows(view: View, table: str) -> dict[int, object]:
-    tree = view.catalog.tables[table].id
+def _rows(snapshot: Snapshot, table: str) -> dict[int, object]:
+    tree = snapshot.catalog.tables[table].id
     return {
         key[0]: row[1]
-        for keys, rows in view.pages(tree)
+        for keys, rows in snapshot.pages(tree)
         for key, row in zip(keys, rows, strict=True)
     }

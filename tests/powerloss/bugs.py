@@ -60,8 +60,8 @@ def forget_before_saved() -> None:
     async def save(checkpointer: Checkpointer, made: Save) -> None:
         pages: list[StoredPage] = list(made.pages())
         await checkpointer.log.save_pages(pages)
-        await checkpointer.log.forget(made.view.version, [])
-        await checkpointer.log.save_checkpoint(made.view.version, made.record())
+        await checkpointer.log.forget(made.snapshot.version, [])
+        await checkpointer.log.save_checkpoint(made.snapshot.version, made.record())
         checkpointer.saved.confirm(made)
 
     Checkpointer.save = save  # type: ignore[method-assign, assignment]

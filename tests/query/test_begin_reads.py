@@ -83,7 +83,7 @@ async def test_a_short_read_is_answered_whether_its_plan_is_kept_or_new(
         assert await database.execute(sql, parameters) == first
 
 
-async def test_several_that_only_read_are_answered_from_one_durable_view() -> None:
+async def test_several_that_only_read_are_answered_from_one_durable_snapshot() -> None:
     async with opened_sql() as database:
         await filled(database)
         statements = [Statement(f"SELECT a FROM t WHERE id = {at}") for at in (1, 2)]

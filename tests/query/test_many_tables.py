@@ -7,8 +7,8 @@ import pytest
 from qserver.query.system_tables import PAGE_ROWS, SCHEMAS, SystemReader
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
 from tests.engine.passes import counted_passes
@@ -21,19 +21,19 @@ SYSTEM_TABLES = {
 
 
 @pytest.fixture(scope="module")
-def view() -> View:
+def snapshot() -> Snapshot:
     tables = [
         define_table(number, f"t{number:04}", [Column("id", INTEGER, nullable=False)], ["id"])
         for number in range(1, TABLES + 1)
     ]
     changes = {table.name: table for table in tables}
-    return View(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
+    return Snapshot(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
 
 
 @pytest.mark.parametrize("name", SYSTEM_TABLES)
-def test_a_system_table_hands_out_short_pages_in_every_order(name: str, view: View) -> None:
+def test_a_system_table_hands_out_short_pages_in_every_order(name: str, snapshot: Snapshot) -> None:
     tree = SYSTEM_TABLES[name].table.id
-    reader = SystemReader(Transaction(view))
+    reader = SystemReader(Transaction(snapshot))
     pages = list(reader.scan_values(tree))
     rows = [row for page in pages for row in page]
     assert all(len(page) <= PAGE_ROWS for page in pages)

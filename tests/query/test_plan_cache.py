@@ -8,8 +8,8 @@ from qserver.limits import PLANS_OF_SHAPE_MAX
 from qserver.query.plan_cache import Plan, PlanCache
 from qserver.sql.execution import Compiled, Context, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.values.schema import Table
 from qserver.values.types import INTEGER
 from tests.storage.databases import PEOPLE, PLAIN, commit, database, database_with
@@ -23,57 +23,59 @@ def run(transaction: object, slots: object, context: Context) -> Run:
 COMPILED = Compiled((OutputColumn("a", INTEGER),), run, False, "", ())
 
 
-def plan_for(view: View, pinned: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)) -> Plan:
+def plan_for(
+    snapshot: Snapshot, pinned: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)
+) -> Plan:
     return Plan(
         COMPILED,
         Select(OneRow(), 0, COMPILED.columns),
-        view.catalog,
+        snapshot.catalog,
         {table.name: table for table in tables},
         system_tables=False,
         parameters=None,
         pinned=frozenset(pinned),
-        sizes={table.id: view.count(table.id) for table in tables},
+        sizes={table.id: snapshot.count(table.id) for table in tables},
         writes=False,
     )
 
 
 def test_a_plan_is_found_again_by_its_shape() -> None:
-    view, cache = database(2), PlanCache()
-    plan = plan_for(view)
-    assert cache.find("shape", [1], view.catalog, view) is None
+    snapshot, cache = database(2), PlanCache()
+    plan = plan_for(snapshot)
+    assert cache.find("shape", [1], snapshot.catalog, snapshot) is None
     cache.keep("shape", [1], plan)
-    assert cache.find("shape", [2], view.catalog, view) is plan
-    assert cache.find("other", [2], view.catalog, view) is None
+    assert cache.find("shape", [2], snapshot.catalog, snapshot) is plan
+    assert cache.find("other", [2], snapshot.catalog, snapshot) is None
     statistics = cache.statistics()
     assert (statistics.hits, statistics.misses, statistics.invalidated) == (1, 2, 0)
 
 
 def test_pinned_literals_are_part_of_the_key() -> None:
-    view, cache = database(2), PlanCache()
-    first, second = plan_for(view, [1]), plan_for(view, [1])
+    snapshot, cache = database(2), PlanCache()
+    first, second = plan_for(snapshot, [1]), plan_for(snapshot, [1])
     cache.keep("shape", ["x", 1], first)
-    assert cache.find("shape", ["y", 1], view.catalog, view) is first
-    assert cache.find("shape", ["x", 2], view.catalog, view) is None
+    assert cache.find("shape", ["y", 1], snapshot.catalog, snapshot) is first
+    assert cache.find("shape", ["x", 2], snapshot.catalog, snapshot) is None
     cache.keep("shape", ["x", 2], second)
-    assert cache.find("shape", ["z", 2], view.catalog, view) is second
-    assert cache.find("shape", ["z", 1], view.catalog, view) is first
+    assert cache.find("shape", ["z", 2], snapshot.catalog, snapshot) is second
+    assert cache.find("shape", ["z", 1], snapshot.catalog, snapshot) is first
 
 
 def test_a_literal_that_is_pinned_later_makes_plans_that_did_not_know_of_it_void() -> None:
-    view, cache = database(2), PlanCache()
-    cache.keep("shape", [1, 2], plan_for(view, [0]))
-    later = plan_for(view, [1])
+    snapshot, cache = database(2), PlanCache()
+    cache.keep("shape", [1, 2], plan_for(snapshot, [0]))
+    later = plan_for(snapshot, [1])
     cache.keep("shape", [1, 3], later)
-    assert cache.find("shape", [1, 3], view.catalog, view) is later
-    assert cache.find("shape", [1, 2], view.catalog, view) is None
+    assert cache.find("shape", [1, 3], snapshot.catalog, snapshot) is later
+    assert cache.find("shape", [1, 2], snapshot.catalog, snapshot) is None
 
 
 def test_a_plan_holds_while_the_definitions_that_it_uses_are_the_same_objects() -> None:
-    view, cache = database(2), PlanCache()
-    plan = plan_for(view, tables=[PLAIN])
+    snapshot, cache = database(2), PlanCache()
+    plan = plan_for(snapshot, tables=[PLAIN])
     cache.keep("shape", [], plan)
 
-    other = Transaction(view)
+    other = Transaction(snapshot)
     other.define("people", PEOPLE.without_index("people_place"))
     after = commit(other)
     assert cache.find("shape", [], after.catalog, after) is plan
@@ -97,40 +99,42 @@ def test_a_plan_made_for_a_table_of_another_size_is_made_anew() -> None:
 
 
 def test_the_shape_that_was_not_used_for_longest_is_forgotten_first() -> None:
-    view, cache = database(2), PlanCache(shapes_most=2)
+    snapshot, cache = database(2), PlanCache(shapes_most=2)
     for shape in ("a", "b"):
-        cache.keep(shape, [], plan_for(view))
-    assert cache.find("a", [], view.catalog, view) is not None
-    cache.keep("c", [], plan_for(view))
-    kept = [shape for shape in "abc" if cache.find(shape, [], view.catalog, view) is not None]
+        cache.keep(shape, [], plan_for(snapshot))
+    assert cache.find("a", [], snapshot.catalog, snapshot) is not None
+    cache.keep("c", [], plan_for(snapshot))
+    kept = [
+        shape for shape in "abc" if cache.find(shape, [], snapshot.catalog, snapshot) is not None
+    ]
     assert kept == ["a", "c"]
     assert cache.statistics().shapes == 2
 
 
 def test_plans_of_one_shape_are_bounded() -> None:
-    view, cache = database(2), PlanCache()
+    snapshot, cache = database(2), PlanCache()
     for value in range(PLANS_OF_SHAPE_MAX + 5):
-        cache.keep("shape", [value], plan_for(view, [0]))
+        cache.keep("shape", [value], plan_for(snapshot, [0]))
     found = [
         value
         for value in range(PLANS_OF_SHAPE_MAX + 5)
-        if cache.find("shape", [value], view.catalog, view) is not None
+        if cache.find("shape", [value], snapshot.catalog, snapshot) is not None
     ]
     assert found == list(range(5, PLANS_OF_SHAPE_MAX + 5))
 
 
 def test_plans_are_kept_up_to_a_size_in_memory() -> None:
-    view = database(2)
+    snapshot = database(2)
     cache = PlanCache(bytes_most=100_000)
     for number in range(20):
-        plan = plan_for(view)
+        plan = plan_for(snapshot)
         plan.size = 20_000
         cache.keep((f"shape {number}", ""), [], plan)
     statistics = cache.statistics()
     assert statistics.shapes == 4 and 80_000 < statistics.bytes <= 100_000
-    assert cache.find(("shape 19", ""), [], view.catalog, view) is not None
-    assert cache.find(("shape 0", ""), [], view.catalog, view) is None
-    too_large = plan_for(view)
+    assert cache.find(("shape 19", ""), [], snapshot.catalog, snapshot) is not None
+    assert cache.find(("shape 0", ""), [], snapshot.catalog, snapshot) is None
+    too_large = plan_for(snapshot)
     too_large.size = 26_000
     cache.keep(("large", ""), [], too_large)
-    assert cache.find(("large", ""), [], view.catalog, view) is None
+    assert cache.find(("large", ""), [], snapshot.catalog, snapshot) is None

@@ -82,13 +82,13 @@ def calls_of(work: Callable[[], object]) -> int:
 async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(pattern: str) -> None:
     async with opened_sql() as database:
         await database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b TEXT)")
-        view = database.database.durable_view()
-        assert view is not None
+        snapshot = database.database.durable_snapshot()
+        assert snapshot is not None
 
         def plan(text: str) -> None:
             try:
                 statement, literals = parse(text).statement, Literals(lift(text).literals)
-                make_plan(statement, literals, view.catalog, view)
+                make_plan(statement, literals, snapshot.catalog, snapshot)
             except QserverError as error:
                 assert error.code == "42601"
 
@@ -210,7 +210,7 @@ async def test_a_statement_has_bounds(sql: str, code: str | None) -> None:
         "ALTER TABLE t ALTER COLUMN b TYPE BIGINT",
     ],
 )
-async def test_a_definition_that_tries_a_long_view_plans_it_as_any_other_long_statement(
+async def test_a_definition_that_tries_a_long_snapshot_plans_it_as_any_other_long_statement(
     sql: str,
 ) -> None:
     computed = 0

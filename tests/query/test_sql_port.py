@@ -10,37 +10,37 @@ import trio
 from trio.testing import MockClock
 
 from qserver.engine.database import Database
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, before
 from qserver.errors import QueryCanceled, ReadOnlyTransaction, SqlSyntaxError, UndefinedTable
 from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from tests.engine.fakes import HeldLog, Laboratory, opened
 
 
 class Follower:
-    """Shows the durable views of another database, when it is told to catch up."""
+    """Shows the durable snapshots of another database, when it is told to catch up."""
 
     writer = None
 
     def __init__(self, followed: Database) -> None:
-        self.views = ViewSource()
+        self.snapshots = SnapshotSource()
         self._followed = followed
         self._news = trio.Event()
 
     def catch_up(self) -> None:
-        view = self._followed.durable_view()
-        assert view is not None
-        self.views.show(view)
+        snapshot = self._followed.durable_snapshot()
+        assert snapshot is not None
+        self.snapshots.show(snapshot)
         self._news.set()
         self._news = trio.Event()
 
-    async def wait_durable_view(self, deadline: float = FOREVER, version: int = 0) -> View:
-        async def wait() -> View:
-            while (view := self.views.take()) is None or view.version < version:
+    async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
+        async def wait() -> Snapshot:
+            while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
                 await self._news.wait()
-            return view
+            return snapshot
 
         return await before(deadline, wait)  # type: ignore[no-any-return]
 
@@ -143,12 +143,12 @@ async def test_a_version_is_waited_for(autojump_clock: MockClock) -> None:
             None,
         ]
         database = writer.database
-        version = (await database.wait_durable_view()).version
+        version = (await database.wait_durable_snapshot()).version
         log.hold()
         nursery.start_soon(writer.execute, "insert into t (v) values ('c')")
         with pytest.raises(QueryCanceled):
-            await database.wait_durable_view(trio.current_time() + 1, version + 1)
-        assert (await database.wait_durable_view(version=version)).version == version
+            await database.wait_durable_snapshot(trio.current_time() + 1, version + 1)
+        assert (await database.wait_durable_snapshot(version=version)).version == version
         log.release()
-        found = await database.wait_durable_view(version=version + 1)
-        assert found.version == version + 1 and found is database.durable_view()
+        found = await database.wait_durable_snapshot(version=version + 1)
+        assert found.version == version + 1 and found is database.durable_snapshot()

@@ -12,8 +12,8 @@ from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
 from qserver.storage.btree import Branch, Leaf, Tree, branch_of, leaf_of
 from qserver.storage.ranges import Range, Trees, laid_over
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from qserver.storage.writes import SEQUENCES_TREE
 from simulations.determinism import run_repeatably
 from simulations.disk import Disk
@@ -22,7 +22,7 @@ from simulations.inspection import (
     disk_problems,
     range_problems,
     recovery_problems,
-    view_problems,
+    snapshot_problems,
     waiting_problems,
 )
 from simulations.service import Service
@@ -89,10 +89,12 @@ def test_a_record_that_the_checkpoint_has_is_seen() -> None:
 
 
 def test_a_tree_of_no_table_is_seen() -> None:
-    view = empty_view(1)
-    assert view_problems(view) == []
+    snapshot = empty_snapshot(1)
+    assert snapshot_problems(snapshot) == []
     stray = Trees().changed({7: laid_over(7, (), [leaf_of([(1,)], [(1,)])], 0, 1)})
-    assert view_problems(View(1, 0.0, view.catalog, stray, 1)) == ["tree 7 belongs to no table"]
+    assert snapshot_problems(Snapshot(1, 0.0, snapshot.catalog, stray, 1)) == [
+        "tree 7 belongs to no table"
+    ]
 
 
 def test_a_range_that_a_shard_has_lost_kept_or_mistaken_is_seen() -> None:
@@ -112,9 +114,9 @@ def test_a_range_that_a_shard_has_lost_kept_or_mistaken_is_seen() -> None:
     assert sorted(problem.split()[2] for problem in after) == ["has", "lacks", "still"]
 
 
-def view_of(trees: dict[int, Tree]) -> View:
+def snapshot_of(trees: dict[int, Tree]) -> Snapshot:
     laid = {number: laid_over(number, (), [tree], 0, 1) for number, tree in trees.items()}
-    return View(1, 0.0, empty_view(1).catalog, Trees().changed(laid), 1)
+    return Snapshot(1, 0.0, empty_snapshot(1).catalog, Trees().changed(laid), 1)
 
 
 SEPARATED_WRONGLY = Branch([(2,)], [leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(1,)])], 2, 1)
@@ -139,21 +141,21 @@ VALUELESS = Leaf([(1,), (2,)], [(1,)], 2)
     ],
 )
 def test_a_tree_that_is_built_wrongly_is_seen(tree: Tree, problem: str) -> None:
-    view = view_of({SEQUENCES_TREE: tree})
-    assert [each for each in view_problems(view) if each.endswith(problem)]
+    snapshot = snapshot_of({SEQUENCES_TREE: tree})
+    assert [each for each in snapshot_problems(snapshot) if each.endswith(problem)]
 
 
 def test_what_was_recovered_otherwise_than_published_is_seen() -> None:
-    catalog = empty_view(1).catalog
+    catalog = empty_snapshot(1).catalog
     one, other = leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(2,)])
-    published = view_of({7: one})
-    assert recovery_problems(view_of({7: leaf_of([(1,)], [(1,)])}), published) == []
-    assert recovery_problems(view_of({7: other}), published) == [
+    published = snapshot_of({7: one})
+    assert recovery_problems(snapshot_of({7: leaf_of([(1,)], [(1,)])}), published) == []
+    assert recovery_problems(snapshot_of({7: other}), published) == [
         "tree 7 holds {(1,): (2,)}, not {(1,): (1,)}"
     ]
-    lost = View(1, 0.0, catalog.changed({}, 9), Trees(), 1)
+    lost = Snapshot(1, 0.0, catalog.changed({}, 9), Trees(), 1)
     assert len(recovery_problems(lost, published)) == 2
-    more = View(1, 0.0, catalog, published.trees, 2)
+    more = Snapshot(1, 0.0, catalog, published.trees, 2)
     assert recovery_problems(more, published) == ["there are 2 shards, not 1"]
 
 

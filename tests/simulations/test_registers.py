@@ -108,7 +108,7 @@ def test_versions_that_run_backwards_in_real_time_are_found() -> None:
 
 @st.composite
 def runs(draw: st.DrawFn, groups: bool, tampered: bool) -> list[Attempt]:
-    """Groups of commits, each with a version, and readers of the views between them."""
+    """Groups of commits, each with a version, and readers of the snapshots between them."""
     state: dict[Key, Value] = {}
     attempts: list[Attempt] = []
     version = 0
@@ -175,9 +175,9 @@ def test_without_groups_everything_that_no_order_explains_is_reported(
 
 
 def explained(attempts: Sequence[Attempt]) -> bool:
-    """The oracle: tries all orders that agree with the versions; a view comes after its group.
+    """The oracle: tries all orders that agree with the versions; a snapshot comes after its group.
 
-    What is unknown took effect in some group too, so not between two looks at the same view.
+    What is unknown took effect in some group too, so not between two looks at the same snapshot.
     """
 
     def rank(attempt: Attempt) -> tuple[int, bool]:
@@ -191,10 +191,10 @@ def explained(attempts: Sequence[Attempt]) -> bool:
         if not known:
             return True
         now = min(known)
-        view_is_fixed = last == now and now[1]
+        snapshot_is_fixed = last == now and now[1]
         for chosen in remaining:
             unknown = chosen.status is Status.UNKNOWN
-            if view_is_fixed if unknown else rank(chosen) != now:
+            if snapshot_is_fixed if unknown else rank(chosen) != now:
                 continue
             after = _apply(chosen, state)
             if after is None:

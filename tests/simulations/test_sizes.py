@@ -9,7 +9,7 @@ import pytest
 from qserver import limits
 from qserver.durability import recovery
 from qserver.durability.check import _page_problems
-from qserver.storage import btree, view
+from qserver.storage import btree, snapshot
 from qserver.storage.ranges import laid_over
 from simulations.sizes import PAGE_ENTRIES, RANGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
 from tests.storage.trees import build, put
@@ -37,10 +37,10 @@ def test_ranges_are_as_narrow_as_a_run_wants_them(entries: int) -> None:
 
 
 def test_the_products_own_sizes_are_back_afterwards() -> None:
-    before = view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE
+    before = snapshot.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE
     with sized(Sizes(picked_most=1, read_at_once=2)):
-        assert (view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE) == (1, 2)
-    assert before == (view.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE)
+        assert (snapshot.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE) == (1, 2)
+    assert before == (snapshot.PICKED_MAX, recovery.RECORDS_READ_AT_ONCE)
 
 
 def test_the_products_own_sizes_are_among_those_that_are_drawn() -> None:

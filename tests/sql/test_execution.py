@@ -25,9 +25,9 @@ async def with_rows(database: SqlDatabase, rows: int = 100) -> None:
 
 def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, Any]:
     """A statement that has not run yet, on a transaction that can be looked at."""
-    view = database.database.durable_view()
-    assert view is not None
-    transaction = Transaction(view)
+    snapshot = database.database.durable_snapshot()
+    assert snapshot is not None
+    transaction = Transaction(snapshot)
     run = StatementRun(database.planner, transaction, database._supplies.request())
     return transaction, run, iter(run.start(sql, None).step, END)
 
@@ -84,7 +84,9 @@ async def test_a_scan_reads_what_satisfies_its_condition() -> None:
         (scanned,) = transaction.ranges
         assert (scanned.tree, scanned.low, scanned.high) == (table.id, None, None)
         assert scanned.predicate is not None
-        accepted = [row[0] for row in Transaction(transaction.view).rows(table, None, None, None)]
+        accepted = [
+            row[0] for row in Transaction(transaction.snapshot).rows(table, None, None, None)
+        ]
         accepted = [at for at in accepted if scanned.predicate((at, at % 10, f"row {at}"))]
         assert accepted == [at for at in range(1, 101) if at % 10 > 7 and at != 8]
         assert not scanned.predicate((1, None, "x"))

@@ -84,15 +84,15 @@ async def kept_plan(database: SqlDatabase, sql: str) -> Any:
 
 async def plan_of_its_own(database: SqlDatabase, sql: str) -> Any:
     """What the statement answers if none of its literals is lifted."""
-    view = database.database.durable_view()
-    assert view is not None
+    snapshot = database.database.durable_snapshot()
+    assert snapshot is not None
     now = datetime.fromtimestamp(NOON, UTC)
     context = Context(now, Random(0), lambda: None, STATEMENT_MEMORY_BYTES_MAX, lambda: 1)
     try:
         parsed = parse(sql, repeat=False)
         literals = Literals(parsed.literals, fixed=True)
-        compiled = make_plan(parsed.statement, literals, view.catalog, view).compiled
-        pages = compiled.run(Transaction(view), parsed.literals, context)
+        compiled = make_plan(parsed.statement, literals, snapshot.catalog, snapshot).compiled
+        pages = compiled.run(Transaction(snapshot), parsed.literals, context)
         rows = [row for page in pages if page is not None for row in page]
     except QserverError:
         return "an error"  # of several that a statement has, which comes first may differ

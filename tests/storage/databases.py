@@ -1,4 +1,4 @@
-"""What the tests of views and transactions share: a table, and how to fill and commit."""
+"""What the tests of snapshots and transactions share: a table, and how to fill and commit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.ranges import Trees, roots_of_shard
 from qserver.storage.routing import at_once, parts_of, written
+from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import Page, View
 from qserver.values.schema import Column, Index, Table, define_table
 from qserver.values.types import INTEGER, NUMERIC, TEXT
 from tests.values.making import define_index
@@ -43,29 +43,29 @@ EMAIL: Index = PEOPLE.index("people_email_key")
 PLACE: Index = PEOPLE.index("people_place")
 
 
-def database(shards: int, tables: Iterable[Table] = (PLAIN, PEOPLE)) -> View:
+def database(shards: int, tables: Iterable[Table] = (PLAIN, PEOPLE)) -> Snapshot:
     """A database with these tables, all empty."""
     catalog = Catalog().changed({table.name: table for table in tables}, trees_used=9)
-    return View(1, 0.0, catalog, Trees(), shards)
+    return Snapshot(1, 0.0, catalog, Trees(), shards)
 
 
-def view_with(entries: Mapping[Key, Value], shards: int, tree: int = 1) -> View:
+def view_with(entries: Mapping[Key, Value], shards: int, tree: int = 1) -> Snapshot:
     """A database one of whose trees holds the entries."""
-    view = database(shards)
-    trees = written(view, view.catalog, {tree: dict(entries)})
-    return View(1, 0.0, view.catalog, trees, shards)
+    snapshot = database(shards)
+    trees = written(snapshot, snapshot.catalog, {tree: dict(entries)})
+    return Snapshot(1, 0.0, snapshot.catalog, trees, shards)
 
 
-def commit(transaction: Transaction) -> View:
-    """The next view, as if nobody else had committed anything."""
-    view, catalog = transaction.view, transaction.view.catalog
+def commit(transaction: Transaction) -> Snapshot:
+    """The next snapshot, as if nobody else had committed anything."""
+    snapshot, catalog = transaction.snapshot, transaction.snapshot.catalog
     if transaction.changes_catalog:
         catalog = catalog.changed(transaction.catalog_changes, transaction.catalog.trees_used)
-    trees = written(view, catalog, transaction.writes, transaction.dropped)
-    return View(view.version + 1, 0.0, catalog, trees, view.shards)
+    trees = written(snapshot, catalog, transaction.writes, transaction.dropped)
+    return Snapshot(snapshot.version + 1, 0.0, catalog, trees, snapshot.shards)
 
 
-def database_with(*rows: Value, shards: int = 3, table: Table = PEOPLE) -> View:
+def database_with(*rows: Value, shards: int = 3, table: Table = PEOPLE) -> Snapshot:
     transaction = Transaction(database(shards))
     for row in rows:
         transaction.insert(table, row)
@@ -81,16 +81,18 @@ def ranges_of(most: int, least: int) -> Iterator[None]:
         yield
 
 
-def laid_out(view: View) -> View:
+def laid_out(snapshot: Snapshot) -> Snapshot:
     """The same entries, cut as the sizes of the moment say."""
-    trees = {number: tree.laid_out(view.shards) for number, tree in view.trees.items()}
-    return View(view.version, 0.0, view.catalog, view.trees.changed(trees), view.shards)
+    trees = {number: tree.laid_out(snapshot.shards) for number, tree in snapshot.trees.items()}
+    return Snapshot(
+        snapshot.version, 0.0, snapshot.catalog, snapshot.trees.changed(trees), snapshot.shards
+    )
 
 
-def tree_entries(view: View, tree: int) -> dict[Key, Value]:
+def tree_entries(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
     """All entries of a tree, each of which must be in the range that its key belongs to."""
     entries: dict[Key, Value] = {}
-    ranged = view.trees.tree(tree)
+    ranged = snapshot.trees.tree(tree)
     for each, root in zip(ranged.ranges, ranged.roots, strict=False):
         for key, value in flat(pages(root)):
             assert each.low is None or each.low <= key
@@ -106,8 +108,8 @@ def flat(stream: Iterable[Page]) -> list[tuple[Key, Value]]:
 # --- what the shards would say -------------------------------------------------------------------
 
 
-def stale_reads(transaction: Transaction, now: View) -> list[Conflict]:
-    """What shards that have installed this view find stale."""
+def stale_reads(transaction: Transaction, now: Snapshot) -> list[Conflict]:
+    """What shards that have installed this snapshot find stale."""
     found = [
         stale_read(part, roots_of_shard(now.trees, shard))
         for shard, part in at_once(parts_of(transaction, 0, now)).items()
@@ -115,7 +117,7 @@ def stale_reads(transaction: Transaction, now: View) -> list[Conflict]:
     return [conflict for conflict in found if conflict is not None]
 
 
-def overlaps(reader: Transaction, writer: Transaction, newest: View) -> list[Conflict]:
+def overlaps(reader: Transaction, writer: Transaction, newest: Snapshot) -> list[Conflict]:
     """Which reads the writes of another in the same round make untrue."""
     writes = at_once(parts_of(writer, 1, newest))
     found = [
@@ -126,7 +128,7 @@ def overlaps(reader: Transaction, writer: Transaction, newest: View) -> list[Con
     return [conflict for conflict in found if conflict is not None]
 
 
-def write_overlaps(one: Transaction, other: Transaction, newest: View) -> list[Conflict]:
+def write_overlaps(one: Transaction, other: Transaction, newest: Snapshot) -> list[Conflict]:
     """Which keys both write."""
     writes = at_once(parts_of(other, 1, newest))
     found = [

@@ -13,8 +13,8 @@ from qserver.storage.btree import EMPTY, Key, Value
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part
+from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.view import Predicate, View
 from qserver.storage.writes import TreeWrites, changed
 from tests.storage.databases import (
     PLAIN,
@@ -38,7 +38,7 @@ WHOLE = Range(TREE, None, None, 0)
 
 
 def part_of(
-    base: View,
+    base: Snapshot,
     *keys: Key,
     ranges: tuple[ScannedRange, ...] = (),
     writes: dict[Range, TreeWrites] | None = None,
@@ -49,14 +49,14 @@ def part_of(
     return Part(0, True, base, {WHOLE: seen} if seen else {}, scans, writes or {}, ())
 
 
-def view_of(*rows: Value) -> View:
+def snapshot_of(*rows: Value) -> Snapshot:
     """All rows in one range."""
     return view_with({row[:1]: row for row in rows}, 1, TREE)
 
 
-def after(view: View, changes: TreeWrites, tree: int = TREE) -> Roots:
-    """What the shard has, once the view has been changed."""
-    before = roots_of_shard(view.trees, 0)
+def after(snapshot: Snapshot, changes: TreeWrites, tree: int = TREE) -> Roots:
+    """What the shard has, once the snapshot has been changed."""
+    before = roots_of_shard(snapshot.trees, 0)
     if not changes:
         return before
     each = Range(tree, None, None, 0)
@@ -68,7 +68,7 @@ def everything(predicate: Predicate | None = None) -> ScannedRange:
 
 
 def test_a_key_that_was_read_and_changed_is_a_conflict_that_names_it() -> None:
-    base = view_of((1, "a"), (2, "b"))
+    base = snapshot_of((1, "a"), (2, "b"))
     part = part_of(base, (1,), (3,))
     assert stale_read(part, after(base, {})) is None
     assert stale_read(part, after(base, {(2,): (2, "other")})) is None
@@ -78,7 +78,7 @@ def test_a_key_that_was_read_and_changed_is_a_conflict_that_names_it() -> None:
 
 
 def test_a_range_that_was_read_and_changed_is_a_conflict_that_names_the_key() -> None:
-    base = view_of(*((at, "a") for at in range(0, 100, 2)))
+    base = snapshot_of(*((at, "a") for at in range(0, 100, 2)))
     part = part_of(base, ranges=(ScannedRange(TREE, (10,), (20,), None),))
     for number in (8, 9, 20, 21, 99):
         assert stale_read(part, after(base, {(number,): (number, "b")})) is None
@@ -88,7 +88,7 @@ def test_a_range_that_was_read_and_changed_is_a_conflict_that_names_the_key() ->
 
 
 def test_what_returns_to_its_old_value_is_no_conflict() -> None:
-    base = view_of((1, "a"), (2, "b"))
+    base = snapshot_of((1, "a"), (2, "b"))
     part = part_of(base, (1,), (9,), ranges=(everything(),))
     away = after(base, {(1,): (1, "x"), (2,): None, (9,): (9, "y")})
     assert stale_read(part, away) is not None
@@ -109,7 +109,7 @@ def test_what_returns_to_its_old_value_is_no_conflict() -> None:
     ],
 )
 def test_values_that_a_reader_can_tell_apart_conflict(then: object, now: object) -> None:
-    base = view_of((7, then))
+    base = snapshot_of((7, then))
     for part in (part_of(base, (7,)), part_of(base, ranges=(everything(),))):
         assert stale_read(part, after(base, {(7,): (7, now)})) is not None
         assert stale_read(part, after(base, {(7,): (7, then)})) is None
@@ -118,7 +118,7 @@ def test_values_that_a_reader_can_tell_apart_conflict(then: object, now: object)
 
 
 def test_two_nans_are_the_same() -> None:
-    base = view_of((7, float("nan")))
+    base = snapshot_of((7, float("nan")))
     part = part_of(base, (7,), ranges=(everything(),))
     assert stale_read(part, after(base, {(7,): (7, float("nan"))})) is None
 
@@ -128,7 +128,7 @@ def failing(row: Value) -> bool:
 
 
 def test_equal_roots_are_not_looked_into() -> None:
-    base = view_of((1, "a"))
+    base = snapshot_of((1, "a"))
     part = part_of(base, (1,), ranges=(everything(failing),))
     assert stale_read(part, after(base, {})) is None
     wrong = Part(0, True, base, {WHOLE: {(1,): ("never so",)}}, part.scans, {}, ())
@@ -138,7 +138,7 @@ def test_equal_roots_are_not_looked_into() -> None:
 
 
 def test_a_predicate_that_fails_on_a_changed_row_counts_as_a_conflict() -> None:
-    base = view_of((1, "a"), (2, "b"))
+    base = snapshot_of((1, "a"), (2, "b"))
     part = part_of(base, ranges=(everything(failing),))
     assert stale_read(part, after(base, {(2,): (2, "c")})) is not None
     assert overlap(part, {WHOLE: {(2,): (2, "c")}}, "another") is not None
@@ -146,13 +146,13 @@ def test_a_predicate_that_fails_on_a_changed_row_counts_as_a_conflict() -> None:
 
 
 def test_a_predicate_that_answers_null_is_not_satisfied() -> None:
-    base = view_of((1, "a"))
+    base = snapshot_of((1, "a"))
     part = part_of(base, ranges=(everything(lambda row: None),))
     assert stale_read(part, after(base, {(1,): (1, "b")})) is None
 
 
 def test_a_dropped_tree_conflicts_with_who_read_rows_of_it() -> None:
-    base = view_of((1, "a"))
+    base = snapshot_of((1, "a"))
     gone: Roots = {}
     assert stale_read(part_of(base, (1,)), gone) is not None
     assert stale_read(part_of(base, ranges=(everything(),)), gone) is not None
@@ -161,7 +161,7 @@ def test_a_dropped_tree_conflicts_with_who_read_rows_of_it() -> None:
 
 def test_writes_that_meet_are_found_by_range_and_key() -> None:
     fifth, sixth = Range(5, None, None, 0), Range(6, None, None, 0)
-    part = part_of(view_of(), writes={WHOLE: {(1,): (1, "a"), (2,): None}, fifth: {(3,): ()}})
+    part = part_of(snapshot_of(), writes={WHOLE: {(1,): (1, "a"), (2,): None}, fifth: {(3,): ()}})
     assert writes_overlap(part, {}) is None
     others: dict[Range, TreeWrites] = {
         WHOLE: {(3,): (3, "b")},
@@ -217,8 +217,8 @@ def should_conflict(before: Model, after: Model, keys: set[Key], scanned: list[S
     )
 
 
-def reading(view: View, keys: set[Key], scanned: list[Scan]) -> Transaction:
-    transaction = Transaction(view)
+def reading(snapshot: Snapshot, keys: set[Key], scanned: list[Scan]) -> Transaction:
+    transaction = Transaction(snapshot)
     for key in sorted(keys):
         transaction.get_entry(TREE, key)
     for low, high, predicate in scanned:
@@ -262,9 +262,9 @@ def test_a_read_is_stale_exactly_when_what_was_read_differs(
 ) -> None:
     """However the tree was cut when it was read, and is now."""
     with ranges_of(*size):
-        view = view_with(before, shards, TREE)
-    reader = reading(view, keys, scanned)
-    now, after = view, before
+        snapshot = view_with(before, shards, TREE)
+    reader = reading(snapshot, keys, scanned)
+    now, after = snapshot, before
     for step, then in steps:
         with ranges_of(*then):
             now, after = commit(writing(now, step)), changed_model(after, step)
@@ -277,8 +277,8 @@ def test_a_read_is_stale_exactly_when_what_was_read_differs(
         assert differs(before.get(conflict.key), after.get(conflict.key))
 
 
-def writing(view: View, changes: Changes) -> Transaction:
-    writer = Transaction(view)
+def writing(snapshot: Snapshot, changes: Changes) -> Transaction:
+    writer = Transaction(snapshot)
     for key, row in changes.items():
         writer.put_entry(TREE, key, row)
     return writer
@@ -302,10 +302,10 @@ def test_accepted_writes_overlap_a_read_exactly_when_they_make_it_differ(
     size: tuple[int, int],
 ) -> None:
     """Also when the newest snapshot is cut otherwise than the one that was read."""
-    view = view_with(before, shards, TREE)
+    snapshot = view_with(before, shards, TREE)
     with ranges_of(*size):
-        newest = laid_out(view)
-    found = overlaps(reading(view, keys, scanned), writing(newest, writes), newest)
+        newest = laid_out(snapshot)
+    found = overlaps(reading(snapshot, keys, scanned), writing(newest, writes), newest)
     after = changed_model(before, writes)
     assert bool(found) == should_conflict(before, after, keys, scanned)
 
@@ -315,6 +315,6 @@ def test_accepted_writes_overlap_a_read_exactly_when_they_make_it_differ(
 def test_two_deltas_overlap_exactly_when_they_share_a_key(
     before: Model, one: Changes, other: Changes, shards: int
 ) -> None:
-    view = view_with(before, shards, TREE)
-    found = write_overlaps(writing(view, one), writing(view, other), view)
+    snapshot = view_with(before, shards, TREE)
+    found = write_overlaps(writing(snapshot, one), writing(snapshot, other), snapshot)
     assert bool(found) == (not one.keys().isdisjoint(other))

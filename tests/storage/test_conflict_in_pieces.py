@@ -16,8 +16,8 @@ from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overl
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part, parts_of
+from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
-from qserver.storage.view import Predicate, View
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     TreeWrites,
@@ -39,24 +39,24 @@ def rows(numbers: range, value: int = 0) -> Writes:
     return {WHOLE: {(number,): (number, value) for number in numbers}}
 
 
-def view_of(entries: dict[Key, Value]) -> View:
+def snapshot_of(entries: dict[Key, Value]) -> Snapshot:
     """All entries in one range, however many they are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("qserver.storage.ranges.RANGE_ENTRIES_MAX", 10**9)
         return view_with(entries, 1, TREE)
 
 
-def roots(view: View) -> Roots:
-    return roots_of_shard(view.trees, 0)
+def roots(snapshot: Snapshot) -> Roots:
+    return roots_of_shard(snapshot.trees, 0)
 
 
-def after(view: View, changes: TreeWrites) -> Roots:
-    """What the shard has, once the view has been changed."""
-    return {WHOLE: tree_changed(view.trees.tree(TREE).roots[0], changes)}
+def after(snapshot: Snapshot, changes: TreeWrites) -> Roots:
+    """What the shard has, once the snapshot has been changed."""
+    return {WHOLE: tree_changed(snapshot.trees.tree(TREE).roots[0], changes)}
 
 
 def part_of(
-    base: View,
+    base: Snapshot,
     keys: range = range(0),
     ranges: tuple[ScannedRange, ...] = (),
     writes: Writes | None = None,
@@ -76,16 +76,16 @@ def scanned(low: int | None = None, high: int | None = None) -> ScannedRange:
 
 
 @pytest.fixture(scope="module")
-def base() -> View:
-    return view_of({(number,): (number, 0) for number in range(MANY)})
+def base() -> Snapshot:
+    return snapshot_of({(number,): (number, 0) for number in range(MANY)})
 
 
 @pytest.fixture(scope="module")
-def changed() -> View:
-    return view_of({(number,): (number, 1, "other") for number in range(MANY)})
+def changed() -> Snapshot:
+    return snapshot_of({(number,): (number, 1, "other") for number in range(MANY)})
 
 
-def test_many_keys_are_compared_in_steps(base: View) -> None:
+def test_many_keys_are_compared_in_steps(base: Snapshot) -> None:
     elsewhere = after(base, {(MANY + 1,): (MANY + 1, 5)})
     part = part_of(base, range(MANY))
     assert is_long([part], roots(base))
@@ -96,9 +96,9 @@ def test_many_keys_are_compared_in_steps(base: View) -> None:
 
 
 def test_a_long_range_that_has_changed_all_over_is_compared_in_steps(
-    base: View, changed: View
+    base: Snapshot, changed: Snapshot
 ) -> None:
-    empty = view_of({})
+    empty = snapshot_of({})
     for before, then in ((base, changed), (base, empty), (empty, base)):
         part = part_of(before, ranges=(scanned(),))
         assert is_long([part], roots(then))
@@ -107,14 +107,14 @@ def test_a_long_range_that_has_changed_all_over_is_compared_in_steps(
         assert steps >= MANY // 4096 // module.RANGES_AT_ONCE
 
 
-def test_a_range_is_held_against_many_writes_in_steps(base: View) -> None:
+def test_a_range_is_held_against_many_writes_in_steps(base: Snapshot) -> None:
     part = part_of(base, ranges=(scanned(),))
     others = {"another": rows(range(MANY), 1)}
     steps, conflict = taken(conflict_in_pieces(part, roots(base), others, {}))
     assert conflict is None and steps >= 20
 
 
-def test_many_ranges_are_held_against_few_writes_in_few_steps(base: View) -> None:
+def test_many_ranges_are_held_against_few_writes_in_few_steps(base: Snapshot) -> None:
     ranges = tuple([scanned(number, number + 1) for number in range(MANY)])
     others = {"another": rows(range(2), 1)}
     steps, conflict = taken(
@@ -123,21 +123,21 @@ def test_many_ranges_are_held_against_few_writes_in_few_steps(base: View) -> Non
     assert conflict is None and 20 <= steps <= 200
 
 
-def test_many_ranges_in_which_nothing_has_changed_are_looked_at_in_steps(base: View) -> None:
+def test_many_ranges_in_which_nothing_has_changed_are_looked_at_in_steps(base: Snapshot) -> None:
     ranges = tuple([scanned(number, number + 1) for number in range(MANY)])
     part = part_of(base, ranges=ranges)
     steps, conflict = taken(conflict_in_pieces(part, roots(base), {}, {}))
     assert conflict is None and steps >= MANY // module.SCANS_AT_ONCE
 
 
-def test_many_ranges_are_routed_in_steps(base: View) -> None:
+def test_many_ranges_are_routed_in_steps(base: Snapshot) -> None:
     transaction = Transaction(base)
     transaction.ranges = [scanned(number, number + 1) for number in range(MANY)]
     steps, parts = taken(parts_of(transaction, 0, base))
     assert steps >= 20 and len(parts[0].scans) == MANY
 
 
-def test_many_writes_are_held_against_undecided_ones_in_steps(base: View) -> None:
+def test_many_writes_are_held_against_undecided_ones_in_steps(base: Snapshot) -> None:
     part = part_of(base, writes=rows(range(MANY)))
     steps, conflict = taken(conflict_in_pieces(part, roots(base), {}, rows(range(MANY, MANY + 1))))
     assert conflict is None and steps >= 20
@@ -150,7 +150,7 @@ def test_many_writes_are_merged_in_steps() -> None:
     assert into == rows(range(MANY))
 
 
-def test_a_short_part_is_not_long(base: View, changed: View) -> None:
+def test_a_short_part_is_not_long(base: Snapshot, changed: Snapshot) -> None:
     assert not is_long([part_of(base, range(10), (scanned(),))], roots(base))
     assert not is_long([part_of(base, range(10))], roots(changed))
 
@@ -211,8 +211,8 @@ def test_the_verdict_on_the_pieces_is_the_verdict_on_the_part(
     before: dict[Key, Value] = {key: value for key, value in was.items() if value is not None}
     with ranges_of(*base_sizes):
         base = laid_out(view_with(before, 1, TREE))
-    view = view_of(before)
-    now = after(view, dict(becomes))
+    snapshot = snapshot_of(before)
+    now = after(snapshot, dict(becomes))
     part = Part(
         0,
         False,

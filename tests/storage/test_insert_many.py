@@ -34,8 +34,8 @@ bounds = st.none() | st.tuples(st.integers(-1, 41))
 def test_many_rows_go_in_as_one_after_the_other_would(
     there: list[Value], gone: list[int], rows: list[Value], shards: int
 ) -> None:
-    view = database_with(*there, shards=shards)
-    one_by_one, at_once = Transaction(view), Transaction(view)
+    snapshot = database_with(*there, shards=shards)
+    one_by_one, at_once = Transaction(snapshot), Transaction(snapshot)
     outcomes = []
     for transaction in (one_by_one, at_once):
         for number in gone:
@@ -93,20 +93,21 @@ def test_runs_hold_the_values_of_the_pages(
 
 @unhurried
 @given(st.sets(st.tuples(numbers)), bounds, bounds, st.booleans(), st.integers(0, 50))
-def test_a_view_shows_what_a_transaction_does(
+def test_a_snapshot_shows_what_a_transaction_does(
     stored: set[Key], low: Key | None, high: Key | None, backward: bool, limit: int
 ) -> None:
-    view = view_with({key: (*key, "stored") for key in stored}, 3, PLAIN.id)
-    transaction = Transaction(view)
+    snapshot = view_with({key: (*key, "stored") for key in stored}, 3, PLAIN.id)
+    transaction = Transaction(snapshot)
     for number in range(42):
-        assert view.get_entry(PLAIN.id, (number,)) == transaction.get(PLAIN, (number,))
+        assert snapshot.get_entry(PLAIN.id, (number,)) == transaction.get(PLAIN, (number,))
     ways = [
-        reader.scan(PLAIN.id, low, high, None, backward, limit) for reader in (view, transaction)
+        reader.scan(PLAIN.id, low, high, None, backward, limit)
+        for reader in (snapshot, transaction)
     ]
     assert flat(ways[0]) == flat(ways[1])
-    anyhow = [reader.scan_values(PLAIN.id, low, high) for reader in (view, transaction)]
+    anyhow = [reader.scan_values(PLAIN.id, low, high) for reader in (snapshot, transaction)]
     assert list(anyhow[0]) == list(anyhow[1])
-    assert view.find_definition("plain") is PLAIN
+    assert snapshot.find_definition("plain") is PLAIN
 
 
 def test_what_went_in_together_is_there_after_the_commit() -> None:

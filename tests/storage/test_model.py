@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.btree import Key, Value
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import merge_writes
 from tests.storage.databases import EMAIL, PEOPLE, PLACE, commit, database, flat, tree_entries
 from tests.storage.trees import Model, unhurried
@@ -71,13 +71,13 @@ def run(transaction: Transaction, operation: Operation) -> str | None:
     return None
 
 
-def check(view: View, model: Model) -> None:
-    assert spelled(tree_entries(view, PEOPLE.id)) == spelled(model)
-    assert [key for key, _ in flat(view.pages_in_order(PEOPLE.id))] == sorted(model)
+def check(snapshot: Snapshot, model: Model) -> None:
+    assert spelled(tree_entries(snapshot, PEOPLE.id)) == spelled(model)
+    assert [key for key, _ in flat(snapshot.pages_in_order(PEOPLE.id))] == sorted(model)
     for index in (EMAIL, PLACE):
         expected = dict(PEOPLE.entries(index, row) for row in model.values())
         assert len(expected) == len(model), "every row has an entry"
-        assert tree_entries(view, index.id) == expected
+        assert tree_entries(snapshot, index.id) == expected
 
 
 def spelled(rows: dict[Key, Value]) -> dict[Key, str]:
@@ -102,13 +102,13 @@ def attempt(transaction: Transaction, model: Model, statements: list[Operation])
 def test_transactions_one_after_the_other_do_what_they_do_to_a_dict(
     work: list[list[Operation]], shards: int
 ) -> None:
-    view, model = database(shards), Model()
-    history = [(view, model)]
+    snapshot, model = database(shards), Model()
+    history = [(snapshot, model)]
     for statements in work:
-        transaction, copy = Transaction(view), model.copy()
+        transaction, copy = Transaction(snapshot), model.copy()
         if attempt(transaction, copy, statements):
-            view, model = commit(transaction), copy
-            history.append((view, model))
+            snapshot, model = commit(transaction), copy
+            history.append((snapshot, model))
     for old_view, old_model in history:
         check(old_view, old_model)
 
@@ -118,11 +118,12 @@ def test_transactions_one_after_the_other_do_what_they_do_to_a_dict(
 def test_transactions_of_one_turn_do_what_they_do_one_after_the_other(
     work: list[list[Operation]], shards: int
 ) -> None:
-    """Each runs on the same view with the writes of those before it; all are committed at once."""
-    view, model = database(shards), Model()
-    turn = Transaction(view)
+    """Each runs on the same snapshot with the writes of those before it; all are committed at
+    once."""
+    snapshot, model = database(shards), Model()
+    turn = Transaction(snapshot)
     for statements in work:
-        transaction, copy = Transaction(view, turn.writes), model.copy()
+        transaction, copy = Transaction(snapshot, turn.writes), model.copy()
         if attempt(transaction, copy, statements):
             merge_writes(turn.writes, transaction.writes)
             model = copy

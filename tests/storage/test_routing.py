@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from qserver.storage.btree import Key
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part, at_once, parts_of, unconditional_parts, written
+from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
@@ -38,11 +38,11 @@ bounds = st.none() | st.tuples(st.integers(-1, 31))
 sizes = st.sampled_from([(1, 0), (3, 1), (4, 2), (9, 4), (50_000, 5_000)])
 
 
-def owner(view: View, tree: int, key: Key) -> Range:
+def owner(snapshot: Snapshot, tree: int, key: Key) -> Range:
     """The one range that has a key, found by looking at all."""
     (found,) = [
         each
-        for each in view.trees.tree(tree).ranges
+        for each in snapshot.trees.tree(tree).ranges
         if (each.low is None or each.low <= key) and (each.high is None or key < each.high)
     ]
     return found
@@ -96,7 +96,7 @@ def test_each_read_and_write_goes_to_its_owner_in_the_newest_snapshot(
         assert owners <= set(sent)
 
 
-def check_part(part: Part, shard: int, newest: View) -> None:
+def check_part(part: Part, shard: int, newest: Snapshot) -> None:
     for each in [*part.keys, *part.writes, *(each for each, _ in part.scans)]:
         assert each.shard == shard
         assert each in newest.trees.tree(TREE).ranges
@@ -134,18 +134,21 @@ def test_writes_that_nobody_checks_go_the_same_way(
 def test_writes_without_shards_make_the_same_trees(
     model: Model, rounds: list[Changes], shards: int
 ) -> None:
-    view = view_with(model, shards, TREE)
+    snapshot = view_with(model, shards, TREE)
     for made in rounds:
-        trees = written(view, view.catalog, {TREE: made})
-        view, model = View(1, 0.0, view.catalog, trees, shards), changed_model(model, made)
-        assert tree_entries(view, TREE) == model
+        trees = written(snapshot, snapshot.catalog, {TREE: made})
+        snapshot, model = (
+            Snapshot(1, 0.0, snapshot.catalog, trees, shards),
+            changed_model(model, made),
+        )
+        assert tree_entries(snapshot, TREE) == model
 
 
 def test_a_small_table_and_its_indexes_are_on_one_shard() -> None:
     transaction = Transaction(database(4))
     transaction.insert(PEOPLE, (1, "ada@x", "London", None))
     transaction.rows(PEOPLE)
-    ((shard, part),) = at_once(parts_of(transaction, 5, transaction.view)).items()
+    ((shard, part),) = at_once(parts_of(transaction, 5, transaction.snapshot)).items()
     assert (shard, part.alone, part.position) == (PEOPLE.id % 4, True, 5)
     assert {each.tree for each in part.writes} == {2, 3, 4}
     assert part.keys == {
@@ -162,23 +165,23 @@ def test_a_table_that_the_transaction_makes_is_on_the_shard_where_others_will_lo
     table = table.with_index(index)
     transaction.create_table(table)
     transaction.insert(table, (1,))
-    ((shard, _),) = at_once(parts_of(transaction, 0, transaction.view)).items()
+    ((shard, _),) = at_once(parts_of(transaction, 0, transaction.snapshot)).items()
     newest = commit(transaction)
     assert {each.shard for tree in (table.id, index.id) for each in newest.ranges(tree)} == {shard}
 
 
 def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it() -> None:
     rows: Writes = {TREE: {(at,): (at,) for at in range(20)}}
-    view = database(4)
-    newest = View(1, 0.0, view.catalog, written(view, view.catalog, rows), 4)
+    snapshot = database(4)
+    newest = Snapshot(1, 0.0, snapshot.catalog, written(snapshot, snapshot.catalog, rows), 4)
     dropper = Transaction(newest)
     dropper.drop_table("plain")
     parts = at_once(parts_of(dropper, 0, newest))
     assert set(parts) == {0, 1, 2, 3}
     assert all(part.dropped == (TREE,) for part in parts.values())
-    never_written = Transaction(view)
+    never_written = Transaction(snapshot)
     never_written.drop_table("people")
-    assert set(at_once(parts_of(never_written, 0, view))) == {PEOPLE.id % 4}, (
+    assert set(at_once(parts_of(never_written, 0, snapshot))) == {PEOPLE.id % 4}, (
         "one may write it this round"
     )
 
@@ -186,20 +189,20 @@ def test_a_dropped_table_concerns_all_shards_that_have_or_may_get_a_range_of_it(
 def test_what_touched_no_shard_has_no_parts() -> None:
     transaction = Transaction(database(4))
     transaction.create_table(define_table(transaction.next_tree(), "new", [Column("a", INTEGER)]))
-    assert at_once(parts_of(transaction, 0, transaction.view)) == {}
+    assert at_once(parts_of(transaction, 0, transaction.snapshot)) == {}
     assert transaction.changes_anything
 
 
 def test_many_keys_are_routed_in_steps() -> None:
     with ranges_of(4_000, 400):
-        view = view_with({(at,): (at,) for at in range(10_000)}, 4, TREE)
-    transaction = Transaction(view)
+        snapshot = view_with({(at,): (at,) for at in range(10_000)}, 4, TREE)
+    transaction = Transaction(snapshot)
     for at in range(3 * CHANGES_AT_ONCE):
         transaction.get_entry(TREE, (at,))
         transaction.put_entry(TREE, (at,), (at, "new"))
-    assert len(list(parts_of(transaction, 0, view))) == 2 + 2
-    assert len(list(unconditional_parts(transaction.writes, view))) == 2
-    few = Transaction(view)
+    assert len(list(parts_of(transaction, 0, snapshot))) == 2 + 2
+    assert len(list(unconditional_parts(transaction.writes, snapshot))) == 2
+    few = Transaction(snapshot)
     few.put_entry(TREE, (1,), (1, "new"))
     few.put_entry(TREE, (9_999,), (1, "new"))
-    assert list(parts_of(few, 0, view)) == []
+    assert list(parts_of(few, 0, snapshot)) == []

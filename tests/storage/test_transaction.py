@@ -34,8 +34,8 @@ EVE: Value = (3, None, "London", None)
 
 
 def test_a_read_is_noted_with_what_was_seen_there() -> None:
-    view = database_with(ADA, BOB)
-    transaction = Transaction(view)
+    snapshot = database_with(ADA, BOB)
+    transaction = Transaction(snapshot)
     assert transaction.get(PEOPLE, (1,)) is ADA
     assert transaction.get(PEOPLE, (8,)) is None
     assert transaction.find(EMAIL, ("bob@x",)) == (2,)
@@ -52,16 +52,18 @@ def test_own_writes_are_read_back_and_are_no_knowledge_of_the_database() -> None
     assert transaction.keys == {}
 
 
-def test_writes_of_the_same_turn_lie_between_own_writes_and_the_view() -> None:
-    view = database_with((1, "view"), (2, "view"), (3, "view"), (4, "view"), table=PLAIN)
-    before = Transaction(view)
+def test_writes_of_the_same_turn_lie_between_own_writes_and_the_snapshot() -> None:
+    snapshot = database_with(
+        (1, "snapshot"), (2, "snapshot"), (3, "snapshot"), (4, "snapshot"), table=PLAIN
+    )
+    before = Transaction(snapshot)
     before.put(PLAIN, (2, "earlier"))
     before.put(PLAIN, (3, "earlier"))
     before.delete(PLAIN, (4,))
-    transaction = Transaction(view, before.writes)
+    transaction = Transaction(snapshot, before.writes)
     transaction.put(PLAIN, (3, "own"))
     seen = [transaction.get(PLAIN, (number,)) for number in (1, 2, 3, 4, 5)]
-    assert seen == [(1, "view"), (2, "earlier"), (3, "own"), None, None]
+    assert seen == [(1, "snapshot"), (2, "earlier"), (3, "own"), None, None]
     noted = {key for keys in transaction.keys.values() for key in keys}
     assert noted == {(1,), (5,)}
 
@@ -78,14 +80,14 @@ def test_a_transaction_that_only_reads_changes_nothing() -> None:
 
 
 def test_inserting_adds_an_entry_to_each_index() -> None:
-    view = database_with(ADA, BOB, EVE)
-    assert tree_entries(view, PEOPLE.id) == {(1,): ADA, (2,): BOB, (3,): EVE}
-    assert tree_entries(view, EMAIL.id) == {
+    snapshot = database_with(ADA, BOB, EVE)
+    assert tree_entries(snapshot, PEOPLE.id) == {(1,): ADA, (2,): BOB, (3,): EVE}
+    assert tree_entries(snapshot, EMAIL.id) == {
         ("ada@x",): (1,),
         ("bob@x",): (2,),
         (NULL_KEY, 3): (3,),
     }
-    assert tree_entries(view, PLACE.id) == {
+    assert tree_entries(snapshot, PLACE.id) == {
         ("London", Descending(Decimal("9.5")), 1): (1,),
         ("Paris", Descending(Decimal(7)), 2): (2,),
         ("London", Descending(NULL_KEY), 3): (3,),
@@ -95,9 +97,9 @@ def test_inserting_adds_an_entry_to_each_index() -> None:
 def test_replacing_a_row_moves_its_entries() -> None:
     transaction = Transaction(database_with(ADA, BOB))
     transaction.put(PEOPLE, (1, "ada@y", None, Decimal("9.5")))
-    view = commit(transaction)
-    assert tree_entries(view, EMAIL.id) == {("ada@y",): (1,), ("bob@x",): (2,)}
-    assert tree_entries(view, PLACE.id) == {
+    snapshot = commit(transaction)
+    assert tree_entries(snapshot, EMAIL.id) == {("ada@y",): (1,), ("bob@x",): (2,)}
+    assert tree_entries(snapshot, PLACE.id) == {
         (NULL_KEY, Descending(Decimal("9.5")), 1): (1,),
         ("Paris", Descending(Decimal(7)), 2): (2,),
     }
@@ -113,8 +115,8 @@ def test_a_number_that_is_equal_but_written_otherwise_changes_the_row_only() -> 
     transaction = Transaction(database_with(ADA))
     row = (1, "ada@x", "London", Decimal("9.50"))
     transaction.put(PEOPLE, row)
-    view = commit(transaction)
-    assert str(tree_entries(view, PEOPLE.id)[1,][3]) == "9.50"
+    snapshot = commit(transaction)
+    assert str(tree_entries(snapshot, PEOPLE.id)[1,][3]) == "9.50"
     assert transaction.writes.keys() == {PEOPLE.id}
 
 
@@ -122,10 +124,10 @@ def test_deleting_removes_the_entries_and_says_what_was_there() -> None:
     transaction = Transaction(database_with(ADA, BOB, EVE))
     assert transaction.delete(PEOPLE, (3,)) is EVE
     assert transaction.delete(PEOPLE, (1,)) is ADA
-    view = commit(transaction)
-    assert tree_entries(view, PEOPLE.id) == {(2,): BOB}
-    assert tree_entries(view, EMAIL.id) == {("bob@x",): (2,)}
-    assert list(tree_entries(view, PLACE.id).values()) == [(2,)]
+    snapshot = commit(transaction)
+    assert tree_entries(snapshot, PEOPLE.id) == {(2,): BOB}
+    assert tree_entries(snapshot, EMAIL.id) == {("bob@x",): (2,)}
+    assert list(tree_entries(snapshot, PLACE.id).values()) == [(2,)]
 
 
 def test_deleting_what_is_absent_is_a_read_and_no_write() -> None:
@@ -189,8 +191,8 @@ def test_a_refusal_depends_on_the_key_that_was_found() -> None:
 
 
 def test_nulls_in_a_unique_index_are_distinct() -> None:
-    view = database_with(EVE, (4, None, None, None), (5, None, None, None))
-    assert set(tree_entries(view, EMAIL.id)) == {(NULL_KEY, 3), (NULL_KEY, 4), (NULL_KEY, 5)}
+    snapshot = database_with(EVE, (4, None, None, None), (5, None, None, None))
+    assert set(tree_entries(snapshot, EMAIL.id)) == {(NULL_KEY, 3), (NULL_KEY, 4), (NULL_KEY, 5)}
 
 
 def test_own_rows_count_for_unique_keys() -> None:
@@ -216,9 +218,9 @@ def test_a_row_may_keep_its_own_unique_key() -> None:
     transaction = Transaction(database_with(ADA))
     transaction.put(PEOPLE, (1, "ada@x", "Rome", None))
     transaction.put(PEOPLE, (1, "ada@x", "Oslo", None))
-    view = commit(transaction)
-    assert tree_entries(view, EMAIL.id) == {("ada@x",): (1,)}
-    assert set(tree_entries(view, PLACE.id)) == {("Oslo", Descending(NULL_KEY), 1)}
+    snapshot = commit(transaction)
+    assert tree_entries(snapshot, EMAIL.id) == {("ada@x",): (1,)}
+    assert set(tree_entries(snapshot, PLACE.id)) == {("Oslo", Descending(NULL_KEY), 1)}
 
 
 def test_later_deltas_win_over_earlier_ones_and_leave_them_as_they_were() -> None:

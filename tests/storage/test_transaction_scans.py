@@ -1,4 +1,4 @@
-"""A scan shows the view with own and earlier writes made, and counts as read what it showed."""
+"""A scan shows the snapshot with own and earlier writes made, and counts as read what it showed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.storage.trees import Changes, changed_model, unhurried, within
 pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
 
 numbers = st.tuples(st.integers(0, 50))
-models = st.sets(numbers, max_size=40).map(lambda keys: {key: (*key, "view") for key in keys})
+models = st.sets(numbers, max_size=40).map(lambda keys: {key: (*key, "snapshot") for key in keys})
 bounds = st.none() | st.tuples(st.integers(-1, 51))
 
 
@@ -31,11 +31,11 @@ def changes(name: str) -> st.SearchStrategy[Changes]:
 def transaction_on(
     model: dict[Key, Value], earlier: Changes, own: Changes, shards: int
 ) -> Transaction:
-    view = view_with(model, shards, PLAIN.id)
-    before = Transaction(view)
+    snapshot = view_with(model, shards, PLAIN.id)
+    before = Transaction(snapshot)
     for key, row in earlier.items():
         before.put_entry(PLAIN.id, key, row)
-    transaction = Transaction(view, before.writes)
+    transaction = Transaction(snapshot, before.writes)
     for key, row in own.items():
         transaction.put_entry(PLAIN.id, key, row)
     return transaction
@@ -50,7 +50,7 @@ def transaction_on(
     low=bounds,
     high=bounds,
 )
-def test_a_scan_shows_the_view_with_the_writes_made_in_either_direction(
+def test_a_scan_shows_the_snapshot_with_the_writes_made_in_either_direction(
     model: dict[Key, Value],
     earlier: Changes,
     own: Changes,
@@ -101,7 +101,7 @@ def test_a_limit_is_a_hint_that_changes_the_pages_and_not_what_is_in_them(
 
 
 def test_with_a_limit_the_first_page_has_that_many_and_no_more_counts_as_read() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(90)}, {}, {}, 4)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(90)}, {}, {}, 4)
     for keys, _ in transaction.scan(PLAIN.id, (5,), limit=7):
         assert keys == [(at,) for at in range(5, 12)]
         break
@@ -115,16 +115,16 @@ def test_with_a_limit_the_first_page_has_that_many_and_no_more_counts_as_read() 
 
 def test_a_scan_values_hands_out_one_leaf_and_then_many_at_once() -> None:
     with ranges_of(50, 5):
-        transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
+        transaction = transaction_on({(at,): (at, "snapshot") for at in range(30)}, {}, {}, 2)
     runs = list(transaction.scan_values(PLAIN.id))
-    leaves = [values for _, values in transaction.view.pages(PLAIN.id)]
+    leaves = [values for _, values in transaction.snapshot.pages(PLAIN.id)]
     assert runs[0] == leaves[0]
     assert len(runs) < len(leaves)
     assert [row for run in runs for row in run] == [row for leaf in leaves for row in leaf]
 
 
 def test_a_scan_values_counts_as_read_in_full_however_early_it_ends() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(30)}, {}, {}, 2)
     for _ in transaction.scan_values(PLAIN.id, (3,), (99,)):
         break
     (scanned,) = transaction.ranges
@@ -132,14 +132,14 @@ def test_a_scan_values_counts_as_read_in_full_however_early_it_ends() -> None:
 
 
 def test_a_scan_values_does_not_see_what_is_written_while_it_runs() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(20)}, {}, {}, 2)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(20)}, {}, {}, 2)
     transaction.put(PLAIN, (100, "before"))
     seen = []
     for rows in transaction.scan_values(PLAIN.id):
         for row in rows:
             seen.append(row)
             transaction.put(PLAIN, (row[0] + 1000, "during"))
-    assert sorted(seen) == [*((at, "view") for at in range(20)), (100, "before")]
+    assert sorted(seen) == [*((at, "snapshot") for at in range(20)), (100, "before")]
 
 
 @unhurried
@@ -176,14 +176,14 @@ def test_a_scan_that_is_closed_early_counts_as_read_what_it_showed(
 
 
 def test_a_scan_that_is_finished_counts_as_read_in_full() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(30)}, {}, {}, 2)
     assert len(flat(transaction.scan(PLAIN.id, (3,), (99,)))) == 27
     (scanned,) = transaction.ranges
     assert (scanned.low, scanned.high) == ((3,), (99,))
 
 
 def test_a_scan_that_is_forgotten_half_way_counts_as_read_in_full() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 2)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(30)}, {}, {}, 2)
     for backward in (False, True):
         scan = transaction.scan(PLAIN.id, (3,), (99,), backward=backward)
         next(scan)
@@ -192,14 +192,14 @@ def test_a_scan_that_is_forgotten_half_way_counts_as_read_in_full() -> None:
 
 
 def test_a_scan_that_was_never_begun_counts_as_read_in_full() -> None:
-    transaction = transaction_on({(1,): (1, "view")}, {}, {}, 2)
+    transaction = transaction_on({(1,): (1, "snapshot")}, {}, {}, 2)
     transaction.scan(PLAIN.id, (3,), (99,)).close()  # type: ignore[attr-defined]
     (scanned,) = transaction.ranges
     assert (scanned.low, scanned.high) == ((3,), (99,))
 
 
 def test_leaving_a_loop_closes_its_scan() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(30)}, {}, {}, 1)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(30)}, {}, {}, 1)
     for keys, _ in transaction.scan(PLAIN.id):
         assert keys == [(0,), (1,), (2,)]
         break
@@ -227,14 +227,14 @@ def test_a_predicate_is_noted_by_a_scan_and_applied_by_rows() -> None:
 
 
 def test_a_scan_does_not_see_what_is_written_while_it_runs() -> None:
-    transaction = transaction_on({(at,): (at, "view") for at in range(20)}, {}, {}, 2)
+    transaction = transaction_on({(at,): (at, "snapshot") for at in range(20)}, {}, {}, 2)
     transaction.put(PLAIN, (100, "before"))
     seen = []
     for _, rows in transaction.scan(PLAIN.id):
         for row in rows:
             seen.append(row)
             transaction.put(PLAIN, (row[0] + 1000, "during"))
-    assert seen == [*((at, "view") for at in range(20)), (100, "before")]
+    assert seen == [*((at, "snapshot") for at in range(20)), (100, "before")]
     assert len(transaction.rows(PLAIN)) == 42
 
 

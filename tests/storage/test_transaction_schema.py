@@ -43,14 +43,14 @@ def test_a_table_that_does_not_exist_is_an_error() -> None:
 
 
 def test_a_created_table_can_be_used_at_once() -> None:
-    view = database(2)
-    transaction = Transaction(view)
+    snapshot = database(2)
+    transaction = Transaction(snapshot)
     table = new_table(transaction)
     transaction.create_table(table)
     assert transaction.table("new") is table
     transaction.insert(table, (5,))
     assert transaction.rows(table) == [(5,)]
-    assert "new" not in view.catalog.tables
+    assert "new" not in snapshot.catalog.tables
     after = commit(transaction)
     assert after.catalog.tables["new"] is table
     assert tree_entries(after, table.id) == {(5,): (5,)}
@@ -76,29 +76,29 @@ def test_a_dropped_table_takes_its_rows_and_indexes_along() -> None:
 
 
 def test_a_table_made_anew_has_other_trees() -> None:
-    view = database_with((1, "old"), table=PLAIN)
-    transaction = Transaction(view)
+    snapshot = database_with((1, "old"), table=PLAIN)
+    transaction = Transaction(snapshot)
     transaction.drop_table("plain")
     table = new_table(transaction, "plain")
     transaction.create_table(table)
-    assert table.id > view.catalog.trees_used
+    assert table.id > snapshot.catalog.trees_used
     transaction.insert(table, (1,))
     after = commit(transaction)
     assert after.catalog.tables["plain"] is table
     assert tree_entries(after, PLAIN.id) == {}
     assert tree_entries(after, table.id) == {(1,): (1,)}
-    assert tree_entries(view, PLAIN.id) == {(1,): (1, "old")}
+    assert tree_entries(snapshot, PLAIN.id) == {(1,): (1, "old")}
 
 
 def test_a_table_that_was_created_and_dropped_leaves_nothing_but_its_number() -> None:
-    view = database(2)
-    transaction = Transaction(view)
+    snapshot = database(2)
+    transaction = Transaction(snapshot)
     table = new_table(transaction)
     transaction.create_table(table)
     transaction.insert(table, (1,))
     transaction.drop_table("new")
     after = commit(transaction)
-    assert after.catalog.tables == view.catalog.tables
+    assert after.catalog.tables == snapshot.catalog.tables
     assert after.catalog.trees_used == table.id
     assert tree_entries(after, table.id) == {}
 
@@ -113,14 +113,14 @@ def test_a_replaced_definition_keeps_the_rows() -> None:
 
 
 def test_tree_numbers_are_handed_out_once_and_depend_on_the_whole_catalog() -> None:
-    view = database(2)
-    transaction = Transaction(view)
+    snapshot = database(2)
+    transaction = Transaction(snapshot)
     numbers = [transaction.next_tree() for _ in range(3)]
     assert numbers == [10, 11, 12]
     assert transaction.whole_catalog_seen
     assert transaction.changes_catalog
     assert Transaction(commit(transaction)).next_tree() == 13
-    assert view.catalog.trees_used == 9
+    assert snapshot.catalog.trees_used == 9
 
 
 def test_any_kind_of_definition_takes_a_name_and_is_seen_under_it() -> None:

@@ -1,8 +1,8 @@
 """Why comparing values is enough: what passes the conflict test would do the same again now.
 
-Two pieces of work run on one view, and the first commits. If the second's reads still hold by the
-conflict test, then running it anew on the next view must give the same answers and the same delta:
-it is as if it had run after the first all along. That is serializability, by its definition.
+Two pieces of work run on one snapshot, and the first commits. If the second's reads still hold by
+the conflict test, then running it anew on the next snapshot must give the same answers and the same
+delta: it is as if it had run after the first all along. That is serializability, by its definition.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
 from qserver.storage.btree import Value
+from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import Predicate, View
 from tests.storage.databases import EMAIL, PEOPLE, commit, database_with, overlaps, stale_reads
 
 pytestmark = pytest.mark.usefixtures("tiny_pages", "tiny_ranges")
@@ -37,9 +37,9 @@ def lives_in(city: object) -> Predicate:
     return lambda row: row[2] == city
 
 
-def run(work: list[Step], view: View) -> tuple[Transaction, list[object]]:
-    """The work on a view: its transaction, and everything that it was told."""
-    transaction = Transaction(view)
+def run(work: list[Step], snapshot: Snapshot) -> tuple[Transaction, list[object]]:
+    """The work on a snapshot: its transaction, and everything that it was told."""
+    transaction = Transaction(snapshot)
     told: list[object] = []
     for name, row in work:
         try:
@@ -85,12 +85,12 @@ def _first(transaction: Transaction, predicate: Predicate, backward: bool) -> Va
 def test_what_passes_the_conflict_test_would_do_the_same_again_now(
     stored: list[Value], first: list[Step], second: list[Step], shards: int
 ) -> None:
-    view = database_with(*stored, shards=shards)
-    before, _ = run(first, view)
-    transaction, told = run(second, view)
+    snapshot = database_with(*stored, shards=shards)
+    before, _ = run(first, snapshot)
+    transaction, told = run(second, snapshot)
     now = commit(before)
     stale = stale_reads(transaction, now)
-    assert bool(stale) == bool(overlaps(transaction, before, view)), "both see the same change"
+    assert bool(stale) == bool(overlaps(transaction, before, snapshot)), "both see the same change"
     if stale:
         event("conflict")
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import Column, define_table
 from qserver.values.types import INTEGER
 from qserver.web.tables import TABLES_AT_ONCE, describe_tables
@@ -13,16 +13,16 @@ from tests.engine.passes import counted_passes
 TABLES = 1000
 
 
-def view_of_tables() -> View:
+def snapshot_of_tables() -> Snapshot:
     column = Column("id", INTEGER, nullable=False)
     names = {f"t{number:04}": number for number in range(1, TABLES + 1)}
     changes = {name: define_table(number, name, [column], ["id"]) for name, number in names.items()}
-    return View(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
+    return Snapshot(1, 0.0, Catalog().changed(changes, TABLES), Trees(), 1)
 
 
 async def test_the_tables_are_described_in_steps() -> None:
-    view = view_of_tables()
+    snapshot = snapshot_of_tables()
     async with counted_passes() as passes:
-        described = await describe_tables(view)
-    assert [each.name for each in described] == sorted(view.catalog.tables)
+        described = await describe_tables(snapshot)
+    assert [each.name for each in described] == sorted(snapshot.catalog.tables)
     assert passes.count >= TABLES // TABLES_AT_ONCE - 1, "the first may come before the counting"

@@ -57,9 +57,9 @@ class UpkeepRoutes:
             name = None if header is None else header.decode("latin-1")
         opened: OpenDatabase = await self._service.plane.database(admission.grant, name)
         with opened:
-            view = await opened.database.wait_durable_view()
-            described = await describe_tables(view)
-            return shapes.TablesAnswer(True, opened.name, view.version, described)
+            snapshot = await opened.database.wait_durable_snapshot()
+            described = await describe_tables(snapshot)
+            return shapes.TablesAnswer(True, opened.name, snapshot.version, described)
 
     async def get_bench(self, admission: Admission) -> shapes.BenchAnswer:
         numbers = {name: admission.number(name) for name in ("duration_ms", "clients", "seed")}

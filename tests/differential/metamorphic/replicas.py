@@ -53,10 +53,10 @@ class Replicas:
         for sql in statements:
             await self.keyed.execute(sql)
             await self.databases["partial"].execute(sql)
-        view = self.keyed.database.durable_view()
-        assert view is not None
+        snapshot = self.keyed.database.durable_snapshot()
+        assert snapshot is not None
         others = [sql for sql in statements if sql.split()[1].upper() == "TYPE"]
-        tables = sorted(view.catalog.tables.values(), key=lambda table: table.id)
+        tables = sorted(snapshot.catalog.tables.values(), key=lambda table: table.id)
         for name, script in (
             ("bare", [_created(table) for table in tables]),
             ("other", [sql for table in tables for sql in _other_keys(table, self._chance)]),
@@ -126,10 +126,10 @@ async def _affected(database: SqlDatabase, sql: str) -> int | str:
 
 
 def new_run(gateway: SqlDatabase) -> StatementRun:
-    """A transaction on the newest view that nobody will commit."""
-    view = gateway.database.durable_view()
-    assert view is not None
-    return StatementRun(gateway.planner, Transaction(view), gateway._supplies.request())
+    """A transaction on the newest snapshot that nobody will commit."""
+    snapshot = gateway.database.durable_snapshot()
+    assert snapshot is not None
+    return StatementRun(gateway.planner, Transaction(snapshot), gateway._supplies.request())
 
 
 def _created(table: Table, more: Sequence[str] = (), required: Sequence[int] = ()) -> str:

@@ -314,9 +314,9 @@ def _with_constants(gateway: SqlDatabase) -> Way:
             run = new_run(gateway)
             parsed = parse(statements[0])
             fixed = Literals(parsed.literals, fixed=True)
-            catalog, view = run.transaction.catalog, run.transaction.view
+            catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
             rules = gateway.planner.rules
-            plan = make_plan(parsed.statement, fixed, catalog, view, {}, rules=rules)
+            plan = make_plan(parsed.statement, fixed, catalog, snapshot, {}, rules=rules)
             deadline = trio.current_time() + SECONDS_MAX
             cursor = Cursor(run.run_plan(plan, parsed.literals), run.context, heading=plan)
             return _all_rows(cursor, deadline), plan.types

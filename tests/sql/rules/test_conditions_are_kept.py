@@ -47,9 +47,9 @@ async def bound_statements(path: Path) -> list[tuple[str, Any, RowCount]]:
 
 
 def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
-    view = database.database.durable_view()
-    assert view is not None
-    names = CatalogNames(view.catalog, view)
+    snapshot = database.database.durable_snapshot()
+    assert snapshot is not None
+    names = CatalogNames(snapshot.catalog, snapshot)
     try:
         statement = parse(sql).statement
         if isinstance(statement, Explain):

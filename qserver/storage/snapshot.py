@@ -1,10 +1,10 @@
-"""A view: the whole database at one version.
+"""A snapshot: the whole database at one version.
 
-Whoever holds a view can read it for ever, without a lock, a message or a copy: the catalog and
-all trees are immutable. Every question about data is asked of a view.
+Whoever holds a snapshot can read it for ever, without a lock, a message or a copy: the catalog and
+all trees are immutable. Every question about data is asked of a snapshot.
 
 A request that only reads asks it directly, by the same port as it would a `Transaction`, but no
-footprint is kept: the view is durable, so nothing that was read can turn out to be untrue, and
+footprint is kept: the snapshot is durable, so nothing that was read can turn out to be untrue, and
 nobody will ask later what it was. A query that follows a million index entries remembers none.
 
 A large tree is cut into ranges (see `ranges`). They lie in the order of their keys, so an ordered
@@ -41,7 +41,7 @@ PICKED_MAX = 64
 """So many first entries of a range are handed out alone; more of them come by whole pages."""
 
 
-class View(msgspec.Struct, frozen=True, eq=False):
+class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """Catalog and trees at a version, cut into ranges for so many shards; `time` is when it was
     published."""
 
@@ -168,14 +168,14 @@ class View(msgspec.Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         return (
-            f"the view of version {self.version}: {len(self.catalog.tables)} tables"
+            f"the snapshot of version {self.version}: {len(self.catalog.tables)} tables"
             f" on {self.shards} shards"
         )
 
 
-def empty_view(shards: int) -> View:
+def empty_snapshot(shards: int) -> Snapshot:
     """Version 0 of every database."""
-    return View(0, 0.0, Catalog(), Trees(), shards)
+    return Snapshot(0, 0.0, Catalog(), Trees(), shards)
 
 
 def _without_first(stream: Iterator[Page]) -> Iterator[Page]:

@@ -1,11 +1,11 @@
-"""Where views are taken: the one place that decides whether this process may show one.
+"""Where snapshots are taken: the one place that decides whether this process may show one.
 
     readers, SQL ──── take() ───────────────┐
-    attempts of transactions,               ├──► ViewSource ──► the newest durable view, or the
-    the coordinator ─ take(newest=True) ────┘                   newest of all, or None
+    attempts of transactions,               ├──► SnapshotSource ──► the newest durable one, or the
+    the coordinator ─ take(newest=True) ────┘                       newest of all, or None
 
-Every view that a reader or an attempt is given is taken here. The supervisor says what may be
-shown: nothing, a view that was recovered, or what a living incarnation publishes. So a database
+Every snapshot that a reader or an attempt is given is taken here. The supervisor says what may be
+shown: nothing, a snapshot that was recovered, or what a living incarnation publishes. So a database
 that is closed, refused or taken over by another process shows nothing, whoever asks and whatever
 is still in memory. What was taken before may be read to its end: it was true when it was taken.
 """
@@ -13,16 +13,16 @@ is still in memory. What was taken before may be read to its end: it was true wh
 from __future__ import annotations
 
 from qserver.engine.published import Published
-from qserver.storage.view import View
+from qserver.storage.snapshot import Snapshot
 
 
-class ViewSource:
+class SnapshotSource:
     def __init__(self) -> None:
         self._published: Published | None = None
-        self._recovered: View | None = None
+        self._recovered: Snapshot | None = None
 
-    def take(self, newest: bool = False) -> View | None:
-        """The newest durable view; `newest`, for an attempt: also one that is not durable yet.
+    def take(self, newest: bool = False) -> Snapshot | None:
+        """The newest durable snapshot; `newest`, for an attempt: also one that is not durable yet.
 
         Nothing that follows from the newest may be told before it is durable. None: nothing may be
         shown now.
@@ -36,14 +36,14 @@ class ViewSource:
         """From now on show what a living incarnation publishes."""
         self._published, self._recovered = published, None
 
-    def show(self, view: View) -> None:
-        """From now on show this view, which is durable."""
-        self._published, self._recovered = None, view
+    def show(self, snapshot: Snapshot) -> None:
+        """From now on show this snapshot, which is durable."""
+        self._published, self._recovered = None, snapshot
 
     def shut(self) -> None:
         """From now on show nothing."""
         self._published = self._recovered = None
 
     def __repr__(self) -> str:
-        view = self.take()
-        return "shows nothing" if view is None else f"shows version {view.version}"
+        snapshot = self.take()
+        return "shows nothing" if snapshot is None else f"shows version {snapshot.version}"

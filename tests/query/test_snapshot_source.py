@@ -1,4 +1,4 @@
-"""Every view that somebody is given is taken in one place."""
+"""Every snapshot that somebody is given is taken in one place."""
 
 from __future__ import annotations
 
@@ -13,66 +13,66 @@ from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.published import Published
-from qserver.engine.view_source import ViewSource
+from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.work import FOREVER, run
 from qserver.errors import DatabaseUnavailable
 from qserver.query.sql_database import Options, SqlDatabase, Statement
+from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
-from qserver.storage.view import View, empty_view
 from tests.engine import counters
 from tests.engine.fakes import Laboratory, opened
 
 
-def at(version: int) -> View:
-    return View(version, 0.0, empty_view(1).catalog, empty_view(1).trees, 1)
+def at(version: int) -> Snapshot:
+    return Snapshot(version, 0.0, empty_snapshot(1).catalog, empty_snapshot(1).trees, 1)
 
 
 def test_it_shows_what_it_was_told_to_and_nothing_else() -> None:
-    views, published = ViewSource(), Published(at(1), lambda: 0.0)
-    assert (views.take(), views.take(newest=True)) == (None, None)
-    assert repr(views) == "shows nothing"
+    snapshots, published = SnapshotSource(), Published(at(1), lambda: 0.0)
+    assert (snapshots.take(), snapshots.take(newest=True)) == (None, None)
+    assert repr(snapshots) == "shows nothing"
     recovered = at(1)
-    views.show(recovered)
-    assert views.take() is views.take(newest=True) is recovered
-    views.follow(published)
+    snapshots.show(recovered)
+    assert snapshots.take() is snapshots.take(newest=True) is recovered
+    snapshots.follow(published)
     published.publish(at(2))
-    assert views.take() is published.durable and views.take(newest=True) is published.newest
-    assert repr(views) == "shows version 1"
-    views.shut()
-    assert (views.take(), views.take(newest=True)) == (None, None)
+    assert snapshots.take() is published.durable and snapshots.take(newest=True) is published.newest
+    assert repr(snapshots) == "shows version 1"
+    snapshots.shut()
+    assert (snapshots.take(), snapshots.take(newest=True)) == (None, None)
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[View]:
-    """The views that were taken."""
-    views: list[View] = []
-    take = ViewSource.take
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
+    """The snapshots that were taken."""
+    snapshots: list[Snapshot] = []
+    take = SnapshotSource.take
 
-    def noting(self: ViewSource, newest: bool = False) -> View | None:
-        view = take(self, newest)
-        if view is not None:
-            views.append(view)
-        return view
+    def noting(self: SnapshotSource, newest: bool = False) -> Snapshot | None:
+        snapshot = take(self, newest)
+        if snapshot is not None:
+            snapshots.append(snapshot)
+        return snapshot
 
-    monkeypatch.setattr(ViewSource, "take", noting)
-    return views
+    monkeypatch.setattr(SnapshotSource, "take", noting)
+    return snapshots
 
 
-def seen_by(seen: list[View], work: Work) -> Work:
-    """Work that notes the view of each of its runs."""
+def seen_by(seen: list[Snapshot], work: Work) -> Work:
+    """Work that notes the snapshot of each of its runs."""
 
     def noting(transaction: Transaction) -> object:
-        seen.append(transaction.view)
+        seen.append(transaction.snapshot)
         return work(transaction)
 
     return noting
 
 
-async def test_every_attempt_runs_on_a_view_that_was_taken_there(
-    autojump_clock: MockClock, taken: list[View]
+async def test_every_attempt_runs_on_a_snapshot_that_was_taken_there(
+    autojump_clock: MockClock, taken: list[Snapshot]
 ) -> None:
     async with opened(counters=3) as database, trio.open_nursery() as nursery:
-        seen: list[View] = []
+        seen: list[Snapshot] = []
 
         def long(transaction: Transaction) -> Generator[None, None, None]:
             yield
@@ -82,7 +82,7 @@ async def test_every_attempt_runs_on_a_view_that_was_taken_there(
             taken.clear()
             seen.clear()
             await run(transacting)
-            assert seen and all(any(each is view for view in taken) for each in seen)
+            assert seen and all(any(each is snapshot for snapshot in taken) for each in seen)
 
         transacting = partial(database.transacting, deadline=FOREVER)
         tried = seen_by(seen, counters.increment(1))
@@ -95,7 +95,7 @@ async def test_every_attempt_runs_on_a_view_that_was_taken_there(
         assert database.statistics().gateway.turns == 1
 
 
-async def test_a_read_in_sql_takes_one_view(taken: list[View]) -> None:
+async def test_a_read_in_sql_takes_one_snapshot(taken: list[Snapshot]) -> None:
     world = Laboratory()
     async with opened(world=world) as database:
         sql = SqlDatabase(database, world)
@@ -107,13 +107,13 @@ async def test_a_read_in_sql_takes_one_view(taken: list[View]) -> None:
 
 async def test_what_is_closed_shows_nothing() -> None:
     async with opened(counters=1) as database:
-        assert database.views.take() is not None
-    assert database.views.take() is None
+        assert database.snapshots.take() is not None
+    assert database.snapshots.take() is None
     await refuses(database)
 
 
 async def refuses(database: Database) -> None:
     with pytest.raises(DatabaseUnavailable):
-        await database.wait_durable_view()
+        await database.wait_durable_snapshot()
     with pytest.raises(DatabaseUnavailable):
         await database.transact(counters.look(0))
