@@ -12,7 +12,7 @@ from qserver.query.system_tables import SCHEMAS, find_system_table
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery
+from qserver.values.relations import Definition, View
 from qserver.values.schema import PUBLIC, Table, catalog_key
 from qserver.values.types import BIGINT, TEXT, Kind, SqlType
 
@@ -56,9 +56,9 @@ class CatalogNames:
             self.system_tables = True
         return table
 
-    def find_view(self, name: tuple[str, ...]) -> NamedQuery | None:
+    def find_view(self, name: tuple[str, ...]) -> View | None:
         definition = self.find(name)
-        return definition if isinstance(definition, NamedQuery) else None
+        return definition if isinstance(definition, View) else None
 
     def find_type(self, name: str) -> SqlType | None:
         """An ENUM, or one of the types that stand for PostgreSQL's own numbers and names."""

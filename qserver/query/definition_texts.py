@@ -24,7 +24,7 @@ from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import NamedQuery, Schema, Sequence
+from qserver.values.relations import Schema, Sequence, View
 from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, predicate_text
 from qserver.values.types import BOOLEAN, INTEGER, SqlType
 
@@ -86,7 +86,7 @@ def _after(catalog: Catalog, snapshot: Snapshot) -> Statements:
 # --- names and types -----------------------------------------------------------------------------
 
 
-def _name(definition: Table | NamedQuery | Sequence) -> str:
+def _name(definition: Table | View | Sequence) -> str:
     return _qualified(definition.schema, definition.name)
 
 
@@ -216,10 +216,10 @@ def _owner(
         yield "sequence", f"ALTER SEQUENCE {_name(sequence)} OWNED BY {place}"
 
 
-def _in_order_of_use(catalog: Catalog) -> list[NamedQuery]:
+def _in_order_of_use(catalog: Catalog) -> list[View]:
     """Each view after those that it reads from."""
     by_key = {each.key: each for each in views_of(catalog)}
-    ordered: dict[str, NamedQuery] = {}
+    ordered: dict[str, View] = {}
 
     def add(key: str) -> None:
         if key in by_key and key not in ordered:
@@ -236,7 +236,7 @@ def _comments(catalog: Catalog) -> Statements:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
-        kind = {Table: "TABLE", NamedQuery: "VIEW", Sequence: "SEQUENCE"}[type(each)]
+        kind = {Table: "TABLE", View: "VIEW", Sequence: "SEQUENCE"}[type(each)]
         for about, text in each.comments:
             what, _, name = about.partition(" ")
             place = {

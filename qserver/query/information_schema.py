@@ -19,7 +19,7 @@ from qserver.query.system_rows import (
 )
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
-from qserver.values.relations import NamedQuery, Schema
+from qserver.values.relations import Schema, View
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER, INTEGER_BITS, Kind, SqlType
 
@@ -36,7 +36,7 @@ def _tables(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Table):
             yield DATABASE, each.schema, each.name, "BASE TABLE", "YES"
-        elif isinstance(each, NamedQuery):
+        elif isinstance(each, View):
             yield DATABASE, each.schema, each.name, "VIEW", "NO"
 
 
@@ -45,12 +45,12 @@ def _columns(catalog: Catalog, snapshot: Snapshot) -> Rows:
         if isinstance(each, Table):
             for number, column in visible(each):
                 yield _column(each, number, column)
-        elif isinstance(each, NamedQuery):
+        elif isinstance(each, View):
             for number, (name, sql_type) in enumerate(each.columns, 1):
                 yield _column(each, number, Column(name, sql_type))
 
 
-def _column(relation: Table | NamedQuery, number: int, column: Column) -> tuple[Any, ...]:
+def _column(relation: Table | View, number: int, column: Column) -> tuple[Any, ...]:
     sql_type = column.type
     bits = INTEGER_BITS.get(sql_type.kind)
     floats = {Kind.REAL: 24, Kind.DOUBLE: 53}

@@ -24,7 +24,7 @@ from qserver.query.system_rows import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import NamedQuery, Schema, Sequence, key_of
+from qserver.values.relations import Schema, Sequence, View, key_of
 from qserver.values.schema import Table, is_predicate, predicate_text
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER
 
@@ -34,7 +34,7 @@ PUBLIC_NUMBER: Final = 2200
 SCHEMA_NUMBERS: Final = {"pg_catalog": 11, PUBLIC: PUBLIC_NUMBER, "information_schema": 13000}
 
 
-def number_of(definition: Table | NamedQuery | Sequence | Enumeration) -> int:
+def number_of(definition: Table | View | Sequence | Enumeration) -> int:
     """What has no tree of its own is known by its name."""
     if isinstance(definition, Table | Sequence):
         return definition.id
@@ -115,7 +115,7 @@ def _pg_class(catalog: Catalog, snapshot: Snapshot) -> Rows:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
-        kind = {Table: "r", NamedQuery: "v", Sequence: "S"}[type(each)]
+        kind = {Table: "r", View: "v", Sequence: "S"}[type(each)]
         rows = float(snapshot.count(each.id)) if isinstance(each, Table) else 0.0
         width = len(list(visible(each))) if isinstance(each, Table) else 0
         yield number_of(each), each.name, schema_number(each.schema), kind, rows, width, "p"
@@ -132,7 +132,7 @@ def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 has_default = column.default is not None or column.generated is not None
                 name, sql_type = column.name, str(column.type)
                 yield each.id, name, number, sql_type, not column.nullable, has_default, False
-        elif isinstance(each, NamedQuery):
+        elif isinstance(each, View):
             for number, (name, of_type) in enumerate(each.columns, 1):
                 yield number_of(each), name, number, str(of_type), False, False, False
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
-from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.relations import Definition, Sequence, View
 from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import TEXT, SqlType
 
@@ -39,8 +39,8 @@ def tables_of(catalog: Catalog) -> Iterator[Table]:
     return (each for each in catalog.definitions() if isinstance(each, Table))
 
 
-def views_of(catalog: Catalog) -> Iterator[NamedQuery]:
-    return (each for each in catalog.definitions() if isinstance(each, NamedQuery))
+def views_of(catalog: Catalog) -> Iterator[View]:
+    return (each for each in catalog.definitions() if isinstance(each, View))
 
 
 def sequences_of(catalog: Catalog) -> Iterator[Sequence]:

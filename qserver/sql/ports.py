@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
@@ -18,7 +18,7 @@ class CatalogPort(Protocol):
 
     def find_table(self, name: tuple[str, ...]) -> Table | None: ...
 
-    def find_view(self, name: tuple[str, ...]) -> NamedQuery | None: ...
+    def find_view(self, name: tuple[str, ...]) -> View | None: ...
 
     def find_type(self, name: str) -> SqlType | None:
         """A type that somebody created; the built-in ones are not asked for."""

@@ -1,7 +1,7 @@
 """Everything that a catalog can hold under a name.
 
     Table          rows of its own
-    NamedQuery     CREATE VIEW: a query that stands for its rows ("view" is another word here)
+    View     CREATE VIEW: a query that stands for its rows
     Sequence       numbers that are handed out once each
     Enumeration    a type with labels
     Schema         a name in front of the names of others
@@ -22,7 +22,7 @@ from qserver.values.types import BIGINT, SqlType
 
 
 @dataclass(frozen=True, slots=True)
-class NamedQuery:
+class View:
     """A view in the sense of SQL: `text` is its query, bound anew whenever it is used.
 
     `columns` are its names and types as they were when it was made. `output` are the names that the
@@ -64,8 +64,8 @@ class NamedQuery:
         }
 
     @staticmethod
-    def from_plain(plain: Mapping[str, Any]) -> NamedQuery:
-        return NamedQuery(
+    def from_plain(plain: Mapping[str, Any]) -> View:
+        return View(
             plain["name"],
             tuple((name, SqlType.from_plain(sql_type)) for name, sql_type in plain["columns"]),
             tuple(plain["output"]),
@@ -169,11 +169,11 @@ class Schema:
         return Schema(plain)
 
 
-Definition: TypeAlias = Table | NamedQuery | Sequence | Enumeration | Schema
+Definition: TypeAlias = Table | View | Sequence | Enumeration | Schema
 
 _KINDS: dict[str, type[Definition]] = {
     "table": Table,
-    "view": NamedQuery,
+    "view": View,
     "sequence": Sequence,
     "type": Enumeration,
     "schema": Schema,

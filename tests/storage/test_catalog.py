@@ -5,7 +5,7 @@ from __future__ import annotations
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
 from qserver.values.encoding import decode, encode
 from qserver.values.enumeration import enumeration_of
-from qserver.values.relations import Definition, NamedQuery, Sequence
+from qserver.values.relations import Definition, Sequence, View
 from qserver.values.types import TEXT
 from tests.storage.databases import EMAIL, PEOPLE, PLACE, PLAIN
 
@@ -47,7 +47,7 @@ def test_an_index_belongs_to_the_rows_of_its_table_as_long_as_there_is_one() -> 
     assert list(map(gone.table_of_tree, trees)) == list(trees)
 
 
-VIEW = NamedQuery("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))
+VIEW = View("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))
 COUNTER = Sequence(7, "counter", increment=2, owner=("people", "id"))
 MOOD = enumeration_of("mood", ("sad", "glad"))
 

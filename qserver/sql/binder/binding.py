@@ -16,7 +16,7 @@ from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.bound import Column, Slot
 from qserver.sql.effort import Effort
 from qserver.sql.ports import CatalogPort
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
@@ -85,7 +85,7 @@ class Binding:
         self.sources = 0
         self.common_tables = 0
         self.tables: dict[int, Table] = {}
-        self.views: dict[str, NamedQuery] = {}
+        self.views: dict[str, View] = {}
         self.views_open: list[str] = []
         self.unused: list[CommonTable] = []
         """Common tables that nothing names; their literals are read all the same."""

@@ -24,7 +24,7 @@ from qserver.sql.binder.update import bind_delete, bind_update
 from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
@@ -47,7 +47,7 @@ class Bound:
     pinned: frozenset[int]
     tables: tuple[Table, ...]
     parameters: Mapping[int | str, SqlType]
-    views: tuple[NamedQuery, ...] = ()
+    views: tuple[View, ...] = ()
     undecided: frozenset[int | str] = frozenset()
     unused: tuple[CommonTable, ...] = ()
 

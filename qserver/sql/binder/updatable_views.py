@@ -33,7 +33,7 @@ from qserver.sql.binder.views import picked_columns
 from qserver.sql.bound import Column, Expression, IsTruth
 from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 
 
@@ -84,7 +84,7 @@ class UpdatableView:
 
 
 def bind_updatable(
-    scope: Scope, view: NamedQuery, verb: str, position: int, *, cascaded: bool = False
+    scope: Scope, view: View, verb: str, position: int, *, cascaded: bool = False
 ) -> UpdatableView:
     """The view as something that can be changed, or the reason why it cannot.
 
@@ -199,7 +199,7 @@ _HINTS = {
 }
 
 
-def _refusal(view: NamedQuery, verb: str, reason: str, position: int) -> QserverError:
+def _refusal(view: View, verb: str, reason: str, position: int) -> QserverError:
     doing, event = _HINTS[verb]
     return NotInPrerequisiteState(
         f'cannot {verb} view "{view.name}"',

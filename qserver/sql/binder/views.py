@@ -12,10 +12,10 @@ from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope, outermost
 from qserver.sql.binder.subqueries import column_at
 from qserver.sql.plan import OutputColumn, Project
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 
 
-def bind_view(scope: Scope, view: NamedQuery, locking: tuple[syntax.Locking, ...] = ()) -> Finished:
+def bind_view(scope: Scope, view: View, locking: tuple[syntax.Locking, ...] = ()) -> Finished:
     """The view's query, with the columns that the view has, whatever else it gives by now."""
     binding = scope.binding
     if view.key in binding.views_open:
@@ -45,7 +45,7 @@ def bind_view(scope: Scope, view: NamedQuery, locking: tuple[syntax.Locking, ...
     return Finished(Project(finished.plan, source, expressions, columns), source, columns)
 
 
-def picked_columns(view: NamedQuery, names: Sequence[str]) -> list[int]:
+def picked_columns(view: View, names: Sequence[str]) -> list[int]:
     """Which of the query's columns are the view's: by name, each once, in order."""
     if tuple(names) == view.output:
         return list(range(len(names)))

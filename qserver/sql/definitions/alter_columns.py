@@ -42,7 +42,7 @@ from qserver.sql.definitions.rewrite import (
 from qserver.sql.definitions.texts import rename_column_in
 from qserver.sql.definitions.view_texts import follow_column
 from qserver.values.casts import assignment_function
-from qserver.values.relations import NamedQuery, Sequence
+from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
@@ -253,7 +253,7 @@ def _no_automatic_cast(
 
 def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any, None]:
     for other in work.transaction.catalog.definitions():
-        if not isinstance(other, NamedQuery) or table.key not in other.uses:
+        if not isinstance(other, View) or table.key not in other.uses:
             continue
         if (yield from needs_column(work, other, table, column)):
             raise FeatureNotSupported(

@@ -50,7 +50,7 @@ from qserver.sql.definitions.view_texts import follow_column, follow_relation, v
 from qserver.sql.definitions.views import rename_view_column, set_view_options
 from qserver.sql.definitions.words import check_table_options
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Schema, Sequence, kind_of
+from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table, catalog_key
 
 Action = Callable[[Work, Table, syntax.AlterAction], Steps]
@@ -72,7 +72,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
     _require_kind(definition, node.what)
     for action in node.actions:
         now = work.find(definition.key)
-        assert isinstance(now, Table | NamedQuery | Sequence)
+        assert isinstance(now, Table | View | Sequence)
         if action.kind == "rename":
             definition = yield from _move(work, now, now.schema, action.new_name, is_rename=True)
         elif action.kind == "set schema":
@@ -86,7 +86,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
             yield from _ACTIONS[action.kind](work, now, action)
         elif isinstance(now, Sequence) and action.kind == "options":
             alter_sequence(work, now, action.options)
-        elif isinstance(now, NamedQuery) and action.kind == "rename column":
+        elif isinstance(now, View) and action.kind == "rename column":
             renamed = rename_view_column(work, now, action)
             yield from follow_column(work, renamed, action.name, action.new_name)
         else:
@@ -105,10 +105,10 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
 
 
 def _set_options(
-    work: Work, definition: Table | NamedQuery | Sequence, action: syntax.AlterAction
+    work: Work, definition: Table | View | Sequence, action: syntax.AlterAction
 ) -> Steps:
     """Those of a table have no effect; a view has one that does."""
-    if isinstance(definition, NamedQuery):
+    if isinstance(definition, View):
         yield from set_view_options(work, definition, action.words)
     else:
         check_table_options(action.words)
@@ -168,7 +168,7 @@ def _not_for(definition: Definition, action: syntax.AlterAction) -> WrongObjectT
 # --- RENAME --------------------------------------------------------------------------------------
 
 
-Relation = Table | NamedQuery | Sequence
+Relation = Table | View | Sequence
 
 
 def _move(
@@ -190,7 +190,7 @@ def _move(
             _follow_in_table(work, other, old, new)
         elif isinstance(other, Sequence) and other.owner is not None and other.owner[0] == old.key:
             work.transaction.define(other.key, replace(other, owner=(new.key, other.owner[1])))
-    if isinstance(old, Table | NamedQuery) and isinstance(new, Table | NamedQuery):
+    if isinstance(old, Table | View) and isinstance(new, Table | View):
         yield from follow_relation(work, users, old, new)
     if schema != old.schema:
         for sequence in owned_sequences(work, new.key):

@@ -15,7 +15,7 @@ from qserver.sql import syntax
 from qserver.sql.definitions.dependencies import is_of
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.enumeration import Enumeration, Label
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
@@ -114,16 +114,14 @@ def _replace(work: Work, old: Enumeration, new: Enumeration) -> None:
 
     work.transaction.define(new.name, new)
     for other in list(work.transaction.catalog.definitions()):
-        if isinstance(other, Table | NamedQuery):
+        if isinstance(other, Table | View):
             found = _with_types(other, changed)
             if found != other:
                 work.transaction.define(other.key, found)
 
 
-def _with_types(
-    definition: Table | NamedQuery, changed: Callable[[SqlType], SqlType]
-) -> Table | NamedQuery:
-    if isinstance(definition, NamedQuery):
+def _with_types(definition: Table | View, changed: Callable[[SqlType], SqlType]) -> Table | View:
+    if isinstance(definition, View):
         columns = tuple((name, changed(sql_type)) for name, sql_type in definition.columns)
         return replace(definition, columns=columns)
     return replace(

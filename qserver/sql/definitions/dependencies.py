@@ -14,7 +14,7 @@ from qserver.errors import DependentObjectsStillExist
 from qserver.sql.definitions.names import described
 from qserver.sql.definitions.port import Work
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Sequence, key_of
+from qserver.values.relations import Definition, Sequence, View, key_of
 from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
@@ -79,7 +79,7 @@ def require_no_dependents(
 
 
 def _dependents_in(other: Definition, definition: Definition) -> Iterator[Dependent]:
-    if isinstance(other, NamedQuery):
+    if isinstance(other, View):
         if key_of(definition) in other.uses or _has_type(other, definition):
             yield view_dependent(other)
     elif isinstance(other, Table):
@@ -91,7 +91,7 @@ def _dependents_in(other: Definition, definition: Definition) -> Iterator[Depend
                 yield from _dependents_of_column(other, column, definition)
 
 
-def view_dependent(view: NamedQuery) -> Dependent:
+def view_dependent(view: View) -> Dependent:
     return Dependent(described(view), lambda work: drop_definition(work, view.key), view.key)
 
 
@@ -116,7 +116,7 @@ def _dependents_of_column(
         yield Dependent(place, _refuse_to_guess)
 
 
-def _has_type(other: NamedQuery, definition: Definition) -> bool:
+def _has_type(other: View, definition: Definition) -> bool:
     return isinstance(definition, Enumeration) and any(
         is_of(sql_type, definition) for _, sql_type in other.columns
     )

@@ -35,9 +35,9 @@ from qserver.sql.definitions.sequences import restart_sequence
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import (
     Definition,
-    NamedQuery,
     Schema,
     Sequence,
+    View,
     key_of,
     kind_of,
 )
@@ -152,7 +152,7 @@ def _drop_schemas(work: Work, node: syntax.Drop) -> Steps:
         inside = [
             each
             for each in work.transaction.catalog.definitions()
-            if isinstance(each, Table | NamedQuery | Sequence) and each.schema == schema.name
+            if isinstance(each, Table | View | Sequence) and each.schema == schema.name
         ]
         loose = [each for each in inside if not isinstance(each, Sequence) or each.owner is None]
         if loose and not node.cascade:

@@ -23,7 +23,7 @@ from qserver.errors import (
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql.definitions.port import Work
 from qserver.values.enumeration import Enumeration
-from qserver.values.relations import Definition, NamedQuery, Schema, Sequence, kind_of
+from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key
 
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -89,7 +89,7 @@ def find_table(work: Work, name: tuple[str, ...]) -> Table:
     raise WrongObjectType(f'"{name[-1]}" is not a table', table=name[-1])
 
 
-def find_relation(work: Work, name: tuple[str, ...]) -> Table | NamedQuery | Sequence:
+def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
     """A table, view or sequence."""
     definition = work.find(known_key(name))
     if definition is None or isinstance(definition, Enumeration | Schema):

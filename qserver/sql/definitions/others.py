@@ -27,7 +27,7 @@ from qserver.sql.definitions.names import (
 )
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.enumeration import Enumeration, enumeration_of
-from qserver.values.relations import NamedQuery, Schema, Sequence, kind_of
+from qserver.values.relations import Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 
 
@@ -105,7 +105,7 @@ def _comment_on_column(work: Work, name: tuple[str, ...], text: str | None) -> N
     columns: ManyOf[str] = ()
     if isinstance(definition, Table):
         columns = tuple(definition.positions)
-    elif isinstance(definition, NamedQuery):
+    elif isinstance(definition, View):
         columns = [column for column, _ in definition.columns]
     if name[-1] not in columns:
         raise UndefinedColumn(
@@ -132,7 +132,7 @@ def _comment_on_index(work: Work, name: tuple[str, ...], text: str | None) -> No
 
 
 def _set(work: Work, definition: object, what: str, text: str | None) -> None:
-    assert isinstance(definition, Table | NamedQuery | Sequence)
+    assert isinstance(definition, Table | View | Sequence)
     kept = tuple(pair for pair in definition.comments if pair[0] != what)
     comments = kept if text is None else (*kept, (what, text))
     work.transaction.define(definition.key, replace(definition, comments=comments))

@@ -20,7 +20,7 @@ from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.rewrite import name_of, reshaped, rewrite, with_new_trees
 from qserver.sql.definitions.texts import mentions
 from qserver.sql.definitions.views import is_unharmed
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 
 
@@ -52,7 +52,7 @@ def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[De
     """Views that use the column, foreign keys that refer to it."""
     found = []
     for other in work.transaction.catalog.definitions():
-        if isinstance(other, NamedQuery):
+        if isinstance(other, View):
             uses = table.key in other.uses
             if uses and (yield from needs_column(work, other, table, name)):
                 found.append(view_dependent(other))
@@ -65,9 +65,7 @@ def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[De
     return found
 
 
-def needs_column(
-    work: Work, view: NamedQuery, table: Table, name: str
-) -> Generator[Any, Any, bool]:
+def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[Any, Any, bool]:
     """Would the view have other columns, or none, without the column? It is tried."""
     gone = table.position(name)
     hidden = replace(

@@ -16,7 +16,7 @@ from qserver.sql.definitions.constraints import with_index_like
 from qserver.sql.definitions.names import find_relation
 from qserver.sql.definitions.port import Work
 from qserver.values.constraints import Check
-from qserver.values.relations import NamedQuery, Sequence
+from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Index, Table
 
 PARTS = ("defaults", "constraints", "identity", "generated", "indexes", "comments")
@@ -35,7 +35,7 @@ class Likeness:
 
 def likeness(work: Work, schema: str, table: str, node: syntax.TableLike) -> Likeness:
     other = find_relation(work, node.name)
-    if isinstance(other, NamedQuery):
+    if isinstance(other, View):
         return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))
     if isinstance(other, Sequence):
         raise WrongObjectType(

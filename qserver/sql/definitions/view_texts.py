@@ -25,23 +25,23 @@ from qserver.sql.definitions.names import known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.view_columns import PART, Renaming, quoted, rewritten, unquoted
 from qserver.sql.definitions.views import is_unharmed
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Table
 
 _WORD: Final = re.compile(PART)
 _NAME: Final = re.compile(rf"{PART}(?:\s*\.\s*{PART})*")
 
 
-def views_using(work: Work, key: str) -> list[NamedQuery]:
+def views_using(work: Work, key: str) -> list[View]:
     return [
         each
         for each in work.transaction.catalog.definitions()
-        if isinstance(each, NamedQuery) and key in each.uses
+        if isinstance(each, View) and key in each.uses
     ]
 
 
 def follow_relation(
-    work: Work, views: Sequence[NamedQuery], old: Table | NamedQuery, new: Table | NamedQuery
+    work: Work, views: Sequence[View], old: Table | View, new: Table | View
 ) -> Generator[Any, Any, None]:
     """Let views name a relation that has another name now."""
     changed = []
@@ -53,7 +53,7 @@ def follow_relation(
 
 
 def follow_column(
-    work: Work, relation: Table | NamedQuery, old: str, new: str
+    work: Work, relation: Table | View, old: str, new: str
 ) -> Generator[Any, Any, None]:
     """Let views see a column under the name that it had; `relation` has it under the new one."""
     names = _column_names(relation)
@@ -75,7 +75,7 @@ def follow_column(
     yield from _redefine(work, changed, f'column "{old}" of table "{relation.name}"')
 
 
-def _column_names(relation: Table | NamedQuery) -> tuple[str, ...]:
+def _column_names(relation: Table | View) -> tuple[str, ...]:
     if isinstance(relation, Table):
         return tuple(relation.positions)
     return tuple(name for name, _ in relation.columns)
@@ -87,11 +87,11 @@ def _may_mention(text: str, names: tuple[str, ...]) -> bool:
     return "*" in text or "natural" in words or not words.isdisjoint(names)
 
 
-def _path(relation: Table | NamedQuery) -> str:
+def _path(relation: Table | View) -> str:
     return ".".join(map(quoted, relation.path))
 
 
-def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> Generator[Any, Any, None]:
+def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, Any, None]:
     for view in views:
         work.transaction.define(view.key, view)
     for view in views:
@@ -102,7 +102,7 @@ def _redefine(work: Work, views: Sequence[NamedQuery], what: str) -> Generator[A
             )
 
 
-def _with_source(work: Work, view: NamedQuery, relation: Table | NamedQuery, source: str) -> str:
+def _with_source(work: Work, view: View, relation: Table | View, source: str) -> str:
     """The view's text with another source wherever it names a relation."""
     text, name = view.text, relation.name
     places = sorted(_places(work.statements.parse_query(text), relation.key), reverse=True)

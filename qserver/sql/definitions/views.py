@@ -23,7 +23,7 @@ from qserver.sql.definitions.names import known_key, new_place, require_free, sh
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.words import check_view_options
 from qserver.sql.plan import OutputColumn
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import catalog_key
 from qserver.values.types import SqlType
 
@@ -34,22 +34,22 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
     old = work.find(key)
     if not (node.replace and old is not None):
         require_free(work, key)
-    elif not isinstance(old, NamedQuery):
+    elif not isinstance(old, View):
         raise WrongObjectType(f'"{name}" is not a view')
     found, names = yield from work.statements.describe(node.query, work.literals)
     written = _names_in(node.query)
     uses = tuple(each for each in names if each in written)
     columns = _columns(node, found)
-    if isinstance(old, NamedQuery):
+    if isinstance(old, View):
         _require_compatible(old, columns)
         _require_no_circle(work, key, uses)
-    view = NamedQuery(
+    view = View(
         name,
         columns,
         tuple(column.name for column in found),
         node.text,
         uses,
-        old.comments if isinstance(old, NamedQuery) else (),
+        old.comments if isinstance(old, View) else (),
         schema,
         node.check_option or check_view_options(node.options) or "",
     )
@@ -61,7 +61,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
     return 0
 
 
-def _require_updatable(work: Work, view: NamedQuery) -> Steps:
+def _require_updatable(work: Work, view: View) -> Steps:
     """WITH CHECK OPTION is about rows that are written through the view."""
     try:
         yield from work.statements.check(syntax.Delete(syntax.TableRef(view.path)))
@@ -73,7 +73,7 @@ def _require_updatable(work: Work, view: NamedQuery) -> Steps:
     return 0
 
 
-def set_view_options(work: Work, view: NamedQuery, options: Sequence[tuple[str, str]]) -> Steps:
+def set_view_options(work: Work, view: View, options: Sequence[tuple[str, str]]) -> Steps:
     """ALTER VIEW … SET (check_option = local)."""
     option = check_view_options(options)
     if option is not None:
@@ -111,7 +111,7 @@ def _columns(
     )
 
 
-def is_unharmed(work: Work, view: NamedQuery) -> Generator[Any, Any, bool]:
+def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
     """Does a view still have the columns that it had when it was made?"""
     target = syntax.Target(syntax.Star())
     query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
@@ -122,7 +122,7 @@ def is_unharmed(work: Work, view: NamedQuery) -> Generator[Any, Any, bool]:
     return tuple((column.name, column.type) for column in found) == view.columns
 
 
-def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction) -> NamedQuery:
+def rename_view_column(work: Work, view: View, action: syntax.AlterAction) -> View:
     names = [name for name, _ in view.columns]
     if action.name not in names:
         raise UndefinedColumn(f'column "{action.name}" does not exist', column=action.name)
@@ -139,7 +139,7 @@ def rename_view_column(work: Work, view: NamedQuery, action: syntax.AlterAction)
     return renamed
 
 
-def _require_compatible(old: NamedQuery, columns: tuple[tuple[str, SqlType], ...]) -> None:
+def _require_compatible(old: View, columns: tuple[tuple[str, SqlType], ...]) -> None:
     """A view that is replaced keeps its columns; it may get more."""
     if len(columns) < len(old.columns):
         raise InvalidTableDefinition("cannot drop columns from view")
@@ -165,6 +165,6 @@ def _require_no_circle(work: Work, key: str, uses: tuple[str, ...]) -> None:
                 f'infinite recursion detected in rules for relation "{shown_name(key)}"'
             )
         definition = work.find(each)
-        if each not in seen and isinstance(definition, NamedQuery):
+        if each not in seen and isinstance(definition, View):
             waiting += definition.uses
         seen.add(each)

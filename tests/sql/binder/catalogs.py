@@ -11,7 +11,7 @@ from qserver.errors import DuplicateTable, UndefinedTable
 from qserver.sql import syntax
 from qserver.sql.binder import Literals, bind, bind_type
 from qserver.values.constraints import Check
-from qserver.values.relations import NamedQuery
+from qserver.values.relations import View
 from qserver.values.schema import Column, Table, define_table
 from qserver.values.types import BIGINT, INTEGER, SqlType
 from tests.values.making import define_index, enum_type
@@ -26,14 +26,14 @@ class TestCatalog:
 
     def __init__(self) -> None:
         self.tables: dict[str, Table] = {}
-        self.views: dict[str, NamedQuery] = {}
+        self.views: dict[str, View] = {}
         self.types: dict[str, SqlType] = {}
         self._ids = 0
 
     def find_table(self, name: tuple[str, ...]) -> Table | None:
         return self.tables.get(name[-1]) if self._visible(name) else None
 
-    def find_view(self, name: tuple[str, ...]) -> NamedQuery | None:
+    def find_view(self, name: tuple[str, ...]) -> View | None:
         return self.views.get(name[-1]) if self._visible(name) else None
 
     def find_type(self, name: str) -> SqlType | None:
@@ -147,7 +147,7 @@ class TestCatalog:
         output = tuple(each.name for each in columns)
         names = (*node.column_aliases, *output[len(node.column_aliases) :])
         typed = tuple((name, each.type) for name, each in zip(names, columns, strict=True))
-        self.views[node.name[-1]] = NamedQuery(node.name[-1], typed, output, node.text)
+        self.views[node.name[-1]] = View(node.name[-1], typed, output, node.text)
 
     def _next_id(self) -> int:
         self._ids += 1
