@@ -147,16 +147,16 @@ def leftovers(statistics: DatabaseStatistics) -> list[str]:
     problems = []
     if incarnation.unanswered:
         problems.append(f"{incarnation.unanswered} commits were never answered")
-    if incarnation.published.waiting:
-        problems.append(f"{incarnation.published.waiting} still wait for what is durable")
+    if incarnation.versions.waiting:
+        problems.append(f"{incarnation.versions.waiting} still wait for what is durable")
     for shard in incarnation.shards:
         if shard.undecided:
             problems.append(f"shard {shard.shard} has {shard.undecided} undecided transactions")
     for mailbox in incarnation.mailboxes:
         if mailbox.waiting or mailbox.waiting_most > mailbox.capacity:
             problems.append(f"{mailbox} is not empty or was overfull")
-    if incarnation.published.newest != incarnation.published.durable:
-        problems.append(f"what is published is not durable: {incarnation.published}")
+    if incarnation.versions.newest != incarnation.versions.durable:
+        problems.append(f"what is published is not durable: {incarnation.versions}")
     return problems
 
 
@@ -178,7 +178,7 @@ def range_problems(database: Database) -> list[str]:
     incarnation: Any = database._incarnation
     if incarnation is None:
         return []
-    newest = incarnation.published.newest
+    newest = incarnation.versions.newest
     problems = []
     for shard in incarnation._shards:
         there, expected = shard.roots, roots_of_shard(newest.trees, shard.number)

@@ -175,7 +175,7 @@ class Service:
         """Look at the newest snapshot of the process that runs now."""
         incarnation: Any = None if self._database is None else self._database._incarnation
         if incarnation is not None:
-            self._look_at(incarnation.published.newest, when)
+            self._look_at(incarnation.versions.newest, when)
 
     async def rest(self) -> None:
         """Let the process that runs now come to rest, and see that nothing is left over in it."""

@@ -26,7 +26,7 @@ from qserver.durability.port import Log, StoredPage
 from qserver.durability.recovery import Recovered
 from qserver.durability.saved_pages import Save
 from qserver.engine.mailbox import Reply
-from qserver.engine.published import Published
+from qserver.engine.versions import Versions
 from qserver.errors import LogFailed
 from qserver.limits import (
     CHECKPOINT_LOG_BYTES,
@@ -72,13 +72,13 @@ class Checkpointer:
     def __init__(
         self,
         log: Log,
-        published: Published,
+        versions: Versions,
         recovered: Recovered,
         rhythm: Rhythm,
         report: Callable[[str, Exception], None],
     ) -> None:
         self.log = log
-        self.published = published
+        self.versions = versions
         self.saved = recovered.saved
         self._rhythm = rhythm
         self._report = report
@@ -99,7 +99,7 @@ class Checkpointer:
             await self._wait_until_due()
             asked = self._asked.copy()
             try:
-                await self.checkpoint(self.published.durable)
+                await self.checkpoint(self.versions.durable)
             except LogFailed as error:
                 self._failures += 1
                 self._trouble = error

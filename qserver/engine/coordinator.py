@@ -56,8 +56,8 @@ from qserver.engine.messages import (
     Turn,
     Voted,
 )
-from qserver.engine.published import Fallen, Published
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Fallen, Versions
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
@@ -113,14 +113,14 @@ class ShardPort(msgspec.Struct, frozen=True):
 class Coordinator:
     def __init__(
         self,
-        published: Published,
+        versions: Versions,
         snapshots: SnapshotSource,
         requests: Mailbox[ToCoordinator],
         from_shards: Mailbox[FromShard],
         shards: Sequence[ShardPort],
         log: Mailbox[Append],
     ) -> None:
-        self.published = published
+        self.versions = versions
         self._views = snapshots
         self.requests = requests
         self._from_shards = from_shards
@@ -241,7 +241,7 @@ class Coordinator:
                 conflicts[part.position] = conflicts[part.position] or conflict
         winners: list[Transaction] = []
         answers: Answers = []
-        committed = Committed(self.published.newest.version + 1)
+        committed = Committed(self.versions.newest.version + 1)
         for commit, conflict in zip(commits, conflicts, strict=True):
             if conflict is None:
                 winners.append(commit.transaction)  # type: ignore[arg-type]  # it was tried
@@ -265,7 +265,7 @@ class Coordinator:
         conflicts: list[Conflict | None] = []
         parts: dict[int, list[Part]] = {}
         redefined: Catalog | None = None
-        newest = self.published.newest
+        newest = self.versions.newest
         for position, commit in enumerate(commits):
             transaction = commit.transaction
             assert transaction is not None, "untried work is run, not prepared"
@@ -287,7 +287,7 @@ class Coordinator:
     ) -> Conflict | None:
         """What the transaction read of the catalog that does not hold, or may cease to."""
         read = transaction.snapshot.catalog
-        for now in (self.published.newest.catalog, redefined):
+        for now in (self.versions.newest.catalog, redefined):
             if now is None or now is read:
                 continue
             if transaction.whole_catalog_seen:
@@ -399,7 +399,7 @@ class Coordinator:
             else:
                 merge_writes(writes, changes)
         snapshot, append, moves = self.next_round(installed, writes, redefining, answers)
-        self.published.publish(snapshot)
+        self.versions.publish(snapshot)
         try:
             self._log.put_nowait(append)
         except TooManyRequests:
@@ -419,7 +419,7 @@ class Coordinator:
 
         Shards are told of ranges that the snapshot has cut or joined.
         """
-        newest = self.published.newest
+        newest = self.versions.newest
         catalog = newest.catalog
         dropped: tuple[int, ...] = ()
         catalog_changes: dict[str, Definition | None] = {}
@@ -430,7 +430,7 @@ class Coordinator:
         trees, moves = self._laid_out(installed, dropped)
         snapshot = Snapshot(
             newest.version + 1,
-            max(newest.time, self.published.now()),  # the clock may be set back, versions not
+            max(newest.time, self.versions.now()),  # the clock may be set back, versions not
             catalog,
             newest.trees.changed(trees, dropped),
             newest.shards,
@@ -441,7 +441,7 @@ class Coordinator:
         self, installed: Roots, dropped: tuple[int, ...]
     ) -> tuple[dict[int, RangedTree], dict[int, Own]]:
         """The trees that have changed, cut into ranges, and what shards must know of those."""
-        newest = self.published.newest
+        newest = self.versions.newest
         trees: dict[int, RangedTree] = {}
         moves: dict[int, Own] = {}
         for number, roots in by_tree(installed).items():
@@ -468,7 +468,7 @@ class Coordinator:
 
     def statistics(self) -> CoordinatorStatistics:
         return CoordinatorStatistics(
-            self.published.newest.version,
+            self.versions.newest.version,
             self._round,
             self._commits,
             self._conflicts,
@@ -478,7 +478,7 @@ class Coordinator:
         )
 
     def __repr__(self) -> str:
-        return f"the coordinator at version {self.published.newest.version}"
+        return f"the coordinator at version {self.versions.newest.version}"
 
 
 def _failing(error: Exception) -> Round[None]:

@@ -36,9 +36,9 @@ from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.incarnation import Incarnation, IncarnationStatistics
 from qserver.engine.messages import Work
-from qserver.engine.published import Fallen
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Fallen
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -210,7 +210,7 @@ class Database:
         if incarnation is None:
             self.snapshots.shut()
         else:
-            self.snapshots.follow(incarnation.published)
+            self.snapshots.follow(incarnation.versions)
         self._tell()
 
     def _tell(self) -> None:
@@ -230,7 +230,7 @@ class Database:
                 await self._wait_for_change()
             else:
                 with suppress(Fallen):
-                    await self._incarnation.published.wait_durable(version)
+                    await self._incarnation.versions.wait_durable(version)
         return snapshot
 
     async def _wait_for_change(self) -> None:

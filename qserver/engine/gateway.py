@@ -32,8 +32,8 @@ import trio
 from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
-from qserver.engine.published import Fallen
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Fallen
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
 from qserver.limits import RETRY_PAUSE_SECONDS_MAX
@@ -143,7 +143,7 @@ class Gateway:
         if not transaction.changes_anything:
             if turn is not None:
                 turn.returned.put(None)  # others need not wait for the disk with it
-            if snapshot.version > incarnation.published.durable.version:
+            if snapshot.version > incarnation.versions.durable.version:
                 yield _durable(incarnation, snapshot.version, attempt.deadline)
             return Outcome(result, snapshot.version, attempt.retries)
         again = attempt.work if short and attempt.max_retries and turn is None else None
@@ -171,7 +171,7 @@ class Gateway:
             if rest is not None:
                 result = yield from rest.go_on(attempt.deadline)
         except Exception:
-            if snapshot.version > incarnation.published.durable.version:
+            if snapshot.version > incarnation.versions.durable.version:
                 yield _durable(incarnation, snapshot.version, attempt.deadline)
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
@@ -196,7 +196,7 @@ class Gateway:
             incarnation.settle(commit.number)
         if isinstance(answer, Conflicted):
             return _located(answer.conflict, incarnation, commit.transaction)
-        if answer.version > incarnation.published.durable.version:
+        if answer.version > incarnation.versions.durable.version:
             yield _durable(incarnation, answer.version)
         if isinstance(answer, Failed):
             raise answer.error
@@ -250,7 +250,7 @@ class _Attempt(msgspec.Struct, eq=False):
 
 def _durable(incarnation: Incarnation, version: int, deadline: float = FOREVER) -> Step:
     """To be waited for: that the version is durable."""
-    return partial(before, deadline, incarnation.published.wait_durable, version)
+    return partial(before, deadline, incarnation.versions.wait_durable, version)
 
 
 def _located(
@@ -263,7 +263,7 @@ def _located(
         conflict,
         table=conflict.table or _table_of(transaction.snapshot, conflict),
         version_read=transaction.snapshot.version,
-        version_found=incarnation.published.newest.version,
+        version_found=incarnation.versions.newest.version,
     )
 
 

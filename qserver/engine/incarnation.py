@@ -24,9 +24,9 @@ from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, Shard
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
-from qserver.engine.published import Fallen, Published, PublishedStatistics
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Fallen, Versions, VersionsStatistics
 from qserver.engine.world import World
 from qserver.errors import LogTaken, OutcomeUnknown, first_of
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
@@ -35,7 +35,7 @@ from qserver.storage.snapshot import Snapshot
 
 
 class IncarnationStatistics(msgspec.Struct, frozen=True):
-    published: PublishedStatistics
+    versions: VersionsStatistics
     coordinator: CoordinatorStatistics
     log: LogWriterStatistics
     checkpoints: CheckpointerStatistics
@@ -62,7 +62,7 @@ class Incarnation:
         self._taken = taken
         snapshot = recovered.snapshot
         self.world = world
-        self.published = Published(snapshot, world.now)
+        self.versions = Versions(snapshot, world.now)
         self.requests = world.mailbox("coordinator", COMMITS_WAITING_MAX)
         count = snapshot.shards
         from_shards = world.mailbox("coordinator, from shards", count)
@@ -73,7 +73,7 @@ class Incarnation:
             for number, mailbox in enumerate(to_shards)
         ]
         self._coordinator = Coordinator(
-            self.published,
+            self.versions,
             snapshots,
             self.requests,
             from_shards,
@@ -84,9 +84,9 @@ class Incarnation:
             to_log,
         )
         self.checkpointer = Checkpointer(
-            log, self.published, recovered, rhythm or Rhythm(), world.report
+            log, self.versions, recovered, rhythm or Rhythm(), world.report
         )
-        self._log_writer = LogWriter(log, self.published, to_log, self.checkpointer.note_logged)
+        self._log_writer = LogWriter(log, self.versions, to_log, self.checkpointer.note_logged)
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}
         self._turns: dict[int, Reply[Snapshot]] = {}
@@ -112,7 +112,7 @@ class Incarnation:
 
     def fall(self) -> None:
         """Nobody will answer any more: tell all who wait."""
-        self.published.fall(Fallen())
+        self.versions.fall(Fallen())
         self.checkpointer.fall(Fallen())
         for turn in list(self._turns.values()):
             turn.fail(Fallen())
@@ -123,11 +123,11 @@ class Incarnation:
     def known(self) -> Recovered:
         """What the log is known to say: up to the last durable version."""
         checkpointer = self.checkpointer
-        return Recovered(self.published.durable, checkpointer.saved, checkpointer.logged)
+        return Recovered(self.versions.durable, checkpointer.saved, checkpointer.logged)
 
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
         """From here on the outcome is the log's to tell."""
-        self.published.check_alive()
+        self.versions.check_alive()
         self._sent[commit.number] = commit.reply  # the answer may come before `put` returns
         try:
             put(commit)
@@ -145,7 +145,7 @@ class Incarnation:
 
     async def turn(self, turn: Turn) -> Snapshot:
         """Ask for a turn and wait until it is granted."""
-        self.published.check_alive()
+        self.versions.check_alive()
         self.requests.put_nowait(turn)
         self._turns[turn.number] = turn.granted
         try:
@@ -155,7 +155,7 @@ class Incarnation:
 
     def statistics(self) -> IncarnationStatistics:
         return IncarnationStatistics(
-            self.published.statistics(),
+            self.versions.statistics(),
             self._coordinator.statistics(),
             self._log_writer.statistics(),
             self.checkpointer.statistics(),
@@ -165,7 +165,7 @@ class Incarnation:
         )
 
     def __repr__(self) -> str:
-        return f"an incarnation with {self.published!r}"
+        return f"an incarnation with {self.versions!r}"
 
 
 def _unknown() -> OutcomeUnknown:

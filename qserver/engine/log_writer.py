@@ -18,7 +18,7 @@ from qserver.durability.records import EncodedTrees, encode_record, encode_trees
 from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
-from qserver.engine.published import Published
+from qserver.engine.versions import Versions
 from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain
@@ -36,12 +36,12 @@ class LogWriter:
     def __init__(
         self,
         log: Log,
-        published: Published,
+        versions: Versions,
         mailbox: Mailbox[Append],
         note_logged: Callable[[int], None],
     ) -> None:
         self.log = log
-        self.published = published
+        self.versions = versions
         self.mailbox = mailbox
         self._note_logged = note_logged
         self._encoded: dict[int, EncodedTrees] = {}
@@ -103,7 +103,7 @@ class LogWriter:
         self._groups += 1
         self._records += len(group)
         self._most = max(self._most, len(group))
-        self.published.mark_durable(group[-1].snapshot.version)
+        self.versions.mark_durable(group[-1].snapshot.version)
         for append in group:
             for reply, answer in append.answers:
                 reply.put(answer)

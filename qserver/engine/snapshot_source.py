@@ -12,13 +12,13 @@ is still in memory. What was taken before may be read to its end: it was true wh
 
 from __future__ import annotations
 
-from qserver.engine.published import Published
+from qserver.engine.versions import Versions
 from qserver.storage.snapshot import Snapshot
 
 
 class SnapshotSource:
     def __init__(self) -> None:
-        self._published: Published | None = None
+        self._versions: Versions | None = None
         self._recovered: Snapshot | None = None
 
     def take(self, newest: bool = False) -> Snapshot | None:
@@ -27,22 +27,22 @@ class SnapshotSource:
         Nothing that follows from the newest may be told before it is durable. None: nothing may be
         shown now.
         """
-        published = self._published
-        if published is None:
+        versions = self._versions
+        if versions is None:
             return self._recovered
-        return published.newest if newest else published.durable
+        return versions.newest if newest else versions.durable
 
-    def follow(self, published: Published) -> None:
+    def follow(self, versions: Versions) -> None:
         """From now on show what a living incarnation publishes."""
-        self._published, self._recovered = published, None
+        self._versions, self._recovered = versions, None
 
     def show(self, snapshot: Snapshot) -> None:
         """From now on show this snapshot, which is durable."""
-        self._published, self._recovered = None, snapshot
+        self._versions, self._recovered = None, snapshot
 
     def shut(self) -> None:
         """From now on show nothing."""
-        self._published = self._recovered = None
+        self._versions = self._recovered = None
 
     def __repr__(self) -> str:
         snapshot = self.take()

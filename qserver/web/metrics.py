@@ -167,7 +167,7 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     for each in databases:
         users.add_metric((each.id,), each.users)
         if each.database.incarnation is not None:
-            versions.add_metric((each.id,), each.database.incarnation.published.durable)
+            versions.add_metric((each.id,), each.database.incarnation.versions.durable)
     yield versions
     yield users
 

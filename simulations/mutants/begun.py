@@ -32,11 +32,11 @@ from simulations.mutants.mutant import Mutant
 def _tell_when_published(original: Any) -> Any:
     def next_round(self: Coordinator, *arguments: Any) -> tuple[Snapshot, Append, Any]:
         snapshot, append, moves = original(self, *arguments)
-        durable, self.published.durable = self.published.durable, snapshot
+        durable, self.versions.durable = self.versions.durable, snapshot
         for reply, answer in append.answers:
             if reply._callback is not None:
                 reply.put(answer)
-        self.published.durable = durable
+        self.versions.durable = durable
         return snapshot, append, moves
 
     return next_round

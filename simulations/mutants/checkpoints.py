@@ -27,7 +27,7 @@ def _cut_before_durable(original: Any) -> Any:
 
 def _cut_too_much(original: Any) -> Any:
     async def forget(self: Checkpointer, behind: int, version: int) -> None:
-        await original(self, behind, self.published.durable.version)
+        await original(self, behind, self.versions.durable.version)
 
     return forget
 
@@ -73,7 +73,7 @@ def _forget_before_confirmed(original: Any) -> Any:
 
 def _know_what_is_not_durable(original: Any) -> Any:
     def known(self: Incarnation) -> Recovered:
-        return Recovered(self.published.newest, self.checkpointer.saved, self.checkpointer.logged)
+        return Recovered(self.versions.newest, self.checkpointer.saved, self.checkpointer.logged)
 
     return known
 

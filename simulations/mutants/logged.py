@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qserver.durability import recovery
 from qserver.engine import incarnation, log_writer
-from qserver.engine.published import Fallen, Published
+from qserver.engine.versions import Fallen, Versions
 from simulations.mutants.mutant import Mutant
 
 
@@ -23,7 +23,7 @@ def _acknowledge_before_sync(original: Any) -> Any:
 
 
 def _read_before_durable(original: Any) -> Any:
-    def publish(self: Published, snapshot: Any) -> None:
+    def publish(self: Versions, snapshot: Any) -> None:
         original(self, snapshot)
         self.durable = snapshot
 
@@ -31,7 +31,7 @@ def _read_before_durable(original: Any) -> Any:
 
 
 def _do_not_wait_for_durability(original: Any) -> Any:
-    async def wait_durable(self: Published, version: int) -> None:
+    async def wait_durable(self: Versions, version: int) -> None:
         return None
 
     return wait_durable
@@ -74,13 +74,13 @@ MUTANTS: Final = (
         "read_before_durable",
         "read-only requests see snapshots that are not durable yet",
         ("list_append", "hot_key", "registers"),
-        ((Published, "publish", _read_before_durable),),
+        ((Versions, "publish", _read_before_durable),),
     ),
     Mutant(
         "answer_before_durable",
         "a transaction that wrote nothing is answered from a snapshot that is not durable",
         ("list_append", "hot_key", "registers"),
-        ((Published, "wait_durable", _do_not_wait_for_durability),),
+        ((Versions, "wait_durable", _do_not_wait_for_durability),),
     ),
     Mutant(
         "retry_what_may_have_happened",

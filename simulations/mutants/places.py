@@ -14,8 +14,8 @@ from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.log_writer import LogWriter
-from qserver.engine.published import Published
 from qserver.engine.sequences import Sequences
+from qserver.engine.versions import Versions
 from qserver.query import foreign_keys
 from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
@@ -98,22 +98,22 @@ MUTANTS: Final = (
         "where the clock is set back, a version is older than the one before",
         ("bank", "hot_key"),
         Coordinator.next_round,
-        "max(newest.time, self.published.now())",
-        "self.published.now()",
+        "max(newest.time, self.versions.now())",
+        "self.versions.now()",
     ),
     _mutant(
         "redefine_beside_others",
         "a definition that another transaction of the round changes is no conflict",
         ("definitions", "sql_definitions"),
         Coordinator.catalog_conflict,
-        "(self.published.newest.catalog, redefined)",
-        "(self.published.newest.catalog,)",
+        "(self.versions.newest.catalog, redefined)",
+        "(self.versions.newest.catalog,)",
     ),
     _mutant(
         "wake_one_version_early",
         "who waits for a version is woken when the one before is durable",
         ("list_append", "bank"),
-        Published.mark_durable,
+        Versions.mark_durable,
         "if wanted <= version:",
         "if wanted <= version + 1:",
     ),

@@ -115,7 +115,7 @@ def _read_the_newest(original: Any) -> Any:
         incarnation = database._incarnation
         if incarnation is None:
             return original(self, *arguments)
-        database.snapshots.take = lambda *_, **__: incarnation.published.newest
+        database.snapshots.take = lambda *_, **__: incarnation.versions.newest
         try:
             return original(self, *arguments)
         finally:

@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import trio
 
-from qserver.engine import coordinator, gateway, published, shard
+from qserver.engine import coordinator, gateway, shard, versions
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.incarnation import Incarnation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Failed, Turn
-from qserver.engine.published import Published
+from qserver.engine.versions import Versions
 from qserver.engine.work import Steps
 from qserver.errors import CheckViolation, QueryCanceled
 from qserver.storage.transaction import Transaction
@@ -110,7 +110,7 @@ def _keep_what_was_written_again(original: Any) -> Any:
 
 
 def _gather_who_gave_up(original: Any) -> Any:
-    async def wait_durable(self: Published, version: int) -> None:
+    async def wait_durable(self: Versions, version: int) -> None:
         try:
             await original(self, version)
         except trio.Cancelled:
@@ -162,7 +162,7 @@ MUTANTS: Final = (
         "gather_who_gave_up",
         "who gives up waiting for what is durable is remembered for ever",
         ("turns",),
-        ((published.Published, "wait_durable", _gather_who_gave_up),),
+        ((versions.Versions, "wait_durable", _gather_who_gave_up),),
     ),
     Mutant(
         "write_beside_the_undecided",

@@ -114,7 +114,7 @@ def on_shards(snapshot: Snapshot, wanted: Sequence[int]) -> list[int]:
 def newest_version(database: Database) -> int:
     """The newest published version, durable or not; 0 while the database recovers."""
     incarnation = database.statistics().incarnation
-    return 0 if incarnation is None else incarnation.published.newest
+    return 0 if incarnation is None else incarnation.versions.newest
 
 
 def conflicts(database: Database) -> int:

@@ -36,7 +36,7 @@ class Bench:
 
     @property
     def snapshot(self) -> Snapshot:
-        return self.incarnation.published.newest
+        return self.incarnation.versions.newest
 
     def commit(self, work: Work, *, on: Snapshot | None = None, again: bool = False) -> Commit:
         """A commit of work that was run on a snapshot, the newest if none is given."""
@@ -72,7 +72,7 @@ async def bench(
     incarnation = Incarnation(
         Recovered(empty_snapshot(shards), SavedPages(), 0), log or MemoryLog(), world, snapshots
     )
-    snapshots.follow(incarnation.published)
+    snapshots.follow(incarnation.versions)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(incarnation.run)
         made = Bench(world, incarnation)

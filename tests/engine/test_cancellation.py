@@ -87,7 +87,7 @@ async def check_sound(database: Database) -> None:
     incarnation = database.statistics().incarnation
     assert incarnation is not None
     assert incarnation.unanswered == 0
-    assert incarnation.published.waiting == 0
+    assert incarnation.versions.waiting == 0
     assert [shard.undecided for shard in incarnation.shards] == [0] * len(incarnation.shards)
     assert [mailbox.waiting for mailbox in incarnation.mailboxes] == [0] * len(
         incarnation.mailboxes

@@ -491,7 +491,7 @@ async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
         b.incarnation.requests.put_nowait(waiting)
         b.incarnation.requests.put_nowait(mine)
         snapshot = await mine.granted.wait()
-        assert (snapshot.version, b.incarnation.published.durable.version) == (2, 1)
+        assert (snapshot.version, b.incarnation.versions.durable.version) == (2, 1)
         commit = b.commit(counters.increment(1), on=snapshot)
         mine.returned.put(commit)
         log.release()

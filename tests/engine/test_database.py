@@ -478,7 +478,7 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
         )
         incarnation = statistics.incarnation
         assert incarnation is not None
-        assert (incarnation.published.newest, incarnation.published.durable) == (3, 3)
+        assert (incarnation.versions.newest, incarnation.versions.durable) == (3, 3)
         assert (incarnation.coordinator.commits, incarnation.coordinator.version) == (3, 3)
         assert (incarnation.log.records, incarnation.log.groups) == (3, 3)
         assert sum(shard.entries for shard in incarnation.shards) == 20

@@ -13,7 +13,7 @@ from qserver.durability.records import decode_record, writes_of
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import Mailbox, Reply
 from qserver.engine.messages import Answer, Append, Committed
-from qserver.engine.published import Published
+from qserver.engine.versions import Versions
 from qserver.errors import LogFailed
 from qserver.storage.catalog import Catalog, changes_from_plain
 from qserver.storage.ranges import Trees
@@ -27,22 +27,22 @@ class Desk:
 
     def __init__(self) -> None:
         self.log = HeldLog()
-        self.published = Published(empty_snapshot(1), lambda: 0.0)
+        self.versions = Versions(empty_snapshot(1), lambda: 0.0)
         self.mailbox = Mailbox[Append]("log", 64)
         self.logged: list[int] = []
-        self.writer = LogWriter(self.log, self.published, self.mailbox, self.logged.append)
+        self.writer = LogWriter(self.log, self.versions, self.mailbox, self.logged.append)
         self.replies: list[Reply[Answer]] = []
         self.answered: list[Answer] = []
 
     def publish(self) -> None:
         """The next version, with one answer that waits for it."""
-        version = self.published.newest.version + 1
-        self.published.publish(Snapshot(version, float(version), Catalog(), Trees(), 1))
+        version = self.versions.newest.version + 1
+        self.versions.publish(Snapshot(version, float(version), Catalog(), Trees(), 1))
         reply = Reply[Answer]()
         self.replies.append(reply)
         self.mailbox.put_nowait(
             Append(
-                self.published.newest,
+                self.versions.newest,
                 {5: {(version,): (version, "x")}},
                 (8,),
                 {"t": counters.definition(9), "gone": None},
@@ -72,10 +72,10 @@ async def test_nothing_is_released_before_the_append_has_returned() -> None:
             nursery.start_soon(d.collect)
             await wait_all_tasks_blocked()
             assert d.log.groups == [[1]], "the append has begun"
-            assert d.published.durable.version == 0
+            assert d.versions.durable.version == 0
             assert d.answered == []
             d.log.release()
-        assert d.published.durable.version == 1
+        assert d.versions.durable.version == 1
         assert d.answered == [Committed(1)]
 
 
@@ -124,7 +124,7 @@ async def test_a_log_that_fails_ends_the_writer_and_releases_nothing() -> None:
     d.publish()
     with pytest.raises(LogFailed):
         await d.writer.run()
-    assert d.published.durable.version == 0
+    assert d.versions.durable.version == 0
     with trio.move_on_after(0) as scope:
         await d.replies[0].wait()
     assert scope.cancelled_caught, "nobody was answered"

@@ -12,8 +12,8 @@ from trio.testing import MockClock
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
-from qserver.engine.published import Published
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.versions import Versions
 from qserver.engine.work import FOREVER, run
 from qserver.errors import DatabaseUnavailable
 from qserver.query.sql_database import Options, SqlDatabase, Statement
@@ -28,7 +28,7 @@ def at(version: int) -> Snapshot:
 
 
 def test_it_shows_what_it_was_told_to_and_nothing_else() -> None:
-    snapshots, published = SnapshotSource(), Published(at(1), lambda: 0.0)
+    snapshots, published = SnapshotSource(), Versions(at(1), lambda: 0.0)
     assert (snapshots.take(), snapshots.take(newest=True)) == (None, None)
     assert repr(snapshots) == "shows nothing"
     recovered = at(1)

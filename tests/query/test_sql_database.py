@@ -79,7 +79,7 @@ async def test_what_only_reads_sends_no_message_and_makes_no_version() -> None:
         after = database.database.statistics()
         assert before.incarnation is not None and after.incarnation is not None
         assert before.incarnation.mailboxes == after.incarnation.mailboxes
-        assert before.incarnation.published.newest == after.incarnation.published.newest
+        assert before.incarnation.versions.newest == after.incarnation.versions.newest
 
 
 # --- parameters ---

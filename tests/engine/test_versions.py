@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from qserver.engine.published import Published, PublishedStatistics
+from qserver.engine.versions import Versions, VersionsStatistics
 from qserver.storage.catalog import Catalog
 from qserver.storage.ranges import Trees
 from qserver.storage.snapshot import Snapshot
@@ -26,8 +26,8 @@ def snapshot(version: int, time: float = 0.0) -> Snapshot:
     return Snapshot(version, time, Catalog(), Trees(), 1)
 
 
-def published() -> Published:
-    return Published(snapshot(0), lambda: 0.0)
+def published() -> Versions:
+    return Versions(snapshot(0), lambda: 0.0)
 
 
 def test_what_is_published_is_the_newest_and_not_yet_durable() -> None:
@@ -124,7 +124,7 @@ def test_old_snapshots_are_let_go() -> None:
     shown.publish(snapshot(2))
     shown.mark_durable(2)
     assert old() is None
-    assert shown.statistics() == PublishedStatistics(newest=2, durable=2, waiting=0)
+    assert shown.statistics() == VersionsStatistics(newest=2, durable=2, waiting=0)
 
 
 def test_it_reads_as_a_sentence() -> None:

@@ -20,13 +20,13 @@ class Fallen(Exception):  # news for the gateway, not for users
     """The incarnation fell before the commit was sent: run the work again on the next."""
 
 
-class PublishedStatistics(msgspec.Struct, frozen=True):
+class VersionsStatistics(msgspec.Struct, frozen=True):
     newest: int
     durable: int
     waiting: int
 
 
-class Published:
+class Versions:
     def __init__(self, snapshot: Snapshot, now: Callable[[], float]) -> None:
         self.newest = snapshot
         self.durable = snapshot
@@ -78,8 +78,8 @@ class Published:
         if self._fallen is not None:
             raise self._fallen
 
-    def statistics(self) -> PublishedStatistics:
-        return PublishedStatistics(
+    def statistics(self) -> VersionsStatistics:
+        return VersionsStatistics(
             self.newest.version,
             self.durable.version,
             len(self._waiting),
