@@ -141,46 +141,46 @@ def disk_problems(disk: Disk) -> list[str]:
 
 def leftovers(statistics: DatabaseStatistics) -> list[str]:
     """What a database at rest must not have."""
-    incarnation = statistics.incarnation
-    if incarnation is None:
+    generation = statistics.generation
+    if generation is None:
         return [f"the database is {statistics.state}"]
     problems = []
-    if incarnation.unanswered:
-        problems.append(f"{incarnation.unanswered} commits were never answered")
-    if incarnation.versions.waiting:
-        problems.append(f"{incarnation.versions.waiting} still wait for what is durable")
-    for shard in incarnation.shards:
+    if generation.unanswered:
+        problems.append(f"{generation.unanswered} commits were never answered")
+    if generation.versions.waiting:
+        problems.append(f"{generation.versions.waiting} still wait for what is durable")
+    for shard in generation.shards:
         if shard.undecided:
             problems.append(f"shard {shard.shard} has {shard.undecided} undecided transactions")
-    for mailbox in incarnation.mailboxes:
+    for mailbox in generation.mailboxes:
         if mailbox.waiting or mailbox.waiting_most > mailbox.capacity:
             problems.append(f"{mailbox} is not empty or was overfull")
-    if incarnation.versions.newest != incarnation.versions.durable:
-        problems.append(f"what is published is not durable: {incarnation.versions}")
+    if generation.versions.newest != generation.versions.durable:
+        problems.append(f"what is published is not durable: {generation.versions}")
     return problems
 
 
 def waiting_problems(database: Database) -> list[str]:
     """Who waits in a database at rest, where its statistics do not tell."""
-    incarnation: Any = database._incarnation
-    if incarnation is None:
+    generation: Any = database._generation
+    if generation is None:
         return []
     problems = []
-    if incarnation._turns:
-        problems.append(f"{len(incarnation._turns)} still wait for a turn of their own")
-    if incarnation.checkpointer._asked:
-        problems.append(f"{len(incarnation.checkpointer._asked)} still wait for a checkpoint")
+    if generation._turns:
+        problems.append(f"{len(generation._turns)} still wait for a turn of their own")
+    if generation.checkpointer._asked:
+        problems.append(f"{len(generation.checkpointer._asked)} still wait for a checkpoint")
     return problems
 
 
 def range_problems(database: Database) -> list[str]:
     """Ranges that a shard of a database at rest has lost, kept, or has another root of."""
-    incarnation: Any = database._incarnation
-    if incarnation is None:
+    generation: Any = database._generation
+    if generation is None:
         return []
-    newest = incarnation.versions.newest
+    newest = generation.versions.newest
     problems = []
-    for shard in incarnation._shards:
+    for shard in generation._shards:
         there, expected = shard.roots, roots_of_shard(newest.trees, shard.number)
         for each in sorted({*there, *expected}, key=repr):
             if each not in there:

@@ -173,9 +173,9 @@ class Service:
 
     def _look_at_memory(self, when: str) -> None:
         """Look at the newest snapshot of the process that runs now."""
-        incarnation: Any = None if self._database is None else self._database._incarnation
-        if incarnation is not None:
-            self._look_at(incarnation.versions.newest, when)
+        generation: Any = None if self._database is None else self._database._generation
+        if generation is not None:
+            self._look_at(generation.versions.newest, when)
 
     async def rest(self) -> None:
         """Let the process that runs now come to rest, and see that nothing is left over in it."""
@@ -192,7 +192,7 @@ class Service:
             self.problems.append(f"at rest: {len(self._requests)} requests have not ended")
 
     async def _living(self) -> None:
-        """Wait for a living incarnation, through a crash that was on its way already."""
+        """Wait for a living generation, through a crash that was on its way already."""
         while True:
             await self._up.wait()
             database = self._database

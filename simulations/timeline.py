@@ -50,7 +50,7 @@ LANES_FROM_THE_LEFT: Final = (
 )
 LANE_AT_THE_RIGHT: Final = "world"
 
-# An incarnation also ends when it is killed, whether or not a `stop` is recorded afterwards.
+# A generation also ends when it is killed, whether or not a `stop` is recorded afterwards.
 ENDINGS: Final = frozenset({"stop", "kill", "crash"})
 
 _PLACEHOLDER: Final = re.compile(r"\{\{([a-z]+)\}\}")
@@ -67,7 +67,7 @@ class Arrows:
 
 
 @dataclass(frozen=True, slots=True)
-class Incarnation:
+class Generation:
     """One life of an actor, from the position of its first event to that of its last."""
 
     actor: str
@@ -122,7 +122,7 @@ def timeline_data(events: Sequence[Event]) -> dict[str, object]:
     arrows = match_messages(events)
     lives = [
         (lane[life.actor], life.life, life.first, life.last, kind.get(life.ended_by or "", -1))
-        for life in incarnations(events)
+        for life in generations(events)
     ]
     return {
         "kinds": KINDS,
@@ -180,24 +180,24 @@ def match_messages(events: Sequence[Event]) -> Arrows:
     return Arrows(arrived, [send for send in sends if send not in reached])
 
 
-def incarnations(events: Sequence[Event]) -> list[Incarnation]:
+def generations(events: Sequence[Event]) -> list[Generation]:
     """The lives of all actors, in the order in which they began."""
     alive: dict[str, int] = {}  # actor → index into `lives` of the life that is going on
     count: dict[str, int] = {}
-    lives: list[Incarnation] = []
+    lives: list[Generation] = []
 
     def end(actor: str, position: int, ended_by: str | None) -> None:
         index = alive.pop(actor, None)
         if index is not None:
             life = lives[index]
-            lives[index] = Incarnation(actor, life.life, life.first, position, ended_by)
+            lives[index] = Generation(actor, life.life, life.first, position, ended_by)
 
     for position, event in enumerate(events):
         if event.kind == "start":
             end(event.actor, position, None)
             count[event.actor] = count.get(event.actor, 0) + 1
             alive[event.actor] = len(lives)
-            life = Incarnation(event.actor, count[event.actor], position, position, None)
+            life = Generation(event.actor, count[event.actor], position, position, None)
             lives.append(life)
         elif event.kind in ENDINGS:
             end(event.actor, position, event.kind)

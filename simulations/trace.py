@@ -25,8 +25,8 @@ from typing import Final
 
 # In the order in which a reader wants them explained: life, messages, transactions, storage, harm.
 KINDS: Final = (
-    "start",  # an actor's incarnation begins
-    "stop",  # an actor's incarnation ends
+    "start",  # an actor's generation begins
+    "stop",  # an actor's generation ends
     "send",
     "receive",
     "begin",  # a client begins a transaction

@@ -17,7 +17,7 @@ from typing import Any, Final
 import trio
 import trio.testing
 
-from qserver.engine.incarnation import ActorDied
+from qserver.engine.generation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Turn
 from qserver.engine.world import compute_here

@@ -51,7 +51,7 @@ ACTORS = (
     "checkpointer",
     "coordinator",
     "gateway",
-    "incarnation",
+    "generation",
     "log_writer",
     "sequences",
     "shard",

@@ -105,7 +105,7 @@ async def change(path: Path, rows: int) -> None:
             numbers = sorted({chance.randrange(rows) for _ in range(ROWS_OF_CHANGE)})
             made = [row(number, chance) for number in numbers]
             await database.transact(partial(_put, made))
-            statistics = database.statistics().incarnation
+            statistics = database.statistics().generation
             assert statistics is not None
             log_bytes = statistics.checkpoints.log_bytes
         _print("change", f"{log_bytes / 1e6:.0f} MB of log", time.perf_counter() - began, "killed")
@@ -132,7 +132,7 @@ async def beside(path: Path, rows: int) -> None:
         await _fill(database, rows)
         alone = await _measured(database, rows, trio.sleep, BESIDE_SECONDS)
         during = await _measured(database, 2 * rows, lambda _: database.checkpoint(), 0)
-        statistics = database.statistics().incarnation
+        statistics = database.statistics().generation
         assert statistics is not None
         saved = f"{statistics.checkpoints.pages_saved:,} pages in {during.seconds:.1f} s"
         print(f"beside    a checkpoint of {saved}, {during.cpu_share:.0%} of a core")

@@ -153,9 +153,9 @@ class Counters:
 
     def _counts(self) -> tuple[int, int, int]:
         statistics = self.database.statistics()
-        assert statistics.incarnation is not None
+        assert statistics.generation is not None
         gateway = statistics.gateway
-        return statistics.incarnation.coordinator.conflicts, gateway.retries, gateway.turns
+        return statistics.generation.coordinator.conflicts, gateway.retries, gateway.turns
 
     async def check(self) -> None:
         """Every increment that was acknowledged is there, and no other."""

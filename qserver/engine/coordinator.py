@@ -23,7 +23,7 @@ Whoever submits a commit that is alone begins the round right there, and the sha
 there: the same decisions without a hand-over. Commits that come together share a round. Where a
 round has to wait, because a shard has much to do or the log is full, the task finishes it; until
 then commits wait in the mailbox. If a round fails, the task fails by it: a broken coordinator ends
-its incarnation and nobody else.
+its generation and nobody else.
 
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is

@@ -1,6 +1,6 @@
 """A database: the supervisor of its actors, and the door to them.
 
-    recover from the log ─► a pause ─► an incarnation lives ─► any actor dies ─► it falls ─┐
+    recover from the log ─► a pause ─► a generation lives ─► any actor dies ─► it falls ─┐
             ▲              (none at the start, then it grows with each fall)               │
             └──────────────────────────────────────────────────────────────────────────────┘
 
@@ -34,7 +34,7 @@ from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import Rhythm
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
-from qserver.engine.incarnation import Incarnation, IncarnationStatistics
+from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
@@ -73,7 +73,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     state: str
     falls: int
     gateway: GatewayStatistics
-    incarnation: IncarnationStatistics | None
+    generation: GenerationStatistics | None
     log_failed: bool
     """It fell because the log failed, and nothing has been written since to show that it is well.
     """
@@ -113,16 +113,14 @@ class Database:
         """What the log is known to say, after it has failed."""
         self.snapshots = SnapshotSource()
         """Where every snapshot of this database is taken."""
-        self._incarnation: Incarnation | None = None
+        self._generation: Generation | None = None
         self._changed = trio.Event()
         self._falls = 0
-        self._gateway = Gateway(
-            self._alive, lambda: self._incarnation, self.snapshots, world.chance
-        )
+        self._gateway = Gateway(self._alive, lambda: self._generation, self.snapshots, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Live until closed or cancelled, through as many incarnations as it takes."""
+        """Live until closed or cancelled, through as many generations as it takes."""
         try:
             with self._life:
                 await self._live_on(_once(task_status.started))
@@ -176,26 +174,26 @@ class Database:
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
-        """Run one incarnation; returns when it has fallen."""
+        """Run one generation; returns when it has fallen."""
         self._known = None
-        incarnation = Incarnation(
+        generation = Generation(
             recovered, self._log, self._world, self.snapshots, self._rhythm, self._end
         )
-        self._enter(State.OPEN, incarnation)
+        self._enter(State.OPEN, generation)
         opened()
         try:
-            await incarnation.run()
+            await generation.run()
         except* Exception as deaths:
             self._falls += 1
             if self.state is not State.TAKEN:
                 self.trouble = first_of(deaths)
                 if deaths.split(LogFailed)[1] is None:
-                    self._known = incarnation.known()
+                    self._known = generation.known()
                 self._world.report(f"database {self.name} falls and recovers", self.trouble)
         finally:
             if self.state is not State.TAKEN:
                 self._enter(State.RECOVERING)
-            incarnation.fall()
+            generation.fall()
 
     def _end(self, taken: LogTaken) -> None:
         """Another process writes the database now: show nothing from this moment on."""
@@ -204,33 +202,33 @@ class Database:
             self._world.report(f"database {self.name} ends: its log was taken over", taken)
             self._enter(State.TAKEN)
 
-    def _enter(self, state: State, incarnation: Incarnation | None = None) -> None:
+    def _enter(self, state: State, generation: Generation | None = None) -> None:
         self.state = state
-        self._incarnation = incarnation
-        if incarnation is None:
+        self._generation = generation
+        if generation is None:
             self.snapshots.shut()
         else:
-            self.snapshots.follow(incarnation.versions)
+            self.snapshots.follow(generation.versions)
         self._tell()
 
     def _tell(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
 
-    async def _alive(self) -> Incarnation:
-        """The living incarnation, waited for while the database recovers."""
-        while self._incarnation is None:
+    async def _alive(self) -> Generation:
+        """The living generation, waited for while the database recovers."""
+        while self._generation is None:
             await self._wait_for_change()
-        return self._incarnation
+        return self._generation
 
     async def _snapshot(self, version: int) -> Snapshot:
         """The newest durable snapshot, waited for while it is unknown or older than a version."""
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
-            if snapshot is None or self._incarnation is None:
+            if snapshot is None or self._generation is None:
                 await self._wait_for_change()
             else:
                 with suppress(Fallen):
-                    await self._incarnation.versions.wait_durable(version)
+                    await self._generation.versions.wait_durable(version)
         return snapshot
 
     async def _wait_for_change(self) -> None:
@@ -280,9 +278,9 @@ class Database:
     async def checkpoint(self) -> None:
         """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""
         while True:
-            incarnation = await self._alive()
+            generation = await self._alive()
             try:
-                return await incarnation.checkpointer.save_now()
+                return await generation.checkpointer.save_now()
             except Fallen:
                 pass  # the next one can do it
 
@@ -291,15 +289,15 @@ class Database:
 
         What is durable is so without it: where it fails, the next start reads more of the log.
         """
-        if self._incarnation is not None:
+        if self._generation is not None:
             try:
-                await self._incarnation.checkpointer.save_now(hurry=True)
+                await self._generation.checkpointer.save_now(hurry=True)
             except (LogFailed, Fallen) as error:
                 self._world.report(f"database {self.name} closes without a checkpoint", error)
         self._life.cancel()
 
     def statistics(self) -> DatabaseStatistics:
-        living = None if self._incarnation is None else self._incarnation.statistics()
+        living = None if self._generation is None else self._generation.statistics()
         return DatabaseStatistics(
             self.name,
             self.state.value,

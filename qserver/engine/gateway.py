@@ -15,7 +15,7 @@ is the caller's choice.
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
 
-When the incarnation falls, work whose commit was not sent is simply run again on the next one; work
+When the generation falls, work whose commit was not sent is simply run again on the next one; work
 whose commit was sent ends in OutcomeUnknown, because only the log knows.
 """
 
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import msgspec
 import trio
 
-from qserver.engine.incarnation import Incarnation
+from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
 from qserver.engine.snapshot_source import SnapshotSource
@@ -66,8 +66,8 @@ Attempted: TypeAlias = Generator[Step, Any, Outcome | Conflict]
 class Gateway:
     def __init__(
         self,
-        alive: Callable[[], Awaitable[Incarnation]],
-        alive_nowait: Callable[[], Incarnation | None],
+        alive: Callable[[], Awaitable[Generation]],
+        alive_nowait: Callable[[], Generation | None],
         snapshots: SnapshotSource,
         chance: Random,
     ) -> None:
@@ -95,18 +95,18 @@ class Gateway:
         attempt = _Attempt(work, max_retries, deadline, untried)
         while True:
             try:
-                incarnation = self._alive_nowait()
-                if incarnation is None:
-                    incarnation = yield partial(before, deadline, self._alive)
+                generation = self._alive_nowait()
+                if generation is None:
+                    generation = yield partial(before, deadline, self._alive)
                 if attempt.untried:
-                    answer = yield from self._leave(incarnation, attempt)
+                    answer = yield from self._leave(generation, attempt)
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
-                    answer = yield from self._take_turn(incarnation, attempt)
+                    answer = yield from self._take_turn(generation, attempt)
                 else:
                     newest = self._views.take(newest=True)
                     if newest is None:
                         raise Fallen
-                    answer = yield from self._try(incarnation, attempt, newest)
+                    answer = yield from self._try(generation, attempt, newest)
             except Fallen:
                 self._falls += 1
                 continue
@@ -119,50 +119,50 @@ class Gateway:
             if max_retries > 0:
                 yield partial(self._pause, attempt)
             if max_retries == 0 or attempt.is_too_late():
-                yield from self._give_up(incarnation, attempt.conflict)
+                yield from self._give_up(generation, attempt.conflict)
             attempt.retries += 1
             self._retries += 1
 
-    def _leave(self, incarnation: Incarnation, attempt: _Attempt) -> Attempted:
+    def _leave(self, generation: Generation, attempt: _Attempt) -> Attempted:
         """Leave the work to the coordinator."""
         if attempt.is_too_late():
             raise timed_out()
         commit = Commit(next(self._numbers), None, attempt.work, Reply())
-        put = incarnation.submit
-        return self._commit(incarnation, attempt, commit, put, None)
+        put = generation.submit
+        return self._commit(generation, attempt, commit, put, None)
 
     def _try(
         self,
-        incarnation: Incarnation,
+        generation: Generation,
         attempt: _Attempt,
         snapshot: Snapshot,
         turn: Turn | None = None,
     ) -> Attempted:
         """Run the work here, and have what it read validated."""
-        transaction, result, short = yield from self._run(incarnation, snapshot, attempt)
+        transaction, result, short = yield from self._run(generation, snapshot, attempt)
         if not transaction.changes_anything:
             if turn is not None:
                 turn.returned.put(None)  # others need not wait for the disk with it
-            if snapshot.version > incarnation.versions.durable.version:
-                yield _durable(incarnation, snapshot.version, attempt.deadline)
+            if snapshot.version > generation.versions.durable.version:
+                yield _durable(generation, snapshot.version, attempt.deadline)
             return Outcome(result, snapshot.version, attempt.retries)
         again = attempt.work if short and attempt.max_retries and turn is None else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
-        put = incarnation.submit if turn is None else turn.returned.put
-        return (yield from self._commit(incarnation, attempt, commit, put, result))
+        put = generation.submit if turn is None else turn.returned.put
+        return (yield from self._commit(generation, attempt, commit, put, result))
 
-    def _take_turn(self, incarnation: Incarnation, attempt: _Attempt) -> Attempted:
+    def _take_turn(self, generation: Generation, attempt: _Attempt) -> Attempted:
         """The same, while the coordinator lets nobody else commit."""
         self._turns += 1
         turn = Turn(next(self._numbers), Reply(), Reply())
         try:
-            snapshot = yield partial(before, attempt.deadline, incarnation.turn, turn)
-            return (yield from self._try(incarnation, attempt, snapshot, turn))
+            snapshot = yield partial(before, attempt.deadline, generation.turn, turn)
+            return (yield from self._try(generation, attempt, snapshot, turn))
         finally:
             turn.returned.put(None)  # counts only if nothing was returned before
 
     def _run(
-        self, incarnation: Incarnation, snapshot: Snapshot, attempt: _Attempt
+        self, generation: Generation, snapshot: Snapshot, attempt: _Attempt
     ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
         """The work's transaction and result, and whether it was short."""
         transaction = Transaction(snapshot)
@@ -171,33 +171,33 @@ class Gateway:
             if rest is not None:
                 result = yield from rest.go_on(attempt.deadline)
         except Exception:
-            if snapshot.version > incarnation.versions.durable.version:
-                yield _durable(incarnation, snapshot.version, attempt.deadline)
+            if snapshot.version > generation.versions.durable.version:
+                yield _durable(generation, snapshot.version, attempt.deadline)
             raise
         if attempt.is_too_late():  # short work passes no place that would tell
             if attempt.conflict is not None:
-                yield from self._give_up(incarnation, attempt.conflict)
+                yield from self._give_up(generation, attempt.conflict)
             raise timed_out()
         return transaction, result, rest is None
 
     def _commit(
         self,
-        incarnation: Incarnation,
+        generation: Generation,
         attempt: _Attempt,
         commit: Commit,
         put: Callable[[Commit], None],
         result: Any,
     ) -> Attempted:
         """Send a commit, and judge its answer."""
-        incarnation.send(put, commit)
+        generation.send(put, commit)
         try:
             answer: Answer = commit.reply.taken() if commit.reply.answered else (yield commit.reply)
         finally:
-            incarnation.settle(commit.number)
+            generation.settle(commit.number)
         if isinstance(answer, Conflicted):
-            return _located(answer.conflict, incarnation, commit.transaction)
-        if answer.version > incarnation.versions.durable.version:
-            yield _durable(incarnation, answer.version)
+            return _located(answer.conflict, generation, commit.transaction)
+        if answer.version > generation.versions.durable.version:
+            yield _durable(generation, answer.version)
         if isinstance(answer, Failed):
             raise answer.error
         assert isinstance(answer, Committed)
@@ -214,10 +214,10 @@ class Gateway:
             await trio.sleep(pause)
 
     def _give_up(
-        self, incarnation: Incarnation, conflict: Conflict
+        self, generation: Generation, conflict: Conflict
     ) -> Generator[Step, Any, NoReturn]:
         try:
-            yield _durable(incarnation, conflict.version_found or 0)
+            yield _durable(generation, conflict.version_found or 0)
         except Fallen:
             pass  # what was found is gone, and so is what it conflicted with
         raise SerializationFailure(
@@ -248,13 +248,13 @@ class _Attempt(msgspec.Struct, eq=False):
         return self.deadline != FOREVER and trio.current_time() >= self.deadline
 
 
-def _durable(incarnation: Incarnation, version: int, deadline: float = FOREVER) -> Step:
+def _durable(generation: Generation, version: int, deadline: float = FOREVER) -> Step:
     """To be waited for: that the version is durable."""
-    return partial(before, deadline, incarnation.versions.wait_durable, version)
+    return partial(before, deadline, generation.versions.wait_durable, version)
 
 
 def _located(
-    conflict: Conflict, incarnation: Incarnation, transaction: Transaction | None
+    conflict: Conflict, generation: Generation, transaction: Transaction | None
 ) -> Conflict:
     """The conflict, with the versions that it is between."""
     if transaction is None:
@@ -263,7 +263,7 @@ def _located(
         conflict,
         table=conflict.table or _table_of(transaction.snapshot, conflict),
         version_read=transaction.snapshot.version,
-        version_found=incarnation.versions.newest.version,
+        version_found=generation.versions.newest.version,
     )
 
 

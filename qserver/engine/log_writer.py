@@ -3,7 +3,7 @@
 While one group of rounds syncs, the next gathers in its mailbox, so a busy log writes few and large
 groups and a lone commit waits for one sync. The next group is on its way before the answers of the
 last one leave, so that the disk need not wait for them. If the log fails, this actor dies, and with
-it the incarnation: nobody guesses what is on the disk, it is read again. If somebody else has taken
+it the generation: nobody guesses what is on the disk, it is read again. If somebody else has taken
 the log over, nothing of this group or a later one is in it, and their senders are told so.
 """
 

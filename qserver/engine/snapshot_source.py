@@ -5,7 +5,7 @@
     the coordinator ─ take(newest=True) ────┘                       newest of all, or None
 
 Every snapshot that a reader or an attempt is given is taken here. The supervisor says what may be
-shown: nothing, a snapshot that was recovered, or what a living incarnation publishes. So a database
+shown: nothing, a snapshot that was recovered, or what a living generation publishes. So a database
 that is closed, refused or taken over by another process shows nothing, whoever asks and whatever
 is still in memory. What was taken before may be read to its end: it was true when it was taken.
 """
@@ -33,7 +33,7 @@ class SnapshotSource:
         return versions.newest if newest else versions.durable
 
     def follow(self, versions: Versions) -> None:
-        """From now on show what a living incarnation publishes."""
+        """From now on show what a living generation publishes."""
         self._versions, self._recovered = versions, None
 
     def show(self, snapshot: Snapshot) -> None:

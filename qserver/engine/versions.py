@@ -17,7 +17,7 @@ from qserver.storage.snapshot import Snapshot
 
 
 class Fallen(Exception):  # news for the gateway, not for users
-    """The incarnation fell before the commit was sent: run the work again on the next."""
+    """The generation fell before the commit was sent: run the work again on the next."""
 
 
 class VersionsStatistics(msgspec.Struct, frozen=True):

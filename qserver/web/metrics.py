@@ -166,8 +166,8 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     )
     for each in databases:
         users.add_metric((each.id,), each.users)
-        if each.database.incarnation is not None:
-            versions.add_metric((each.id,), each.database.incarnation.versions.durable)
+        if each.database.generation is not None:
+            versions.add_metric((each.id,), each.database.generation.versions.durable)
     yield versions
     yield users
 
@@ -196,8 +196,8 @@ Read = Callable[[OpenDatabaseStatistics], float | None]
 def _of_log(field: str) -> Read:
     return lambda each: (
         None
-        if each.database.incarnation is None
-        else float(getattr(each.database.incarnation.log, field))
+        if each.database.generation is None
+        else float(getattr(each.database.generation.log, field))
     )
 
 

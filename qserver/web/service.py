@@ -193,7 +193,7 @@ class Service:
 
 
 def _checkpoint_failed(database: DatabaseStatistics) -> bool:
-    living = database.incarnation
+    living = database.generation
     return living is not None and living.checkpoints.trouble is not None
 
 

@@ -152,6 +152,6 @@ def _check_arguments(name: str, duration_ms: int, clients: int) -> None:
 
 def _counts(database: SqlDatabase) -> tuple[int, int]:
     statistics = database.database.statistics()
-    incarnation = statistics.incarnation
-    conflicts = 0 if incarnation is None else incarnation.coordinator.conflicts
+    generation = statistics.generation
+    conflicts = 0 if generation is None else generation.coordinator.conflicts
     return conflicts, statistics.gateway.retries

@@ -61,9 +61,9 @@ def _tell_of_what_came_to_nothing(original: Any) -> Any:
 
 def _tell_of_what_is_not_durable(original: Any) -> Any:
     def commit(
-        self: Gateway, incarnation: Any, attempt: Any, commit: Commit, *rest: Any
+        self: Gateway, generation: Any, attempt: Any, commit: Commit, *rest: Any
     ) -> Generator[Step, Any, Any]:
-        steps = original(self, incarnation, attempt, commit, *rest)
+        steps = original(self, generation, attempt, commit, *rest)
         if commit.transaction is not None:
             return (yield from steps)
         try:

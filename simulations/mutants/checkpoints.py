@@ -8,9 +8,9 @@ from typing import Any, Final
 from qserver.durability import saved_pages
 from qserver.durability.recovery import Recovered
 from qserver.durability.saved_pages import Save, SavedPages
-from qserver.engine import checkpointer, incarnation
+from qserver.engine import checkpointer, generation
 from qserver.engine.checkpointer import Checkpointer
-from qserver.engine.incarnation import Incarnation
+from qserver.engine.generation import Generation
 from qserver.errors import LogFailed
 from qserver.storage.btree import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
@@ -72,7 +72,7 @@ def _forget_before_confirmed(original: Any) -> Any:
 
 
 def _know_what_is_not_durable(original: Any) -> Any:
-    def known(self: Incarnation) -> Recovered:
+    def known(self: Generation) -> Recovered:
         return Recovered(self.versions.newest, self.checkpointer.saved, self.checkpointer.logged)
 
     return known
@@ -119,6 +119,6 @@ MUTANTS: Final = (
         "know_what_is_not_durable",
         "after the log has failed, recovery begins with what was published, not what is durable",
         ("bank", "hot_key", "list_append"),
-        ((incarnation.Incarnation, "known", _know_what_is_not_durable),),
+        ((generation.Generation, "known", _know_what_is_not_durable),),
     ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from qserver.durability import recovery
-from qserver.engine import incarnation, log_writer
+from qserver.engine import generation, log_writer
 from qserver.engine.versions import Fallen, Versions
 from simulations.mutants.mutant import Mutant
 
@@ -86,7 +86,7 @@ MUTANTS: Final = (
         "retry_what_may_have_happened",
         "a commit that was under way when the database fell is sent again",
         ("hot_key", "list_append"),
-        ((incarnation, "OutcomeUnknown", _retry_what_may_have_happened),),
+        ((generation, "OutcomeUnknown", _retry_what_may_have_happened),),
     ),
     Mutant(
         "resurrect_deleted",

@@ -112,10 +112,10 @@ def _check_without_footprint(original: Any) -> Any:
 def _read_the_newest(original: Any) -> Any:
     def begin(self: SqlDatabase, *arguments: Any) -> Any:
         database: Any = self.database
-        incarnation = database._incarnation
-        if incarnation is None:
+        generation = database._generation
+        if generation is None:
             return original(self, *arguments)
-        database.snapshots.take = lambda *_, **__: incarnation.versions.newest
+        database.snapshots.take = lambda *_, **__: generation.versions.newest
         try:
             return original(self, *arguments)
         finally:

@@ -9,7 +9,7 @@ import trio
 from qserver.engine import coordinator, gateway, shard, versions
 from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
-from qserver.engine.incarnation import Incarnation
+from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Failed, Turn
 from qserver.engine.versions import Versions
@@ -32,23 +32,23 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
     """Return the turn in all cases but these."""
 
     def change(original: Any) -> Any:
-        def take_turn(self: Gateway, incarnation: Incarnation, attempt: Any) -> Steps:
+        def take_turn(self: Gateway, generation: Generation, attempt: Any) -> Steps:
             asked: list[Turn] = []
 
             class Lent:
-                """The incarnation, but for how it gives turns and takes them back."""
+                """The generation, but for how it gives turns and takes them back."""
 
                 def __getattr__(self, name: str) -> Any:
-                    return getattr(incarnation, name)
+                    return getattr(generation, name)
 
                 @staticmethod
                 async def turn(wanted: Turn) -> Any:
                     asked.append(Turn(wanted.number, wanted.granted, _KeptReply()))
-                    return await incarnation.turn(asked[0])
+                    return await generation.turn(asked[0])
 
                 @staticmethod
                 def send(_: Any, commit: Commit) -> None:
-                    incarnation.send(asked[0].returned.put, commit)
+                    generation.send(asked[0].returned.put, commit)
 
             try:
                 result = yield from original(self, Lent(), attempt)
@@ -70,9 +70,9 @@ def _give_back(asked: list[Turn]) -> None:
 
 
 def _commit_what_failed(original: Any) -> Any:
-    def run(self: Gateway, incarnation: Any, snapshot: Any, attempt: Any) -> Steps:
+    def run(self: Gateway, generation: Any, snapshot: Any, attempt: Any) -> Steps:
         try:
-            return (yield from original(self, incarnation, snapshot, attempt))
+            return (yield from original(self, generation, snapshot, attempt))
         except CheckViolation:
             if attempt.retries < attempt.max_retries or attempt.retries == 0:
                 raise

@@ -113,14 +113,14 @@ def on_shards(snapshot: Snapshot, wanted: Sequence[int]) -> list[int]:
 
 def newest_version(database: Database) -> int:
     """The newest published version, durable or not; 0 while the database recovers."""
-    incarnation = database.statistics().incarnation
-    return 0 if incarnation is None else incarnation.versions.newest
+    generation = database.statistics().generation
+    return 0 if generation is None else generation.versions.newest
 
 
 def conflicts(database: Database) -> int:
-    """How many this incarnation has had."""
-    incarnation = database.statistics().incarnation
-    return 0 if incarnation is None else incarnation.coordinator.conflicts
+    """How many this generation has had."""
+    generation = database.statistics().generation
+    return 0 if generation is None else generation.coordinator.conflicts
 
 
 def disturbed(database: Database, nursery: trio.Nursery, number: int, times: int = 1) -> Work:

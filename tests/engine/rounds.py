@@ -13,7 +13,7 @@ from qserver.durability.memory import MemoryLog
 from qserver.durability.recovery import Recovered
 from qserver.durability.saved_pages import SavedPages
 from qserver.engine.coordinator import CoordinatorStatistics
-from qserver.engine.incarnation import Incarnation
+from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Work
 from qserver.engine.snapshot_source import SnapshotSource
@@ -27,16 +27,16 @@ SHARDS = 4
 
 
 class Bench:
-    """An incarnation whose commits are made by hand, so that a test decides what is in a round."""
+    """A generation whose commits are made by hand, so that a test decides what is in a round."""
 
-    def __init__(self, world: Laboratory, incarnation: Incarnation) -> None:
+    def __init__(self, world: Laboratory, generation: Generation) -> None:
         self.world = world
-        self.incarnation = incarnation
+        self.generation = generation
         self._numbers = count(1)
 
     @property
     def snapshot(self) -> Snapshot:
-        return self.incarnation.versions.newest
+        return self.generation.versions.newest
 
     def commit(self, work: Work, *, on: Snapshot | None = None, again: bool = False) -> Commit:
         """A commit of work that was run on a snapshot, the newest if none is given."""
@@ -52,14 +52,14 @@ class Bench:
         """All of them in one round; what each was answered, and in `world.sent` how."""
         self.world.sent.clear()
         for commit in commits:
-            self.incarnation.requests.put_nowait(commit)
+            self.generation.requests.put_nowait(commit)
         return [await commit.reply.wait() for commit in commits]
 
     async def read(self, work: Work) -> Any:
         return run_at_once(work, Transaction(self.snapshot))
 
     def statistics(self) -> CoordinatorStatistics:
-        return self.incarnation.statistics().coordinator
+        return self.generation.statistics().coordinator
 
 
 @asynccontextmanager
@@ -69,13 +69,13 @@ async def bench(
     """Version 1 has the table with that many counters."""
     world = Laboratory()
     snapshots = SnapshotSource()
-    incarnation = Incarnation(
+    generation = Generation(
         Recovered(empty_snapshot(shards), SavedPages(), 0), log or MemoryLog(), world, snapshots
     )
-    snapshots.follow(incarnation.versions)
+    snapshots.follow(generation.versions)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(incarnation.run)
-        made = Bench(world, incarnation)
+        nursery.start_soon(generation.run)
+        made = Bench(world, generation)
         assert await made.round(made.commit(counters.create(rows))) == [Committed(1)]
         yield made
         nursery.cancel_scope.cancel()

@@ -84,14 +84,12 @@ async def check_sound(database: Database) -> None:
     """Nobody holds a turn, nothing is left unanswered or undecided, and it commits."""
     with trio.fail_after(1000):
         await database.transact(counters.increment(0))
-    incarnation = database.statistics().incarnation
-    assert incarnation is not None
-    assert incarnation.unanswered == 0
-    assert incarnation.versions.waiting == 0
-    assert [shard.undecided for shard in incarnation.shards] == [0] * len(incarnation.shards)
-    assert [mailbox.waiting for mailbox in incarnation.mailboxes] == [0] * len(
-        incarnation.mailboxes
-    )
+    generation = database.statistics().generation
+    assert generation is not None
+    assert generation.unanswered == 0
+    assert generation.versions.waiting == 0
+    assert [shard.undecided for shard in generation.shards] == [0] * len(generation.shards)
+    assert [mailbox.waiting for mailbox in generation.mailboxes] == [0] * len(generation.mailboxes)
     assert database.statistics().falls == 0
 
 

@@ -70,9 +70,9 @@ async def opened(
 
 
 def statistics(database: Database) -> CheckpointerStatistics:
-    incarnation = database.statistics().incarnation
-    assert incarnation is not None
-    return incarnation.checkpoints
+    generation = database.statistics().generation
+    assert generation is not None
+    return generation.checkpoints
 
 
 async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
@@ -129,7 +129,7 @@ async def test_pages_are_saved_a_few_at_a_time_and_forgotten_when_the_checkpoint
         await database.checkpoint()
         assert log.calls == ["3 pages", "checkpoint 2", "forget 2"]
         assert statistics(database).pages_forgotten == 3
-        assert "after 2 checkpoints" in repr(database._incarnation.checkpointer)  # type: ignore[union-attr]
+        assert "after 2 checkpoints" in repr(database._generation.checkpointer)  # type: ignore[union-attr]
 
 
 async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_on(
@@ -159,7 +159,7 @@ async def test_who_asks_for_a_checkpoint_is_told_that_it_failed() -> None:
             await database.checkpoint()
 
 
-async def test_who_waits_for_a_checkpoint_gets_it_from_the_next_incarnation(
+async def test_who_waits_for_a_checkpoint_gets_it_from_the_next_generation(
     autojump_clock: MockClock,
 ) -> None:
     log, world = SlowLog(), Laboratory()
@@ -327,12 +327,12 @@ async def time_of_checkpoint(rhythm: Rhythm, grown: int = 0, hurry: bool = False
         if hurry:
             await database.close()
         else:
-            incarnation = database._incarnation
-            assert incarnation is not None
+            generation = database._generation
+            assert generation is not None
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(database.checkpoint)
                 await wait_all_tasks_blocked()
-                incarnation.checkpointer.note_logged(grown)
+                generation.checkpointer.note_logged(grown)
         return (trio.current_time() - began) / len(log.steps)
 
 

@@ -421,7 +421,7 @@ async def test_rows_written_before_the_table_is_dropped_in_the_same_round_are_go
         answers = await b.round(b.commit(counters.set_blindly(9, 1)), b.commit(drop))
         assert answers == [Committed(2), Committed(2)]
         assert list(b.snapshot.trees.items()) == []
-        assert [shard.ranges for shard in b.incarnation.statistics().shards] == [0] * shards
+        assert [shard.ranges for shard in b.generation.statistics().shards] == [0] * shards
 
 
 async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> None:
@@ -444,7 +444,7 @@ async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> No
 async def while_in_turn(b: Bench, during: Callable[[], Commit | None]) -> Snapshot:
     """Take a turn, let all others go as far as they can, then return what `during` gives."""
     turn = Turn(1000, Reply(), Reply())
-    b.incarnation.requests.put_nowait(turn)
+    b.generation.requests.put_nowait(turn)
     snapshot = await turn.granted.wait()
     returned = during()
     await wait_all_tasks_blocked()
@@ -458,7 +458,7 @@ async def test_nobody_else_commits_during_a_turn_and_all_do_after_it() -> None:
         mine = b.commit(counters.increment(1))
 
         def during() -> Commit:
-            b.incarnation.requests.put_nowait(waiting)
+            b.generation.requests.put_nowait(waiting)
             return mine
 
         assert (await while_in_turn(b, during)).version == 1
@@ -470,15 +470,15 @@ async def test_nobody_else_commits_during_a_turn_and_all_do_after_it() -> None:
 async def test_a_turn_that_is_returned_empty_lets_others_go_on() -> None:
     async with bench(5) as b:
         waiting = b.commit(counters.increment(1))
-        await while_in_turn(b, lambda: b.incarnation.requests.put_nowait(waiting))
+        await while_in_turn(b, lambda: b.generation.requests.put_nowait(waiting))
         assert await waiting.reply.wait() == Committed(2)
 
 
 async def test_a_turn_sees_the_commits_that_came_with_it() -> None:
     async with bench(5) as b:
         turn = Turn(1000, Reply(), Reply())
-        b.incarnation.requests.put_nowait(turn)
-        b.incarnation.requests.put_nowait(b.commit(counters.increment(1)))
+        b.generation.requests.put_nowait(turn)
+        b.generation.requests.put_nowait(b.commit(counters.increment(1)))
         assert (await turn.granted.wait()).version == 2
         turn.returned.put(None)
 
@@ -488,10 +488,10 @@ async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
     async with bench(5, log=log) as b:
         log.hold()
         waiting, mine = b.commit(counters.increment(1)), Turn(1000, Reply(), Reply())
-        b.incarnation.requests.put_nowait(waiting)
-        b.incarnation.requests.put_nowait(mine)
+        b.generation.requests.put_nowait(waiting)
+        b.generation.requests.put_nowait(mine)
         snapshot = await mine.granted.wait()
-        assert (snapshot.version, b.incarnation.versions.durable.version) == (2, 1)
+        assert (snapshot.version, b.generation.versions.durable.version) == (2, 1)
         commit = b.commit(counters.increment(1), on=snapshot)
         mine.returned.put(commit)
         log.release()
@@ -500,5 +500,5 @@ async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
 
 async def test_the_coordinator_reads_as_a_sentence() -> None:
     async with bench() as b:
-        assert repr(b.incarnation._coordinator) == "the coordinator at version 1"
-        assert repr(b.incarnation) == "an incarnation with version 1 published, 1 durable"
+        assert repr(b.generation._coordinator) == "the coordinator at version 1"
+        assert repr(b.generation) == "a generation with version 1 published, 1 durable"

@@ -40,7 +40,7 @@ async def test_a_database_recovers_from_the_death_of_any_actor(
             world.kill(actor)
             await until_fallen(database, falls)
             assert repr(database) == f"database main, recovering, {falls} falls"
-            assert database.statistics().incarnation is None
+            assert database.statistics().generation is None
         assert await database.transact(counters.increment(1)) == Outcome([4], 5)
         assert await counters.total(database) == 4
         assert len(world.reports) == 3
@@ -473,24 +473,24 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
             state="open",
             falls=0,
             gateway=GatewayStatistics(transactions=3, retries=0, turns=0, falls=0),
-            incarnation=statistics.incarnation,
+            generation=statistics.generation,
             log_failed=False,
         )
-        incarnation = statistics.incarnation
-        assert incarnation is not None
-        assert (incarnation.versions.newest, incarnation.versions.durable) == (3, 3)
-        assert (incarnation.coordinator.commits, incarnation.coordinator.version) == (3, 3)
-        assert (incarnation.log.records, incarnation.log.groups) == (3, 3)
-        assert sum(shard.entries for shard in incarnation.shards) == 20
-        assert [(shard.shard, shard.undecided) for shard in incarnation.shards] == [(0, 0), (1, 0)]
-        assert [(mailbox.name, mailbox.taken) for mailbox in incarnation.mailboxes] == [
+        generation = statistics.generation
+        assert generation is not None
+        assert (generation.versions.newest, generation.versions.durable) == (3, 3)
+        assert (generation.coordinator.commits, generation.coordinator.version) == (3, 3)
+        assert (generation.log.records, generation.log.groups) == (3, 3)
+        assert sum(shard.entries for shard in generation.shards) == 20
+        assert [(shard.shard, shard.undecided) for shard in generation.shards] == [(0, 0), (1, 0)]
+        assert [(mailbox.name, mailbox.taken) for mailbox in generation.mailboxes] == [
             ("coordinator", 3),
             ("coordinator, from shards", 8),
             ("shard 0", 4),
             ("shard 1", 4),
             ("log", 3),
         ]
-        assert incarnation.unanswered == 0
+        assert generation.unanswered == 0
 
 
 async def test_a_database_reads_as_a_sentence() -> None:

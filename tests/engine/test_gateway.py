@@ -71,7 +71,7 @@ async def test_an_error_of_work_that_was_run_again_waits_too() -> None:
         log.hold()
         calls = [Observed(nursery, lambda: database.transact(insert(9))) for _ in range(2)]
         await wait_all_tasks_blocked()
-        assert database.statistics().incarnation.coordinator.run_again == 1  # type: ignore[union-attr]
+        assert database.statistics().generation.coordinator.run_again == 1  # type: ignore[union-attr]
         assert [call.outcomes for call in calls] == [[], []]
         log.release()
         await wait_all_tasks_blocked()
@@ -468,7 +468,7 @@ async def test_when_the_mailbox_is_full_requests_are_refused_and_nothing_of_them
             "3 messages wait at the coordinator already"
         }
         assert await counters.total(database) == 10 - len(refused)
-        assert database.statistics().incarnation.unanswered == 0  # type: ignore[union-attr]
+        assert database.statistics().generation.unanswered == 0  # type: ignore[union-attr]
 
 
 async def test_a_gateway_reads_as_a_sentence() -> None:

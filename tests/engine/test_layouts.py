@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("tiny_ranges")
 
 
 def owned(b: Bench) -> list[Roots]:
-    return [shard.roots for shard in b.incarnation._shards]
+    return [shard.roots for shard in b.generation._shards]
 
 
 async def write(b: Bench, **values: int | None) -> None:

@@ -50,9 +50,9 @@ async def opened(reports: list[str] | None = None) -> AsyncIterator[Database]:
 
 
 def rounds(database: Database) -> int:
-    incarnation = database.statistics().incarnation
-    assert incarnation is not None
-    return incarnation.coordinator.rounds
+    generation = database.statistics().generation
+    assert generation is not None
+    return generation.coordinator.rounds
 
 
 async def test_a_lone_commit_wakes_no_task_but_the_log_writers_and_its_own() -> None:
@@ -78,8 +78,8 @@ async def test_commits_that_come_together_share_a_round() -> None:
 async def test_who_is_answered_may_submit_the_next_commit_from_there() -> None:
     """Work that writes nothing is answered before its round has ended."""
     async with opened() as database:
-        incarnation = database._incarnation
-        assert incarnation is not None
+        generation = database._generation
+        assert generation is not None
         answers: list[Any] = []
 
         class Again(Reply[Answer]):
@@ -89,7 +89,7 @@ async def test_who_is_answered_may_submit_the_next_commit_from_there() -> None:
                     send(counters.look(0) if len(answers) < 2 else counters.increment(0))
 
         def send(work: Any) -> None:
-            incarnation.submit(Commit(len(answers) + 1000, None, work, Again()))
+            generation.submit(Commit(len(answers) + 1000, None, work, Again()))
 
         send(counters.look(0))
         assert len(answers) == 1, "the second waits until the first round is over"
@@ -98,7 +98,7 @@ async def test_who_is_answered_may_submit_the_next_commit_from_there() -> None:
         assert await counters.total(database) == 1
 
 
-async def test_a_round_that_fails_ends_its_incarnation_and_not_who_submitted(
+async def test_a_round_that_fails_ends_its_generation_and_not_who_submitted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     reports: list[str] = []

@@ -86,8 +86,8 @@ async def test_of_two_that_write_one_key_in_one_turn_both_commit_in_the_order_of
         after = database.database.statistics()
         assert after.gateway.transactions == before.gateway.transactions + 4
         assert (after.gateway.retries, before.gateway.retries) == (0, 0)
-        assert before.incarnation is not None and after.incarnation is not None
-        was, now = before.incarnation.coordinator, after.incarnation.coordinator
+        assert before.generation is not None and after.generation is not None
+        was, now = before.generation.coordinator, after.generation.coordinator
         assert (now.conflicts, now.run_again) == (was.conflicts, was.run_again)
         assert now.commits == was.commits + 4
         versions = {each.version for each in outcomes if isinstance(each, TransactionResult)}

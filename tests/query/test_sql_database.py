@@ -77,9 +77,9 @@ async def test_what_only_reads_sends_no_message_and_makes_no_version() -> None:
         for at in range(1, 4):
             assert await values(database, f"SELECT a FROM t WHERE id = {at}") == [f"row {at}"]
         after = database.database.statistics()
-        assert before.incarnation is not None and after.incarnation is not None
-        assert before.incarnation.mailboxes == after.incarnation.mailboxes
-        assert before.incarnation.versions.newest == after.incarnation.versions.newest
+        assert before.generation is not None and after.generation is not None
+        assert before.generation.mailboxes == after.generation.mailboxes
+        assert before.generation.versions.newest == after.generation.versions.newest
 
 
 # --- parameters ---

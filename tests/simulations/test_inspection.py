@@ -102,8 +102,8 @@ def test_a_range_that_a_shard_has_lost_kept_or_mistaken_is_seen() -> None:
         database = service._database
         assert isinstance(database, Database)
         before = range_problems(database)
-        incarnation: Any = database._incarnation
-        shard = next(each for each in incarnation._shards if len(each.roots) > 1)
+        generation: Any = database._generation
+        shard = next(each for each in generation._shards if len(each.roots) > 1)
         lost, mistaken, *_ = list(shard.roots)
         shard.roots[mistaken] = leaf_of([(9,)], [(9,)])
         shard.roots[Range(99, None, None, 0)] = shard.roots.pop(lost)
@@ -164,15 +164,15 @@ def test_who_still_waits_in_a_process_at_rest_is_seen(asked: str) -> None:
     async def look(service: Service, disk: Disk) -> tuple[list[str], list[str]]:
         database = service._database
         assert isinstance(database, Database)
-        incarnation: Any = database._incarnation
+        generation: Any = database._generation
         before = waiting_problems(database)
         if asked == "_turns":
-            incarnation._turns[1] = object()
+            generation._turns[1] = object()
         else:
-            incarnation.checkpointer._asked.append(object())
+            generation.checkpointer._asked.append(object())
         after = waiting_problems(database)
-        incarnation._turns.clear()
-        incarnation.checkpointer._asked.clear()
+        generation._turns.clear()
+        generation.checkpointer._asked.clear()
         return before, after
 
     before, after = simulated(look)

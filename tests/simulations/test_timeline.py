@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from simulations.timeline import (
     SCRIPTS,
     TEMPLATE,
-    Incarnation,
-    incarnations,
+    Generation,
+    generations,
     lane_order,
     match_messages,
     render_timeline,
@@ -107,14 +107,14 @@ class SmallWorld:
         if number % 10 == 7:
             self.later(0.001, "world", "crash", f"fault {number}: process gone")
             for actor in ("gateway", "coordinator", "shard 0", "shard 1", "shard 2", "shard 3"):
-                self.later(0.001, actor, "stop", "incarnation ends")
+                self.later(0.001, actor, "stop", "generation ends")
                 self.later(1.8, actor, "start", "started again")
             self.now += 1.9
 
     def run(self, transactions: int) -> list[Event]:
         servers = ["gateway", "coordinator", *(f"shard {n}" for n in range(4)), "log", "disk"]
         for actor in servers:
-            self.later(0.0, actor, "start", "incarnation begins")
+            self.later(0.0, actor, "start", "generation begins")
         for number in range(transactions):
             self.transaction(number)
             if self.chance.random() < 0.25:
@@ -249,11 +249,11 @@ def test_a_life_ends_by_stop_kill_crash_or_the_next_start_or_not_at_all() -> Non
         ("shard 0", "stop", None),
         ("world", "crash", None),
     )
-    assert incarnations(events) == [
-        Incarnation("log", 1, 0, 7, None),
-        Incarnation("shard 0", 1, 1, 2, "kill"),
-        Incarnation("shard 0", 2, 4, 5, None),
-        Incarnation("shard 0", 3, 5, 6, "stop"),
+    assert generations(events) == [
+        Generation("log", 1, 0, 7, None),
+        Generation("shard 0", 1, 1, 2, "kill"),
+        Generation("shard 0", 2, 4, 5, None),
+        Generation("shard 0", 3, 5, 6, "stop"),
     ]
 
 
@@ -270,7 +270,7 @@ def test_page_carries_every_event_actor_kind_and_arrow() -> None:
     arrows = match_messages(events)
     assert [tuple(pair) for pair in data["arrows"]] == arrows.arrived and len(arrows.arrived) > 100
     assert data["lost"] == arrows.lost != []
-    assert len(data["lives"]) == len(incarnations(events)) > 8
+    assert len(data["lives"]) == len(generations(events)) > 8
     assert tuple(data["kinds"]) == KINDS
 
 

@@ -6,7 +6,7 @@
              └─ checkpointer
 
 They live and fall together: none has state that the log lacks, so there is nothing to mend, only
-to begin again. When an incarnation falls, whoever waited for an answer to a commit learns that
+to begin again. When a generation falls, whoever waited for an answer to a commit learns that
 its outcome is unknown, and whoever had not sent one is told to run again on the next.
 """
 
@@ -34,7 +34,7 @@ from qserver.storage.ranges import roots_of_shard
 from qserver.storage.snapshot import Snapshot
 
 
-class IncarnationStatistics(msgspec.Struct, frozen=True):
+class GenerationStatistics(msgspec.Struct, frozen=True):
     versions: VersionsStatistics
     coordinator: CoordinatorStatistics
     log: LogWriterStatistics
@@ -48,7 +48,7 @@ class ActorDied(Exception):  # news for the supervisor, not for users
     """An actor came to its end, which none ever should."""
 
 
-class Incarnation:
+class Generation:
     def __init__(
         self,
         recovered: Recovered,
@@ -153,8 +153,8 @@ class Incarnation:
         finally:
             del self._turns[turn.number]
 
-    def statistics(self) -> IncarnationStatistics:
-        return IncarnationStatistics(
+    def statistics(self) -> GenerationStatistics:
+        return GenerationStatistics(
             self.versions.statistics(),
             self._coordinator.statistics(),
             self._log_writer.statistics(),
@@ -165,7 +165,7 @@ class Incarnation:
         )
 
     def __repr__(self) -> str:
-        return f"an incarnation with {self.versions!r}"
+        return f"a generation with {self.versions!r}"
 
 
 def _unknown() -> OutcomeUnknown:
