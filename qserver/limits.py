@@ -47,7 +47,7 @@ RETRY_PAUSE_SECONDS_MAX = 0.005
 """The longest random pause before a transaction is run again."""
 
 RECOVERY_PAUSE_SECONDS_MIN, RECOVERY_PAUSE_SECONDS_MAX = 0.01, 5.0
-"""How long a database waits before it recovers: more after each fall, less after a long life."""
+"""How long a database waits before it recovers: more after each restart, less after a long life."""
 
 SEQUENCE_BLOCK = 128
 """Numbers of a sequence that are reserved in the log at once, or more where more are asked for;

@@ -137,7 +137,7 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
-    def fall(self, news: Exception) -> None:
+    def end(self, news: Exception) -> None:
         """No checkpoint will be saved any more: tell those who wait for one."""
         for reply in self._asked:
             reply.fail(news)

@@ -57,7 +57,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.versions import Fallen, Versions
+from qserver.engine.versions import EngineRestarted, Versions
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
@@ -361,7 +361,7 @@ class Coordinator:
         """The newest snapshot, for work to be run on."""
         snapshot = self._views.take(newest=True)
         if snapshot is None:
-            raise Fallen
+            raise EngineRestarted
         return snapshot
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:

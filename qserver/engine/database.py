@@ -1,7 +1,7 @@
 """A database: the supervisor of its actors, and the door to them.
 
-    recover from the log ─► a pause ─► a generation lives ─► any actor dies ─► it falls ─┐
-            ▲              (none at the start, then it grows with each fall)               │
+    recover from the log ─► a pause ─► a generation lives ─► any actor dies ─► it ends ──┐
+            ▲              (none at the start, then it grows with each restart)               │
             └──────────────────────────────────────────────────────────────────────────────┘
 
 Durable state is the log and its checkpoints and nothing else, so there is one way to begin and it
@@ -38,7 +38,7 @@ from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.versions import Fallen
+from qserver.engine.versions import EngineRestarted
 from qserver.engine.work import FOREVER, Step, before, run
 from qserver.engine.world import World
 from qserver.errors import (
@@ -71,11 +71,12 @@ class State(Enum):
 class DatabaseStatistics(msgspec.Struct, frozen=True):
     name: str
     state: str
-    falls: int
+    restarts: int
     gateway: GatewayStatistics
     generation: GenerationStatistics | None
     log_failed: bool
-    """It fell because the log failed, and nothing has been written since to show that it is well.
+    """It restarted because the log failed, and nothing has been written since to show that it is
+    well.
     """
 
 
@@ -102,7 +103,7 @@ class Database:
         self.name = name
         self.state = State.RECOVERING
         self.trouble: Exception | None = None
-        """Why the database is not open, or why it last fell."""
+        """Why the database is not open, or why it last restarted."""
         self._log = log
         self._world = world
         self._shards = shards
@@ -115,7 +116,7 @@ class Database:
         """Where every snapshot of this database is taken."""
         self._generation: Generation | None = None
         self._changed = trio.Event()
-        self._falls = 0
+        self._restarts = 0
         self._gateway = Gateway(self._alive, lambda: self._generation, self.snapshots, world.chance)
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
@@ -174,7 +175,7 @@ class Database:
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
-        """Run one generation; returns when it has fallen."""
+        """Run one generation; returns when it has ended."""
         self._known = None
         generation = Generation(
             recovered, self._log, self._world, self.snapshots, self._rhythm, self._end
@@ -184,16 +185,16 @@ class Database:
         try:
             await generation.run()
         except* Exception as deaths:
-            self._falls += 1
+            self._restarts += 1
             if self.state is not State.TAKEN:
                 self.trouble = first_of(deaths)
                 if deaths.split(LogFailed)[1] is None:
                     self._known = generation.known()
-                self._world.report(f"database {self.name} falls and recovers", self.trouble)
+                self._world.report(f"database {self.name} restarts", self.trouble)
         finally:
             if self.state is not State.TAKEN:
                 self._enter(State.RECOVERING)
-            generation.fall()
+            generation.end()
 
     def _end(self, taken: LogTaken) -> None:
         """Another process writes the database now: show nothing from this moment on."""
@@ -227,7 +228,7 @@ class Database:
             if snapshot is None or self._generation is None:
                 await self._wait_for_change()
             else:
-                with suppress(Fallen):
+                with suppress(EngineRestarted):
                     await self._generation.versions.wait_durable(version)
         return snapshot
 
@@ -281,7 +282,7 @@ class Database:
             generation = await self._alive()
             try:
                 return await generation.checkpointer.save_now()
-            except Fallen:
+            except EngineRestarted:
                 pass  # the next one can do it
 
     async def close(self) -> None:
@@ -292,7 +293,7 @@ class Database:
         if self._generation is not None:
             try:
                 await self._generation.checkpointer.save_now(hurry=True)
-            except (LogFailed, Fallen) as error:
+            except (LogFailed, EngineRestarted) as error:
                 self._world.report(f"database {self.name} closes without a checkpoint", error)
         self._life.cancel()
 
@@ -301,14 +302,14 @@ class Database:
         return DatabaseStatistics(
             self.name,
             self.state.value,
-            self._falls,
+            self._restarts,
             self._gateway.statistics(),
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
         )
 
     def __repr__(self) -> str:
-        return f"database {self.name}, {self.state.value}, {self._falls} falls"
+        return f"database {self.name}, {self.state.value}, {self._restarts} restarts"
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:

@@ -15,7 +15,7 @@ is the caller's choice.
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
 
-When the generation falls, work whose commit was not sent is simply run again on the next one; work
+When the generation ends, work whose commit was not sent is simply run again on the next one; work
 whose commit was sent ends in OutcomeUnknown, because only the log knows.
 """
 
@@ -33,7 +33,7 @@ from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.versions import Fallen
+from qserver.engine.versions import EngineRestarted
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
 from qserver.errors import SerializationFailure
 from qserver.limits import RETRY_PAUSE_SECONDS_MAX
@@ -57,7 +57,7 @@ class GatewayStatistics(msgspec.Struct, frozen=True):
     transactions: int
     retries: int
     turns: int
-    falls: int
+    restarts: int
 
 
 Attempted: TypeAlias = Generator[Step, Any, Outcome | Conflict]
@@ -76,7 +76,7 @@ class Gateway:
         self._views = snapshots
         self._chance = chance
         self._numbers = count(1)
-        self._transactions = self._retries = self._turns = self._falls = 0
+        self._transactions = self._retries = self._turns = self._restarts = 0
 
     def transact(
         self,
@@ -105,10 +105,10 @@ class Gateway:
                 else:
                     newest = self._views.take(newest=True)
                     if newest is None:
-                        raise Fallen
+                        raise EngineRestarted
                     answer = yield from self._try(generation, attempt, newest)
-            except Fallen:
-                self._falls += 1
+            except EngineRestarted:
+                self._restarts += 1
                 continue
             if isinstance(answer, Outcome):
                 return answer
@@ -218,7 +218,7 @@ class Gateway:
     ) -> Generator[Step, Any, NoReturn]:
         try:
             yield _durable(generation, conflict.version_found or 0)
-        except Fallen:
+        except EngineRestarted:
             pass  # what was found is gone, and so is what it conflicted with
         raise SerializationFailure(
             "could not serialize access due to concurrent update",
@@ -228,7 +228,7 @@ class Gateway:
         )
 
     def statistics(self) -> GatewayStatistics:
-        return GatewayStatistics(self._transactions, self._retries, self._turns, self._falls)
+        return GatewayStatistics(self._transactions, self._retries, self._turns, self._restarts)
 
     def __repr__(self) -> str:
         return f"a gateway after {self._transactions} transactions"

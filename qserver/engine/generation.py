@@ -5,8 +5,8 @@
              ├─ log writer
              └─ checkpointer
 
-They live and fall together: none has state that the log lacks, so there is nothing to mend, only
-to begin again. When a generation falls, whoever waited for an answer to a commit learns that
+They live and end together: none has state that the log lacks, so there is nothing to mend, only
+to begin again. When a generation ends, whoever waited for an answer to a commit learns that
 its outcome is unknown, and whoever had not sent one is told to run again on the next.
 """
 
@@ -26,7 +26,7 @@ from qserver.engine.mailbox import MailboxStatistics, Reply
 from qserver.engine.messages import Answer, Commit, Turn
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
-from qserver.engine.versions import Fallen, Versions, VersionsStatistics
+from qserver.engine.versions import EngineRestarted, Versions, VersionsStatistics
 from qserver.engine.world import World
 from qserver.errors import LogTaken, OutcomeUnknown, first_of
 from qserver.limits import COMMITS_WAITING_MAX, ROUNDS_UNSYNCED_MAX
@@ -110,12 +110,12 @@ class Generation:
             raise
         raise ActorDied(f"the {name} came to its end")
 
-    def fall(self) -> None:
+    def end(self) -> None:
         """Nobody will answer any more: tell all who wait."""
-        self.versions.fall(Fallen())
-        self.checkpointer.fall(Fallen())
+        self.versions.end(EngineRestarted())
+        self.checkpointer.end(EngineRestarted())
         for turn in list(self._turns.values()):
-            turn.fail(Fallen())
+            turn.fail(EngineRestarted())
         taken = self._log_writer.taken
         for answer in list(self._sent.values()):
             answer.fail(_unknown() if taken is None else taken.again())

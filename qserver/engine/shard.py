@@ -12,7 +12,7 @@ shard elsewhere may refuse it. What overlaps the undecided is refused whichever 
 
 Between rounds the coordinator may cut and join ranges, and says so (`Own`).
 
-The shard remembers nothing that the log does not: if it dies, its nursery falls and its ranges
+The shard remembers nothing that the log does not: if it dies, its nursery ends and its ranges
 are made again from the log.
 """
 

@@ -16,8 +16,8 @@ import trio
 from qserver.storage.snapshot import Snapshot
 
 
-class Fallen(Exception):  # news for the gateway, not for users
-    """The generation fell before the commit was sent: run the work again on the next."""
+class EngineRestarted(Exception):  # news for the gateway, not for users
+    """The generation ended before the commit was sent: run the work again on the next."""
 
 
 class VersionsStatistics(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Versions:
         self.now = now
         self._ahead: deque[Snapshot] = deque()
         self._waiting: list[tuple[int, trio.Event]] = []
-        self._fallen: Exception | None = None
+        self._ended: Exception | None = None
 
     def publish(self, snapshot: Snapshot) -> None:
         assert snapshot.version == self.newest.version + 1, "versions follow each other"
@@ -68,15 +68,15 @@ class Versions:
             if version > self.durable.version:
                 self.check_alive()
 
-    def fall(self, news: Exception) -> None:
+    def end(self, news: Exception) -> None:
         """What is not durable now never will be: all who wait for it raise this."""
-        self._fallen = news
+        self._ended = news
         for _, event in self._waiting:
             event.set()
 
     def check_alive(self) -> None:
-        if self._fallen is not None:
-            raise self._fallen
+        if self._ended is not None:
+            raise self._ended
 
     def statistics(self) -> VersionsStatistics:
         return VersionsStatistics(

@@ -201,6 +201,10 @@ def _of_log(field: str) -> Read:
     )
 
 
+def _restarts(each: OpenDatabaseStatistics) -> float:
+    return each.database.restarts
+
+
 _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
     (
         "qserver_transactions",
@@ -209,7 +213,8 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
     ),
     ("qserver_retries", "Transactions run again", lambda each: each.database.gateway.retries),
     ("qserver_turns", "Turns of one's own", lambda each: each.database.gateway.turns),
-    ("qserver_falls", "Times that it fell and recovered", lambda each: each.database.falls),
+    ("qserver_restarts", "Times that its engine restarted and recovered", _restarts),
+    ("qserver_falls", "The old name of qserver_restarts, until the next release", _restarts),
     ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),
     ("qserver_plan_misses", "Statements that were planned", lambda each: each.plans.misses),
     ("qserver_log_groups", "Groups written to the log", _of_log("groups")),

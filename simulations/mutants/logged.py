@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qserver.durability import recovery
 from qserver.engine import generation, log_writer
-from qserver.engine.versions import Fallen, Versions
+from qserver.engine.versions import EngineRestarted, Versions
 from simulations.mutants.mutant import Mutant
 
 
@@ -38,7 +38,7 @@ def _do_not_wait_for_durability(original: Any) -> Any:
 
 
 def _retry_what_may_have_happened(original: Any) -> Any:
-    return lambda *_, **__: Fallen()
+    return lambda *_, **__: EngineRestarted()
 
 
 def _resurrect_deleted(original: Any) -> Any:
@@ -84,7 +84,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "retry_what_may_have_happened",
-        "a commit that was under way when the database fell is sent again",
+        "a commit that was under way when the database restarted is sent again",
         ("hot_key", "list_append"),
         ((generation, "OutcomeUnknown", _retry_what_may_have_happened),),
     ),

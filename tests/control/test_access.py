@@ -218,7 +218,7 @@ async def test_refused_callers_get_through_after_the_wait(
         opened.plane.take_request(opened.grant)
 
 
-async def test_after_a_fall_of_the_control_database_tokens_are_good_again() -> None:
+async def test_after_a_restart_of_the_control_database_tokens_are_good_again() -> None:
     logs = ControlLogs()
     async with opened_plane(logs) as opened:
         logs.control.fails_before_append = True

@@ -62,7 +62,7 @@ async def test_as_a_block_it_is_released_at_the_end() -> None:
     async with opened() as databases:
         with await databases.use("one") as database:
             assert database.users == 1
-            assert repr(database) == "database one, open, 0 falls, with 1 users"
+            assert repr(database) == "database one, open, 0 restarts, with 1 users"
         assert database.users == 0
 
 

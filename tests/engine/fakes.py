@@ -187,13 +187,13 @@ async def opened(
             nursery.cancel_scope.cancel()
 
 
-async def until_fallen(database: Database, falls: int = 1) -> None:
-    """Let others run until the database has fallen that often."""
+async def until_restarted(database: Database, restarts: int = 1) -> None:
+    """Let others run until the database has restarted that often."""
     for _ in range(1000):
-        if database.statistics().falls >= falls:
+        if database.statistics().restarts >= restarts:
             return
         await trio.lowlevel.checkpoint()
-    raise AssertionError(f"{database!r}, although it should have fallen")
+    raise AssertionError(f"{database!r}, although it should have restarted")
 
 
 class Observed:

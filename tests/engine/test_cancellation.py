@@ -90,7 +90,7 @@ async def check_sound(database: Database) -> None:
     assert generation.versions.waiting == 0
     assert [shard.undecided for shard in generation.shards] == [0] * len(generation.shards)
     assert [mailbox.waiting for mailbox in generation.mailboxes] == [0] * len(generation.mailboxes)
-    assert database.statistics().falls == 0
+    assert database.statistics().restarts == 0
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from qserver.engine.database import Database, State
 from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.limits import CHECKPOINT_RETRY_SECONDS
 from tests.engine import counters
-from tests.engine.fakes import Laboratory, Observed, until_fallen
+from tests.engine.fakes import Laboratory, Observed, until_restarted
 
 NEVER = Rhythm(log_bytes=1 << 60, seconds=1e9)
 
@@ -147,7 +147,7 @@ async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_
         log.fails = False
         await trio.sleep(CHECKPOINT_RETRY_SECONDS + 1)
         assert statistics(database).version == 2 and statistics(database).trouble is None
-        assert database.statistics().falls == 0
+        assert database.statistics().restarts == 0
 
 
 async def test_who_asks_for_a_checkpoint_is_told_that_it_failed() -> None:
@@ -169,7 +169,7 @@ async def test_who_waits_for_a_checkpoint_gets_it_from_the_next_generation(
         asked = Observed(nursery, database.checkpoint)
         await wait_all_tasks_blocked()
         world.kill("checkpointer")
-        await until_fallen(database)
+        await until_restarted(database)
         log.release()
         await database.transact(counters.increment(1))
         await wait_all_tasks_blocked()
@@ -242,7 +242,7 @@ async def test_a_full_disk_lets_reads_go_on_and_commits_again_when_there_is_room
             assert "is full" in str(database.trouble)
             # The connection was given up with the failure, and its limit with it: there is room.
             outcome = await database.transact(counters.create(5000, "others"))
-            assert outcome.version == 2 and database.statistics().falls == 1
+            assert outcome.version == 2 and database.statistics().restarts == 1
     assert len(world.reports) == 1
 
 

@@ -21,7 +21,7 @@ from qserver.errors import (
 from qserver.limits import SHARDS_MAX
 from qserver.storage.transaction import Transaction
 from tests.engine import counters
-from tests.engine.fakes import HeldLog, Laboratory, Observed, Pauses, opened, until_fallen
+from tests.engine.fakes import HeldLog, Laboratory, Observed, Pauses, opened, until_restarted
 
 ACTORS = ["coordinator", "shard 0", "shard 3", "log"]
 
@@ -35,16 +35,16 @@ async def test_a_database_recovers_from_the_death_of_any_actor(
 ) -> None:
     world = Laboratory()
     async with opened(world=world, counters=5) as database:
-        for falls in range(1, 4):
+        for restarts in range(1, 4):
             await database.transact(counters.increment(1))
             world.kill(actor)
-            await until_fallen(database, falls)
-            assert repr(database) == f"database main, recovering, {falls} falls"
+            await until_restarted(database, restarts)
+            assert repr(database) == f"database main, recovering, {restarts} restarts"
             assert database.statistics().generation is None
         assert await database.transact(counters.increment(1)) == Outcome([4], 5)
         assert await counters.total(database) == 4
         assert len(world.reports) == 3
-        assert world.reports[0].startswith("database main falls and recovers: ")
+        assert world.reports[0].startswith("database main restarts and recovers: ")
         assert actor in world.reports[0]
 
 
@@ -55,10 +55,10 @@ async def test_an_actor_that_quietly_comes_to_its_end_is_as_dead_as_any(
     world.deaths_are_quiet = True
     async with opened(world=world, counters=5) as database:
         world.kill("shard 1")
-        await until_fallen(database)
+        await until_restarted(database)
         assert await database.transact(counters.increment(1)) == Outcome([1], 2)
         assert world.reports == [
-            "database main falls and recovers: ActorDied('the shard 1 came to its end')"
+            "database main restarts and recovers: ActorDied('the shard 1 came to its end')"
         ]
 
 
@@ -72,7 +72,7 @@ async def test_a_commit_that_was_sent_ends_in_an_unknown_outcome(
         call = Observed(nursery, lambda: database.transact(counters.increment(1)))
         await wait_all_tasks_blocked()
         world.kill(actor)
-        await until_fallen(database)
+        await until_restarted(database)
         await wait_all_tasks_blocked()
         error = call.outcome
         assert isinstance(error, OutcomeUnknown)
@@ -93,7 +93,7 @@ async def test_a_commit_that_still_waited_to_be_taken_ends_in_an_unknown_outcome
             Observed(nursery, lambda: database.transact(counters.increment(1))) for _ in range(3)
         ]
         world.kill("coordinator")
-        await until_fallen(database)
+        await until_restarted(database)
         await wait_all_tasks_blocked()
         assert {type(call.outcome) for call in calls} <= {OutcomeUnknown, Outcome}
         applied = await counters.total(database)
@@ -110,7 +110,7 @@ async def test_work_whose_commit_was_not_sent_is_run_again_and_does_not_notice(
         versions.append(transaction.snapshot.version)
         if len(versions) == 1:
             world.kill("shard 2")
-            while database.statistics().falls == 0:
+            while database.statistics().restarts == 0:
                 yield
         found = counters.value(transaction, 1) + 1
         counters.put(transaction, 1, found)
@@ -119,7 +119,7 @@ async def test_work_whose_commit_was_not_sent_is_run_again_and_does_not_notice(
     async with opened(world=world, counters=5) as database:
         assert await database.transact(work) == Outcome(1, 2)
         assert versions == [1, 1]
-        assert database.statistics().gateway.falls == 1
+        assert database.statistics().gateway.restarts == 1
 
 
 async def test_what_was_seen_and_then_lost_is_never_answered(autojump_clock: MockClock) -> None:
@@ -132,7 +132,7 @@ async def test_what_was_seen_and_then_lost_is_never_answered(autojump_clock: Moc
         await wait_all_tasks_blocked()
         assert looking.outcomes == []
         world.kill("log")
-        await until_fallen(database)
+        await until_restarted(database)
         log.release()
         await trio.sleep(1)
         assert isinstance(writing.outcome, OutcomeUnknown)
@@ -151,7 +151,7 @@ async def test_a_conflict_with_what_was_then_lost_is_reported_as_a_conflict(
         ]
         await wait_all_tasks_blocked()
         world.kill("log")
-        await until_fallen(database)
+        await until_restarted(database)
         await wait_all_tasks_blocked()
         assert {type(call.outcome) for call in calls} == {OutcomeUnknown, SerializationFailure}
         log.release()
@@ -171,7 +171,7 @@ async def test_who_has_a_turn_and_who_waits_for_one_are_run_again(
                     autojump_clock.jump(1)
                     yield  # until the other one waits for its turn
                 world.kill(actor)
-                while database.statistics().falls == 0:
+                while database.statistics().restarts == 0:
                     yield
                 counters.put(transaction, 3, 1000)
 
@@ -186,10 +186,10 @@ async def test_who_has_a_turn_and_who_waits_for_one_are_run_again(
         rows = dict((await counters.read(database, counters.everything)).result)
         assert rows == {0: 0, 1: 1, 2: 2, 3: 1, 4: 0}
         statistics = database.statistics()
-        assert (statistics.falls, statistics.gateway.falls) == (1, 2)
+        assert (statistics.restarts, statistics.gateway.restarts) == (1, 2)
 
 
-async def test_pauses_between_falls_grow_and_are_forgotten_after_a_long_life(
+async def test_pauses_between_restarts_grow_and_are_forgotten_after_a_long_life(
     autojump_clock: MockClock,
 ) -> None:
     world = Laboratory()
@@ -197,10 +197,10 @@ async def test_pauses_between_falls_grow_and_are_forgotten_after_a_long_life(
 
         async def pause_after_a_death() -> float:
             world.kill("log")
-            await until_fallen(database, database.statistics().falls + 1)
-            fell = trio.current_time()
+            await until_restarted(database, database.statistics().restarts + 1)
+            restarted = trio.current_time()
             await database.transact(counters.look(1))
-            return round(trio.current_time() - fell, 6)
+            return round(trio.current_time() - restarted, 6)
 
         pauses = [await pause_after_a_death() for _ in range(12)]
         assert pauses[:4] == [0.01, 0.02, 0.04, 0.08]
@@ -214,15 +214,15 @@ async def test_what_was_recovered_is_read_during_the_pause_before_commits_go_on(
 ) -> None:
     world = Laboratory()
     async with opened(world=world, counters=5) as database:
-        for falls in range(1, 9):
+        for restarts in range(1, 9):
             await database.transact(counters.look(1))
             world.kill("log")
-            await until_fallen(database, falls)
-        fell = trio.current_time()
+            await until_restarted(database, restarts)
+        restarted = trio.current_time()
         assert (await counters.read(database, counters.look(1))).version == 1
-        assert trio.current_time() == fell and database.state is State.RECOVERING
+        assert trio.current_time() == restarted and database.state is State.RECOVERING
         await database.transact(counters.increment(1))
-        assert trio.current_time() - fell > 1
+        assert trio.current_time() - restarted > 1
 
 
 # --- a disk that fails -----------------------------------------------------------------------
@@ -251,7 +251,7 @@ async def test_while_the_log_cannot_be_read_requests_wait_and_go_on_when_it_heal
     async with opened(log, world, counters=5) as database, trio.open_nursery() as nursery:
         log.fails_read = True
         world.kill("shard 0")
-        await until_fallen(database)
+        await until_restarted(database)
         writing = Observed(nursery, lambda: database.transact(counters.increment(1)))
         reading = Observed(nursery, lambda: counters.read(database, counters.look(2)))
         await trio.sleep(100)
@@ -297,7 +297,7 @@ async def test_a_deadline_holds_while_the_database_recovers(autojump_clock: Mock
     async with opened(log, world, counters=5) as database:
         log.fails_read = True
         world.kill("shard 0")
-        await until_fallen(database)
+        await until_restarted(database)
         deadline = trio.current_time() + 30
         with pytest.raises(QueryCanceled):
             await database.transact(counters.increment(1), deadline=deadline)
@@ -343,7 +343,7 @@ async def test_nothing_is_shown_before_the_log_is_fenced(autojump_clock: MockClo
     async with opened(log, world, counters=5) as database:
         log.fenced = trio.Event()
         world.kill("shard 0")
-        await until_fallen(database)
+        await until_restarted(database)
         await trio.sleep(10)
         assert database.durable_snapshot() is None
         assert database.statistics().state == "recovering"
@@ -378,7 +378,7 @@ async def test_a_damaged_log_is_refused_and_the_error_says_why(
         if opened_before:
             log.spoil(2)
             world.kill("log")
-            await until_fallen(database)
+            await until_restarted(database)
             await check_refused(database, world)
     if not opened_before:
         log.spoil(2)
@@ -437,7 +437,7 @@ async def test_closing_ends_what_waits_and_refuses_what_comes_after(
     assert looking.outcome.detail is None
     with pytest.raises(DatabaseUnavailable):
         await counters.read(database, counters.look(1))
-    assert repr(database) == "database main, closed, 0 falls"
+    assert repr(database) == "database main, closed, 0 restarts"
 
 
 async def test_requests_may_come_before_the_database_is_open() -> None:
@@ -471,8 +471,8 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
         assert statistics == DatabaseStatistics(
             name="main",
             state="open",
-            falls=0,
-            gateway=GatewayStatistics(transactions=3, retries=0, turns=0, falls=0),
+            restarts=0,
+            gateway=GatewayStatistics(transactions=3, retries=0, turns=0, restarts=0),
             generation=statistics.generation,
             log_failed=False,
         )
@@ -495,6 +495,6 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
 
 async def test_a_database_reads_as_a_sentence() -> None:
     database = Database(HeldLog(), Laboratory(), name="shop")
-    assert repr(database) == "database shop, recovering, 0 falls"
+    assert repr(database) == "database shop, recovering, 0 restarts"
     async with opened() as database:
-        assert repr(database) == "database main, open, 0 falls"
+        assert repr(database) == "database main, open, 0 restarts"

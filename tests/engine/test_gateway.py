@@ -151,7 +151,7 @@ async def test_long_work_that_conflicts_is_run_again_after_a_pause(
         assert outcome == Outcome([1, 2], 3, retries=1)
         assert began < trio.current_time() < began + 0.005
         assert database.statistics().gateway == GatewayStatistics(
-            transactions=3, retries=1, turns=0, falls=0
+            transactions=3, retries=1, turns=0, restarts=0
         )
         assert await counters.total(database) == 2
 

@@ -94,7 +94,7 @@ async def test_the_database_ends_and_refuses_everything_with_the_reason(
             "database main ends: its log was taken over:"
             " <log_taken QS021: another process writes the log, not applied, try again>"
         ]
-        assert old.statistics().falls == 1, "no other generation is tried"
+        assert old.statistics().restarts == 1, "no other generation is tried"
         assert await new.transact(counters.increment(1)) == Outcome([1], 2)
 
 

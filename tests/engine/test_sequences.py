@@ -12,7 +12,7 @@ from qserver.engine.sequences import Sequences
 from qserver.errors import NumericValueOutOfRange, SequenceLimitExceeded
 from qserver.limits import ROW_ID_BLOCK, SEQUENCE_BLOCK
 from qserver.values.relations import Sequence
-from tests.engine.fakes import HeldLog, Laboratory, opened, until_fallen
+from tests.engine.fakes import HeldLog, Laboratory, opened, until_restarted
 
 ONE = Sequence(-1, "one")
 TWO = Sequence(-2, "two")
@@ -152,7 +152,7 @@ async def test_a_database_that_is_opened_again_goes_on_behind_all_numbers_it_has
 
 
 @pytest.mark.parametrize("written", [True, False])
-async def test_a_fall_in_the_middle_of_a_reservation_costs_numbers_and_repeats_none(
+async def test_a_restart_in_the_middle_of_a_reservation_costs_numbers_and_repeats_none(
     autojump_clock: MockClock, written: bool
 ) -> None:
     log, world = HeldLog(), Laboratory()
@@ -162,7 +162,7 @@ async def test_a_fall_in_the_middle_of_a_reservation_costs_numbers_and_repeats_n
         async with trio.open_nursery() as nursery:
 
             async def heal() -> None:
-                await until_fallen(database)
+                await until_restarted(database)
                 log.fails_after_append = log.fails_before_append = False
 
             nursery.start_soon(heal)
@@ -172,12 +172,12 @@ async def test_a_fall_in_the_middle_of_a_reservation_costs_numbers_and_repeats_n
         assert len(after) == SEQUENCE_BLOCK
 
 
-async def test_numbers_in_hand_stay_good_through_a_fall(autojump_clock: MockClock) -> None:
+async def test_numbers_in_hand_stay_good_through_a_restart(autojump_clock: MockClock) -> None:
     world = Laboratory()
     async with opened(world=world) as database:
         assert await database.sequences.take(ONE, 10) == numbers(1, 10)
         world.kill("shard 1")
-        await until_fallen(database)
+        await until_restarted(database)
         assert await database.sequences.take(ONE, 10) == numbers(11, 20)
 
 

@@ -86,7 +86,7 @@ async def test_who_waits_for_what_never_will_be_durable_is_told() -> None:
         nursery.start_soon(wait, 2)
         await wait_all_tasks_blocked()
         history.mark_durable(1)
-        history.fall(News())
+        history.end(News())
     assert told == [2]
     await history.wait_durable(1)
     with pytest.raises(News):

@@ -19,7 +19,7 @@ from qserver.durability.port import StoredRecord
 from qserver.errors import OutcomeUnknown, UniqueViolation
 from qserver.query.sql_database import Options, Statement, TransactionResult
 from qserver.sql.parameters import Given
-from tests.engine.fakes import HeldLog, Observed, until_fallen
+from tests.engine.fakes import HeldLog, Observed, until_restarted
 from tests.query.begun import (
     INCREMENT,
     Ends,
@@ -314,7 +314,7 @@ async def test_who_writes_in_the_round_of_a_definition_writes_by_one_or_by_the_o
 
 
 @pytest.mark.parametrize("actor", ["log", "coordinator", "shard 0", "checkpointer"])
-async def test_who_waits_when_the_database_falls_is_told_once_that_nobody_knows(
+async def test_who_waits_when_the_database_restarts_is_told_once_that_nobody_knows(
     actor: str,
 ) -> None:
     async with in_laboratory() as (database, world, log):
@@ -324,7 +324,7 @@ async def test_who_waits_when_the_database_falls_is_told_once_that_nobody_knows(
         await wait_all_tasks_blocked()
         sent = begin(database, INCREMENT, [1])
         world.kill(actor)
-        await until_fallen(database.database)
+        await until_restarted(database.database)
         log.release()
         for ends in (logged, sent):
             outcome = await ends.wait()
@@ -351,7 +351,7 @@ async def test_while_a_database_recovers_a_request_waits_for_it() -> None:
         await known(database, INCREMENT, [0])
         log.fails_read = True
         world.kill("log")
-        await until_fallen(database.database)
+        await until_restarted(database.database)
         ends = Ends()
         begun = database.begin([Statement(INCREMENT, [0])], Options(), ends)
         assert isinstance(begun, Coroutine)
