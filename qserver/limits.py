@@ -41,7 +41,7 @@ ROUNDS_UNSYNCED_MAX = 64
 """Rounds that may wait for the log, beside those that it is syncing, before commits wait too."""
 
 RETRIES_DEFAULT = 4
-"""Times that a conflicting transaction is run again before it gets a turn of its own."""
+"""Times that a conflicting transaction is run again before it gets an exclusive commit."""
 
 RETRY_PAUSE_SECONDS_MAX = 0.005
 """The longest random pause before a transaction is run again."""

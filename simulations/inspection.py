@@ -166,8 +166,8 @@ def waiting_problems(database: Database) -> list[str]:
     if generation is None:
         return []
     problems = []
-    if generation._turns:
-        problems.append(f"{len(generation._turns)} still wait for a turn of their own")
+    if generation._exclusive:
+        problems.append(f"{len(generation._exclusive)} still wait for an exclusive commit")
     if generation.checkpointer._asked:
         problems.append(f"{len(generation.checkpointer._asked)} still wait for a checkpoint")
     return problems

@@ -32,7 +32,7 @@ SOMETIMES: Final = (
     "a wide transaction was aborted after a shard had said yes",
     "a conflict was run again at the coordinator",
     "a conflict went back to the gateway",
-    "a transaction had a turn of its own",
+    "a transaction had an exclusive commit",
     "a definition changed under a transaction",
     "a mailbox was full",
     "a sender waited for room",
@@ -103,9 +103,9 @@ SOMETIMES: Final = (
     "definitions and data changed in one transaction",
     "a transaction failed after it had changed definitions and data",
     "two requests of one shape were under way across a definition",
-    "work raised in a turn of its own",
-    "a deadline passed in a turn of its own",
-    "a client left in a turn of its own",
+    "work raised in an exclusive commit",
+    "a deadline passed in an exclusive commit",
+    "a client left in an exclusive commit",
     "work raised where the coordinator ran it again",
     "a deadline passed where the coordinator ran the work again",
     "a sequence was redefined while others drew from it",
@@ -134,10 +134,10 @@ def describe(world: SimulatedWorld, message: Any) -> str:
         untried = message.transaction is None
         return f"commit {name}: {'untried work' if untried else repr(message.transaction)}"
     if kind == "Append":
-        names = [world.requests.get(reply, "a turn") for reply, _ in message.answers]
+        names = [world.requests.get(reply, "an exclusive commit") for reply, _ in message.answers]
         return f"append version {message.snapshot.version} for {', '.join(names)}"
-    if kind == "Turn":
-        return f"{REQUEST.get()} asks for a turn"
+    if kind == "ExclusiveCommit":
+        return f"{REQUEST.get()} asks for an exclusive commit"
     return _DESCRIPTIONS[kind](message)
 
 
@@ -160,9 +160,9 @@ def observe(world: SimulatedWorld, message: Any) -> None:
         world.undecided = False
         if not message.commits:
             world.reach("a wide transaction was aborted after a shard had said yes")
-    elif kind == "Turn":
-        world.turns[REQUEST.get()] = message
-        world.reach("a transaction had a turn of its own")
+    elif kind == "ExclusiveCommit":
+        world.exclusive[REQUEST.get()] = message
+        world.reach("a transaction had an exclusive commit")
     elif kind == "Commit" and message.transaction is not None:
         read, newest = message.transaction.snapshot.catalog, world.newest
         if newest is not None and read.tables != newest.catalog.tables:

@@ -19,7 +19,7 @@ import trio.testing
 
 from qserver.engine.generation import ActorDied
 from qserver.engine.mailbox import Reply
-from qserver.engine.messages import Turn
+from qserver.engine.messages import ExclusiveCommit
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed, LogTaken
 from qserver.storage.snapshot import Snapshot
@@ -61,8 +61,8 @@ class SimulatedWorld:
         """The last snapshot that was published of each version, by whichever process."""
         self.log_rested = True
         """The log writer has waited for a message since its last group was synced."""
-        self.turns: dict[str, Turn] = {}
-        """The last turn that a request has asked for, by its name."""
+        self.exclusive: dict[str, ExclusiveCommit] = {}
+        """The last exclusive commit that a request has asked for, by its name."""
         self.requests: dict[object, str] = {}
         """The name of a client's request by the reply that it waits for."""
         self._clock_error = 0.0
@@ -133,15 +133,24 @@ class SimulatedWorld:
         assert isinstance(clock, trio.testing.MockClock)
         clock.jump(seconds)
 
-    def has_turn(self) -> bool:
-        """Has the current request a turn of its own, right now?"""
-        turn = self.turns.get(REQUEST.get())
-        return turn is not None and was_answered(turn.granted) and not was_answered(turn.returned)
+    def has_exclusive_commit(self) -> bool:
+        """Has the current request an exclusive commit, right now?"""
+        exclusive = self.exclusive.get(REQUEST.get())
+        return (
+            exclusive is not None
+            and was_answered(exclusive.granted)
+            and not was_answered(exclusive.returned)
+        )
 
-    def broke_off_turn(self) -> bool:
-        """Was the current request granted a turn of its own, and has returned nothing to commit?"""
-        turn = self.turns.get(REQUEST.get())
-        return turn is not None and was_answered(turn.granted) and turn.returned.content is None
+    def broke_off_exclusive_commit(self) -> bool:
+        """Was the current request granted an exclusive commit, and has returned nothing to
+        commit?"""
+        exclusive = self.exclusive.get(REQUEST.get())
+        return (
+            exclusive is not None
+            and was_answered(exclusive.granted)
+            and exclusive.returned.content is None
+        )
 
     def record(
         self, kind: str, text: str, *, actor: str | None = None, message: int | None = None

@@ -65,7 +65,7 @@ class Cell:
     cpu_seconds: float
     conflicts: int
     retries: int
-    turns: int
+    exclusive: int
 
     @property
     def per_second(self) -> float:
@@ -155,7 +155,7 @@ class Counters:
         statistics = self.database.statistics()
         assert statistics.generation is not None
         gateway = statistics.gateway
-        return statistics.generation.coordinator.conflicts, gateway.retries, gateway.turns
+        return statistics.generation.coordinator.conflicts, gateway.retries, gateway.exclusive
 
     async def check(self) -> None:
         """Every increment that was acknowledged is there, and no other."""
@@ -272,7 +272,7 @@ HEADER: Final = (
 def _line(cell: Cell) -> str:
     return (
         f"{cell.clients:8,}{cell.keys:9,}{cell.per_cpu_second:12,.0f}{cell.per_second:12,.0f}"
-        f"{cell.conflicts_per_commit:22.3f}{cell.retries:9,}{cell.turns:8,}"
+        f"{cell.conflicts_per_commit:22.3f}{cell.retries:9,}{cell.exclusive:8,}"
         "   is what was acknowledged"
     )
 

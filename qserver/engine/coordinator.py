@@ -28,8 +28,8 @@ its generation and nobody else.
 Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
 newest state, where nothing can come between; its writes need no second check, so all of it is
 installed as one more round. Work that is known to be short may come here untried, and is run with
-it. Long work goes back to its gateway, and after too many tries the gateway asks for a `Turn`:
-until it is returned nobody else commits.
+it. Long work goes back to its gateway, and after too many tries the gateway asks for an
+`ExclusiveCommit`: until it is returned nobody else commits.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from qserver.engine.messages import (
     Committed,
     Conflicted,
     Decide,
+    ExclusiveCommit,
     Failed,
     Installed,
     Own,
     Prepare,
-    Turn,
     Voted,
 )
 from qserver.engine.snapshot_source import SnapshotSource
@@ -78,7 +78,7 @@ from qserver.values.relations import Definition
 
 ToShard: TypeAlias = Prepare | Decide | Own
 FromShard: TypeAlias = Voted | Installed
-ToCoordinator: TypeAlias = Commit | Turn | Rest
+ToCoordinator: TypeAlias = Commit | ExclusiveCommit | Rest
 Answers: TypeAlias = list[tuple[Reply[Answer], Answer]]
 
 Made = TypeVar("Made")
@@ -97,7 +97,7 @@ class CoordinatorStatistics(msgspec.Struct, frozen=True):
     commits: int
     conflicts: int
     run_again: int
-    turns: int
+    exclusive: int
     layouts: int
     """How often ranges were cut or joined."""
 
@@ -130,7 +130,7 @@ class Coordinator:
         self._crowded = False
         """The last round that was taken from the mailbox had several commits."""
         self._round = 0
-        self._commits = self._conflicts = self._run_again = self._turns = self._layouts = 0
+        self._commits = self._conflicts = self._run_again = self._exclusive = self._layouts = 0
 
     async def run(self) -> None:
         try:
@@ -151,8 +151,8 @@ class Coordinator:
             self._crowded = len(commits) > 1
             await run(self._commit(commits), PAUSE)
         for request in requests:
-            if isinstance(request, Turn):
-                await self._give_turn(request)
+            if isinstance(request, ExclusiveCommit):
+                await self._grant_exclusive(request)
 
     def submit(self, commit: Commit) -> None:
         """Commit right here if it is alone: nothing is under way and no round waits for the log.
@@ -204,11 +204,11 @@ class Coordinator:
             answers.extend(arrived)
         return sorted(answers, key=_shard_of)
 
-    async def _give_turn(self, turn: Turn) -> None:
+    async def _grant_exclusive(self, exclusive: ExclusiveCommit) -> None:
         """Let one transaction run and commit with nobody else in between."""
-        self._turns += 1
-        turn.granted.put(self._snapshot())
-        commit = await turn.returned.wait()
+        self._exclusive += 1
+        exclusive.granted.put(self._snapshot())
+        commit = await exclusive.returned.wait()
         if commit is not None:
             await run(self._commit([commit]), PAUSE)
 
@@ -473,7 +473,7 @@ class Coordinator:
             self._commits,
             self._conflicts,
             self._run_again,
-            self._turns,
+            self._exclusive,
             self._layouts,
         )
 

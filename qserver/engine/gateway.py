@@ -3,14 +3,14 @@
     tried        take the newest snapshot ─► run ─► nothing written? ─► durable ─► answer
                         ▲                 └─► Commit ─► durable ─► answer
                         │                         └─► Conflicted
-                        └── a short random pause ◄──────┘   after `max_retries`: a turn of one's own
+                        └── a short random pause ◄──────┘   after `max_retries`: an exclusive commit
     untried      Commit with the work alone ─► the coordinator runs it ─► durable ─► answer
                                                       └─► it is not short: tried, after all
 
 Work that is known to be short goes to the coordinator untried: there nothing can come between, so
-nothing has to be validated. All other work is tried here. A turn is a try that nobody can
-disturb. Each of them is one generator, see `work`: whether a task waits for it or a callback
-is the caller's choice.
+nothing has to be validated. All other work is tried here. An exclusive commit is a try that nobody
+can disturb. Each of them is one generator, see `work`: whether a task waits for it or a callback is
+the caller's choice.
 
 No answer, and no error that work raised, leaves before every version that it saw or made is
 durable: an error can tell as much about the data as a row.
@@ -31,7 +31,15 @@ import trio
 
 from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
-from qserver.engine.messages import Answer, Commit, Committed, Conflicted, Failed, Turn, Work
+from qserver.engine.messages import (
+    Answer,
+    Commit,
+    Committed,
+    Conflicted,
+    ExclusiveCommit,
+    Failed,
+    Work,
+)
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted
 from qserver.engine.work import FOREVER, Step, before, begin, timed_out
@@ -56,7 +64,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class GatewayStatistics(msgspec.Struct, frozen=True):
     transactions: int
     retries: int
-    turns: int
+    exclusive: int
     restarts: int
 
 
@@ -76,7 +84,7 @@ class Gateway:
         self._views = snapshots
         self._chance = chance
         self._numbers = count(1)
-        self._transactions = self._retries = self._turns = self._restarts = 0
+        self._transactions = self._retries = self._exclusive = self._restarts = 0
 
     def transact(
         self,
@@ -101,7 +109,7 @@ class Gateway:
                 if attempt.untried:
                     answer = yield from self._leave(generation, attempt)
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
-                    answer = yield from self._take_turn(generation, attempt)
+                    answer = yield from self._commit_exclusively(generation, attempt)
                 else:
                     newest = self._views.take(newest=True)
                     if newest is None:
@@ -136,30 +144,32 @@ class Gateway:
         generation: Generation,
         attempt: _Attempt,
         snapshot: Snapshot,
-        turn: Turn | None = None,
+        exclusive: ExclusiveCommit | None = None,
     ) -> Attempted:
         """Run the work here, and have what it read validated."""
         transaction, result, short = yield from self._run(generation, snapshot, attempt)
         if not transaction.changes_anything:
-            if turn is not None:
-                turn.returned.put(None)  # others need not wait for the disk with it
+            if exclusive is not None:
+                exclusive.returned.put(None)  # others need not wait for the disk with it
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)
             return Outcome(result, snapshot.version, attempt.retries)
-        again = attempt.work if short and attempt.max_retries and turn is None else None
+        again = attempt.work if short and attempt.max_retries and exclusive is None else None
         commit = Commit(next(self._numbers), transaction, again, Reply())
-        put = generation.submit if turn is None else turn.returned.put
+        put = generation.submit if exclusive is None else exclusive.returned.put
         return (yield from self._commit(generation, attempt, commit, put, result))
 
-    def _take_turn(self, generation: Generation, attempt: _Attempt) -> Attempted:
+    def _commit_exclusively(self, generation: Generation, attempt: _Attempt) -> Attempted:
         """The same, while the coordinator lets nobody else commit."""
-        self._turns += 1
-        turn = Turn(next(self._numbers), Reply(), Reply())
+        self._exclusive += 1
+        exclusive = ExclusiveCommit(next(self._numbers), Reply(), Reply())
         try:
-            snapshot = yield partial(before, attempt.deadline, generation.turn, turn)
-            return (yield from self._try(generation, attempt, snapshot, turn))
+            snapshot = yield partial(
+                before, attempt.deadline, generation.grant_exclusive, exclusive
+            )
+            return (yield from self._try(generation, attempt, snapshot, exclusive))
         finally:
-            turn.returned.put(None)  # counts only if nothing was returned before
+            exclusive.returned.put(None)  # counts only if nothing was returned before
 
     def _run(
         self, generation: Generation, snapshot: Snapshot, attempt: _Attempt
@@ -228,7 +238,7 @@ class Gateway:
         )
 
     def statistics(self) -> GatewayStatistics:
-        return GatewayStatistics(self._transactions, self._retries, self._turns, self._restarts)
+        return GatewayStatistics(self._transactions, self._retries, self._exclusive, self._restarts)
 
     def __repr__(self) -> str:
         return f"a gateway after {self._transactions} transactions"

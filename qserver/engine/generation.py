@@ -23,7 +23,7 @@ from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, Rh
 from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, ShardPort
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
-from qserver.engine.messages import Answer, Commit, Turn
+from qserver.engine.messages import Answer, Commit, ExclusiveCommit
 from qserver.engine.shard import Shard, ShardStatistics
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted, Versions, VersionsStatistics
@@ -89,7 +89,7 @@ class Generation:
         self._log_writer = LogWriter(log, self.versions, to_log, self.checkpointer.note_logged)
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]
         self._sent: dict[int, Reply[Answer]] = {}
-        self._turns: dict[int, Reply[Snapshot]] = {}
+        self._exclusive: dict[int, Reply[Snapshot]] = {}
 
     async def run(self) -> None:
         """Host the actors; ends only by an exception."""
@@ -114,8 +114,8 @@ class Generation:
         """Nobody will answer any more: tell all who wait."""
         self.versions.end(EngineRestarted())
         self.checkpointer.end(EngineRestarted())
-        for turn in list(self._turns.values()):
-            turn.fail(EngineRestarted())
+        for exclusive in list(self._exclusive.values()):
+            exclusive.fail(EngineRestarted())
         taken = self._log_writer.taken
         for answer in list(self._sent.values()):
             answer.fail(_unknown() if taken is None else taken.again())
@@ -143,15 +143,15 @@ class Generation:
         """The outcome of a commit is known, or nobody wants to know it any more."""
         del self._sent[number]
 
-    async def turn(self, turn: Turn) -> Snapshot:
-        """Ask for a turn and wait until it is granted."""
+    async def grant_exclusive(self, exclusive: ExclusiveCommit) -> Snapshot:
+        """Ask for an exclusive commit and wait until it is granted."""
         self.versions.check_alive()
-        self.requests.put_nowait(turn)
-        self._turns[turn.number] = turn.granted
+        self.requests.put_nowait(exclusive)
+        self._exclusive[exclusive.number] = exclusive.granted
         try:
-            return await turn.granted.wait()
+            return await exclusive.granted.wait()
         finally:
-            del self._turns[turn.number]
+            del self._exclusive[exclusive.number]
 
     def statistics(self) -> GenerationStatistics:
         return GenerationStatistics(

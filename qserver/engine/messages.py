@@ -1,6 +1,6 @@
 """Every message of the engine, in one place. All are frozen.
 
-    gateway ──Commit, Turn──► coordinator ──Prepare──► shard
+    gateway ──Commit, ExclusiveCommit──► coordinator ──Prepare──► shard
                                    ▲       ──Decide───►   │
                                    │       ──Own──────►   │
                                    └──Voted, Installed────┘
@@ -67,7 +67,7 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
     reply: Reply[Answer]
 
 
-class Turn(msgspec.Struct, frozen=True, eq=False):
+class ExclusiveCommit(msgspec.Struct, frozen=True, eq=False):
     """Let nobody commit until I have: `granted` brings the snapshot, `returned` the transaction."""
 
     number: int

@@ -201,6 +201,10 @@ def _of_log(field: str) -> Read:
     )
 
 
+def _exclusive(each: OpenDatabaseStatistics) -> float:
+    return each.database.gateway.exclusive
+
+
 def _restarts(each: OpenDatabaseStatistics) -> float:
     return each.database.restarts
 
@@ -212,7 +216,8 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
         lambda each: each.database.gateway.transactions,
     ),
     ("qserver_retries", "Transactions run again", lambda each: each.database.gateway.retries),
-    ("qserver_turns", "Turns of one's own", lambda each: each.database.gateway.turns),
+    ("qserver_exclusive_commits", "Transactions that nobody could outrun", _exclusive),
+    ("qserver_turns", "The old name of qserver_exclusive_commits", _exclusive),
     ("qserver_restarts", "Times that its engine restarted and recovered", _restarts),
     ("qserver_falls", "The old name of qserver_restarts, until the next release", _restarts),
     ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),

@@ -1,4 +1,4 @@
-"""What planted bugs do where work fails: in a turn of its own, and at the coordinator."""
+"""What planted bugs do where work fails: in an exclusive commit, and at the coordinator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qserver.engine.coordinator import Coordinator
 from qserver.engine.gateway import Gateway
 from qserver.engine.generation import Generation
 from qserver.engine.mailbox import Reply
-from qserver.engine.messages import Answer, Commit, Failed, Turn
+from qserver.engine.messages import Answer, Commit, ExclusiveCommit, Failed
 from qserver.engine.versions import Versions
 from qserver.engine.work import Steps
 from qserver.errors import CheckViolation, QueryCanceled
@@ -29,22 +29,22 @@ class _KeptReply(Reply[Any]):
 
 
 def _keep_turn_on(*errors: type[BaseException]) -> Any:
-    """Return the turn in all cases but these."""
+    """Return the exclusive commit in all cases but these."""
 
     def change(original: Any) -> Any:
-        def take_turn(self: Gateway, generation: Generation, attempt: Any) -> Steps:
-            asked: list[Turn] = []
+        def commit_exclusively(self: Gateway, generation: Generation, attempt: Any) -> Steps:
+            asked: list[ExclusiveCommit] = []
 
             class Lent:
-                """The generation, but for how it gives turns and takes them back."""
+                """The generation, but for how it grants exclusive commits and takes them back."""
 
                 def __getattr__(self, name: str) -> Any:
                     return getattr(generation, name)
 
                 @staticmethod
-                async def turn(wanted: Turn) -> Any:
-                    asked.append(Turn(wanted.number, wanted.granted, _KeptReply()))
-                    return await generation.turn(asked[0])
+                async def grant_exclusive(wanted: ExclusiveCommit) -> Any:
+                    asked.append(ExclusiveCommit(wanted.number, wanted.granted, _KeptReply()))
+                    return await generation.grant_exclusive(asked[0])
 
                 @staticmethod
                 def send(_: Any, commit: Commit) -> None:
@@ -59,14 +59,14 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
             _give_back(asked)
             return result
 
-        return take_turn
+        return commit_exclusively
 
     return change
 
 
-def _give_back(asked: list[Turn]) -> None:
-    for turn in asked:
-        Reply.put(turn.returned, None)
+def _give_back(asked: list[ExclusiveCommit]) -> None:
+    for exclusive in asked:
+        Reply.put(exclusive.returned, None)
 
 
 def _commit_what_failed(original: Any) -> Any:
@@ -126,26 +126,26 @@ def _never(*_: Any) -> None:
 
 MUTANTS: Final = (
     Mutant(
-        "keep_the_turn_after_an_error",
-        "a turn is not returned when the work raises in it",
+        "keep_the_exclusive_commit_after_an_error",
+        "an exclusive commit is not returned when the work raises in it",
         ("turns",),
-        ((gateway.Gateway, "_take_turn", _keep_turn_on(CheckViolation)),),
+        ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(CheckViolation)),),
     ),
     Mutant(
-        "keep_the_turn_after_a_deadline",
-        "a turn is not returned when the deadline passes in it",
+        "keep_the_exclusive_commit_after_a_deadline",
+        "an exclusive commit is not returned when the deadline passes in it",
         ("turns",),
-        ((gateway.Gateway, "_take_turn", _keep_turn_on(QueryCanceled)),),
+        ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(QueryCanceled)),),
     ),
     Mutant(
-        "keep_the_turn_of_who_left",
-        "a turn is not returned when the client leaves in it",
+        "keep_the_exclusive_commit_of_who_left",
+        "an exclusive commit is not returned when the client leaves in it",
         ("turns",),
-        ((gateway.Gateway, "_take_turn", _keep_turn_on(GeneratorExit)),),
+        ((gateway.Gateway, "_commit_exclusively", _keep_turn_on(GeneratorExit)),),
     ),
     Mutant(
-        "commit_what_failed_in_a_turn",
-        "what work wrote before it raised in a turn is committed",
+        "commit_what_failed_in_an_exclusive_commit",
+        "what work wrote before it raised in an exclusive commit is committed",
         ("turns",),
         (
             (gateway.Gateway, "_run", _commit_what_failed),

@@ -1,10 +1,10 @@
-"""Turns: long work on one hot row, until it gets a turn of its own, where things then go wrong.
+"""Turns: long work on one hot row, until it gets an exclusive commit, where things then go wrong.
 
-Whoever has conflicted too often asks for a turn, and nobody else commits until it is returned. In
-such a turn work raises, its deadline passes, or its client leaves; short work meets the same when
-the coordinator runs it again. Whatever happens, the turn must be returned, nothing of the work may
-be there that was told to have failed, and the others must go on. Here work takes its time: the
-clock goes on while it runs.
+Whoever has conflicted too often asks for an exclusive commit, and nobody else commits until it is
+returned. In such an exclusive commit work raises, its deadline passes, or its client leaves; short
+work meets the same when the coordinator runs it again. Whatever happens, the exclusive commit must
+be returned, nothing of the work may be there that was told to have failed, and the others must go
+on. Here work takes its time: the clock goes on while it runs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Turns(Workload):
     async def transaction(self, service: Service, number: int) -> None:
         world = service.world
         steps = self.chance.choice((0, 0, 1, 2, 4))
-        fails = self.chance.choice(("never", "never", "in a turn", "in a turn", "again"))
+        fails = self.chance.choice(
+            ("never", "never", "in an exclusive commit", "in an exclusive commit", "again")
+        )
         patience = self.chance.choice((None, None, 0.02, 0.1, LONG))
         leaves_after = self.chance.choice((None, None, None, 0.05, 0.2, LONG))
         deadline = float("inf") if patience is None else trio.current_time() + patience
@@ -54,12 +56,12 @@ class Turns(Workload):
             transaction.put(counters, (0, row[1] + 1))
             for _ in range(steps):
                 # Those who have much patience lose it where they have waited to get to.
-                world.spend(LONG if world.has_turn() and impatient else STEP_SECONDS)
+                world.spend(LONG if world.has_exclusive_commit() and impatient else STEP_SECONDS)
                 yield
             transaction.insert(marks, (number, row[1] + 1))
-            if fails == "in a turn" and world.has_turn():
-                world.reach("work raised in a turn of its own")
-                raise CheckViolation("this work fails in a turn")
+            if fails == "in an exclusive commit" and world.has_exclusive_commit():
+                world.reach("work raised in an exclusive commit")
+                raise CheckViolation("this work fails in an exclusive commit")
             if fails == "again" and again:
                 world.reach("work raised where the coordinator ran it again")
                 raise CheckViolation("this work fails where it is run again")
@@ -77,8 +79,8 @@ class Turns(Workload):
             else:
                 self.book.note(number, None)
         if scope.cancelled_caught:
-            if world.broke_off_turn():
-                world.reach("a client left in a turn of its own")
+            if world.broke_off_exclusive_commit():
+                world.reach("a client left in an exclusive commit")
             self.book.unknown[number] = None
 
     def _judge(
@@ -92,8 +94,8 @@ class Turns(Workload):
         expected = error.retryable or error.applied is Applied.UNKNOWN
         if isinstance(error, QueryCanceled):
             expected = patience is not None
-            if service.world.broke_off_turn():
-                service.world.reach("a deadline passed in a turn of its own")
+            if service.world.broke_off_exclusive_commit():
+                service.world.reach("a deadline passed in an exclusive commit")
         elif isinstance(error, CheckViolation):
             expected = fails != "never"
         self.expect(expected, f"an error of {number} that nothing explains: {error!r}")

@@ -81,7 +81,7 @@ async def cancel_everywhere(
 
 
 async def check_sound(database: Database) -> None:
-    """Nobody holds a turn, nothing is left unanswered or undecided, and it commits."""
+    """Nobody holds an exclusive commit, nothing is left unanswered or undecided, and it commits."""
     with trio.fail_after(1000):
         await database.transact(counters.increment(0))
     generation = database.statistics().generation
@@ -138,10 +138,10 @@ async def test_a_transaction_that_goes_through_retries_and_a_turn_may_be_cancell
     turns = 0
 
     def turns_taken() -> int:
-        return database.statistics().gateway.turns
+        return database.statistics().gateway.exclusive
 
     async def call() -> None:
-        """Conflicts, is run again after a pause, conflicts again, and gets a turn."""
+        """Conflicts, is run again after a pause, conflicts again, and gets an exclusive commit."""
         nonlocal turns
         turns = turns_taken()
         work = counters.disturbed(database, nursery, 1, times=2)

@@ -14,9 +14,9 @@ from qserver.engine.messages import (
     Commit,
     Committed,
     Conflicted,
+    ExclusiveCommit,
     Failed,
     Prepare,
-    Turn,
     Work,
 )
 from qserver.errors import DivisionByZero
@@ -147,7 +147,7 @@ async def test_short_work_that_conflicts_is_run_again_at_once_as_one_more_versio
         (first, second) = of_kind(b.world, Prepare)
         assert (len(first.parts), len(second.parts)) == (40, 1)
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=41, conflicts=39, run_again=39, turns=0, layouts=1
+            version=3, rounds=3, commits=41, conflicts=39, run_again=39, exclusive=0, layouts=1
         )
 
 
@@ -237,7 +237,7 @@ async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_
         assert await b.read(counters.look(7)) == 40
         assert b.snapshot.version == 2
         assert b.statistics() == CoordinatorStatistics(
-            version=2, rounds=2, commits=41, conflicts=0, run_again=0, turns=0, layouts=1
+            version=2, rounds=2, commits=41, conflicts=0, run_again=0, exclusive=0, layouts=1
         )
 
 
@@ -278,7 +278,7 @@ async def test_what_is_untried_what_conflicts_and_what_wins_share_two_rounds() -
         assert await b.read(counters.look(7)) == 5
         assert [append.snapshot.version for append in of_kind(b.world, Append)] == [2, 3]
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=6, conflicts=3, run_again=2, turns=0, layouts=1
+            version=3, rounds=3, commits=6, conflicts=3, run_again=2, exclusive=0, layouts=1
         )
 
 
@@ -438,17 +438,19 @@ async def test_a_definition_that_was_refused_by_a_shard_is_not_published() -> No
         assert (append.catalog_changes, append.dropped) == ({}, ())
 
 
-# --- turns -----------------------------------------------------------------------------------
+# --- exclusive commits
+# -----------------------------------------------------------------------------------
 
 
-async def while_in_turn(b: Bench, during: Callable[[], Commit | None]) -> Snapshot:
-    """Take a turn, let all others go as far as they can, then return what `during` gives."""
-    turn = Turn(1000, Reply(), Reply())
-    b.generation.requests.put_nowait(turn)
-    snapshot = await turn.granted.wait()
+async def while_in_exclusive_commit(b: Bench, during: Callable[[], Commit | None]) -> Snapshot:
+    """Take an exclusive commit, let all others go as far as they can, then return what `during`
+    gives."""
+    exclusive = ExclusiveCommit(1000, Reply(), Reply())
+    b.generation.requests.put_nowait(exclusive)
+    snapshot = await exclusive.granted.wait()
     returned = during()
     await wait_all_tasks_blocked()
-    turn.returned.put(returned)
+    exclusive.returned.put(returned)
     return snapshot
 
 
@@ -461,33 +463,33 @@ async def test_nobody_else_commits_during_a_turn_and_all_do_after_it() -> None:
             b.generation.requests.put_nowait(waiting)
             return mine
 
-        assert (await while_in_turn(b, during)).version == 1
+        assert (await while_in_exclusive_commit(b, during)).version == 1
         assert await mine.reply.wait() == Committed(2)
         assert isinstance(await waiting.reply.wait(), Conflicted)
-        assert b.statistics().turns == 1
+        assert b.statistics().exclusive == 1
 
 
 async def test_a_turn_that_is_returned_empty_lets_others_go_on() -> None:
     async with bench(5) as b:
         waiting = b.commit(counters.increment(1))
-        await while_in_turn(b, lambda: b.generation.requests.put_nowait(waiting))
+        await while_in_exclusive_commit(b, lambda: b.generation.requests.put_nowait(waiting))
         assert await waiting.reply.wait() == Committed(2)
 
 
 async def test_a_turn_sees_the_commits_that_came_with_it() -> None:
     async with bench(5) as b:
-        turn = Turn(1000, Reply(), Reply())
-        b.generation.requests.put_nowait(turn)
+        exclusive = ExclusiveCommit(1000, Reply(), Reply())
+        b.generation.requests.put_nowait(exclusive)
         b.generation.requests.put_nowait(b.commit(counters.increment(1)))
-        assert (await turn.granted.wait()).version == 2
-        turn.returned.put(None)
+        assert (await exclusive.granted.wait()).version == 2
+        exclusive.returned.put(None)
 
 
 async def test_a_turn_sees_what_is_newest_durable_or_not() -> None:
     log = HeldLog()
     async with bench(5, log=log) as b:
         log.hold()
-        waiting, mine = b.commit(counters.increment(1)), Turn(1000, Reply(), Reply())
+        waiting, mine = b.commit(counters.increment(1)), ExclusiveCommit(1000, Reply(), Reply())
         b.generation.requests.put_nowait(waiting)
         b.generation.requests.put_nowait(mine)
         snapshot = await mine.granted.wait()

@@ -162,12 +162,14 @@ async def test_a_conflict_with_what_was_then_lost_is_reported_as_a_conflict(
 async def test_who_has_a_turn_and_who_waits_for_one_are_run_again(
     autojump_clock: MockClock, actor: str
 ) -> None:
-    world = Laboratory(Pauses(0.002, 0.001))  # the second to conflict is the first to have a turn
+    world = Laboratory(
+        Pauses(0.002, 0.001)
+    )  # the second to conflict is the first to have an exclusive commit
     async with opened(world=world, counters=5) as database:
         async with trio.open_nursery() as nursery:
 
             def kill(transaction: Transaction) -> Generator[None, None, None]:
-                while database.statistics().gateway.turns < 2:
+                while database.statistics().gateway.exclusive < 2:
                     autojump_clock.jump(1)
                     yield  # until the other one waits for its turn
                 world.kill(actor)
@@ -472,7 +474,7 @@ async def test_statistics_tell_of_every_actor(tiny_ranges: None) -> None:
             name="main",
             state="open",
             restarts=0,
-            gateway=GatewayStatistics(transactions=3, retries=0, turns=0, restarts=0),
+            gateway=GatewayStatistics(transactions=3, retries=0, exclusive=0, restarts=0),
             generation=statistics.generation,
             log_failed=False,
         )

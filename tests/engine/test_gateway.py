@@ -151,7 +151,7 @@ async def test_long_work_that_conflicts_is_run_again_after_a_pause(
         assert outcome == Outcome([1, 2], 3, retries=1)
         assert began < trio.current_time() < began + 0.005
         assert database.statistics().gateway == GatewayStatistics(
-            transactions=3, retries=1, turns=0, restarts=0
+            transactions=3, retries=1, exclusive=0, restarts=0
         )
         assert await counters.total(database) == 2
 
@@ -223,35 +223,36 @@ async def test_a_conflict_over_definitions_reads_well_too() -> None:
         assert error.detail == "the catalog that was read has changed"
 
 
-# --- a turn ----------------------------------------------------------------------------------
+# --- an exclusive commit
+# ----------------------------------------------------------------------------------
 
 
 async def test_after_its_retries_work_gets_a_turn_in_which_nobody_else_commits(
     autojump_clock: MockClock,
 ) -> None:
-    versions_in_turn: list[int] = []
+    versions_in_exclusive_commit: list[int] = []
 
-    def in_turn(transaction: Transaction) -> Generator[None, None, None]:
+    def in_exclusive_commit(transaction: Transaction) -> Generator[None, None, None]:
         found = counters.value(transaction, 1) + 1
         for _ in range(3):
             nursery.start_soon(database.transact, counters.increment(1))
         for _ in range(50):
             yield
-            versions_in_turn.append(counters.newest_version(database))
+            versions_in_exclusive_commit.append(counters.newest_version(database))
         counters.put(transaction, 1, found)
 
     def work(transaction: Transaction) -> Any:
-        turns = database.statistics().gateway.turns
-        return (in_turn if turns else disturbing)(transaction)
+        exclusive = database.statistics().gateway.exclusive
+        return (in_exclusive_commit if exclusive else disturbing)(transaction)
 
     async with opened(counters=5) as database:
         async with trio.open_nursery() as nursery:
             disturbing = counters.disturbed(database, nursery, 1, times=99)
             outcome = await database.transact(work, max_retries=2)
             assert outcome.retries == 2
-            assert versions_in_turn == [outcome.version - 1] * 50
+            assert versions_in_exclusive_commit == [outcome.version - 1] * 50
         statistics = database.statistics()
-        assert (statistics.gateway.turns, statistics.gateway.transactions) == (1, 7)
+        assert (statistics.gateway.exclusive, statistics.gateway.transactions) == (1, 7)
         assert await counters.total(database) == 6, "its own, two before its turn, three during it"
 
 
@@ -260,7 +261,7 @@ async def test_a_turn_that_wrote_nothing_ends(autojump_clock: MockClock) -> None
         first = counters.disturbed(database, nursery, 1)
         work = counters.one_after_the_other(first, counters.look(1))
         assert await database.transact(work, max_retries=1) == Outcome(1, 2, retries=1)
-        assert database.statistics().gateway.turns == 1
+        assert database.statistics().gateway.exclusive == 1
         assert await database.transact(counters.increment(1)) == Outcome([2], 3)
 
 
@@ -282,7 +283,7 @@ async def test_a_turn_that_wrote_nothing_lets_others_commit_while_it_waits_for_t
         work = counters.one_after_the_other(hold_and_disturb, counters.look(2))
         looking = Observed(nursery, partial(database.transact, work, max_retries=1))
         await trio.sleep(1)
-        assert (looking.outcomes, database.statistics().gateway.turns) == ([], 1)
+        assert (looking.outcomes, database.statistics().gateway.exclusive) == ([], 1)
         nursery.start_soon(database.transact, counters.increment(3))
         await trio.sleep(1)
         assert counters.newest_version(database) == 4, "the other has committed in memory"
@@ -298,18 +299,20 @@ async def test_a_turn_whose_work_raises_ends(autojump_clock: MockClock) -> None:
         work = counters.one_after_the_other(first, insert(1))
         with pytest.raises(UniqueViolation):
             await database.transact(work, max_retries=1)
-        assert database.statistics().gateway.turns == 1
+        assert database.statistics().gateway.exclusive == 1
         assert await database.transact(counters.increment(1)) == Outcome([2], 3)
 
 
-async def test_many_turns_that_are_asked_for_at_once_all_end(autojump_clock: MockClock) -> None:
+async def test_many_exclusive_commits_that_are_asked_for_at_once_all_end(
+    autojump_clock: MockClock,
+) -> None:
     async with opened(counters=5) as database:
         async with trio.open_nursery() as nursery:
             for _ in range(20):
                 work = counters.increment_slowly(1, yields=5)
                 nursery.start_soon(lambda work: database.transact(work, max_retries=1), work)
         assert await counters.total(database) == 20
-        assert database.statistics().gateway.turns > 1
+        assert database.statistics().gateway.exclusive > 1
 
 
 # --- deadlines -------------------------------------------------------------------------------
@@ -419,11 +422,15 @@ async def test_a_deadline_holds_while_the_disk_hangs_and_nothing_was_sent(
         log.release()
 
 
-async def test_a_deadline_holds_while_waiting_for_a_turn(autojump_clock: MockClock) -> None:
-    world = Laboratory(Pauses(0.002, 0.001))  # the second to conflict is the first to have a turn
+async def test_a_deadline_holds_while_waiting_for_a_exclusive_commit(
+    autojump_clock: MockClock,
+) -> None:
+    world = Laboratory(
+        Pauses(0.002, 0.001)
+    )  # the second to conflict is the first to have an exclusive commit
     async with opened(world=world, counters=5) as database, trio.open_nursery() as nursery:
 
-        def keep_the_turn(transaction: Transaction) -> Generator[None, None, None]:
+        def keep_the_exclusive_commit(transaction: Transaction) -> Generator[None, None, None]:
             while not waiting.outcomes:
                 autojump_clock.jump(0.1)
                 yield
@@ -436,11 +443,11 @@ async def test_a_deadline_holds_while_waiting_for_a_turn(autojump_clock: MockClo
         )
         works = counters.one_after_the_other(
             counters.after_a_conflict(database, counters.disturbed(database, nursery, 1)),
-            keep_the_turn,
+            keep_the_exclusive_commit,
         )
         await database.transact(works, max_retries=1)
         assert isinstance(waiting.outcome, QueryCanceled)
-        assert database.statistics().gateway.turns == 2
+        assert database.statistics().gateway.exclusive == 2
         assert dict((await counters.read(database, counters.everything)).result) == {
             0: 0,
             1: 1,

@@ -375,7 +375,7 @@ def test_ranges_change_between_rounds_only() -> None:
 # --- the actor -------------------------------------------------------------------------------
 
 
-async def test_the_actor_answers_each_message_in_turn() -> None:
+async def test_the_actor_answers_each_message_in_exclusive_commit() -> None:
     shard = shard_with(a=1)
     answers: Mailbox[Voted | Installed] = shard._coordinator
     async with trio.open_nursery() as nursery:

@@ -92,7 +92,7 @@ async def test_every_attempt_runs_on_a_snapshot_that_was_taken_there(
         await check(transacting(seen_by(seen, counters.look(1)), max_retries=1, untried=True))
         disturbed = counters.disturbed(database, nursery, 1, times=1)
         await check(transacting(seen_by(seen, disturbed), max_retries=1, untried=False))
-        assert database.statistics().gateway.turns == 1
+        assert database.statistics().gateway.exclusive == 1
 
 
 async def test_a_read_in_sql_takes_one_snapshot(taken: list[Snapshot]) -> None:

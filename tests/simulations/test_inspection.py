@@ -159,19 +159,19 @@ def test_what_was_recovered_otherwise_than_published_is_seen() -> None:
     assert recovery_problems(more, published) == ["there are 2 shards, not 1"]
 
 
-@pytest.mark.parametrize("asked", ["_turns", "checkpoint"])
+@pytest.mark.parametrize("asked", ["_exclusive", "checkpoint"])
 def test_who_still_waits_in_a_process_at_rest_is_seen(asked: str) -> None:
     async def look(service: Service, disk: Disk) -> tuple[list[str], list[str]]:
         database = service._database
         assert isinstance(database, Database)
         generation: Any = database._generation
         before = waiting_problems(database)
-        if asked == "_turns":
-            generation._turns[1] = object()
+        if asked == "_exclusive":
+            generation._exclusive[1] = object()
         else:
             generation.checkpointer._asked.append(object())
         after = waiting_problems(database)
-        generation._turns.clear()
+        generation._exclusive.clear()
         generation.checkpointer._asked.clear()
         return before, after
 
