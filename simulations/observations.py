@@ -192,7 +192,7 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:
-    again = any(getattr(answer, "again", False) for _, answer in message.answers)
+    again = any(getattr(answer, "retried", False) for _, answer in message.answers)
     begun = [answer for reply, answer in message.answers if reply._callback is not None]
     committed = sum(isinstance(answer, Committed) for answer in begun)
     if again:

@@ -96,7 +96,7 @@ class CoordinatorStatistics(msgspec.Struct, frozen=True):
     rounds: int
     commits: int
     conflicts: int
-    run_again: int
+    rerun: int
     exclusive: int
     layouts: int
     """How often ranges were cut or joined."""
@@ -130,7 +130,7 @@ class Coordinator:
         self._crowded = False
         """The last round that was taken from the mailbox had several commits."""
         self._round = 0
-        self._commits = self._conflicts = self._run_again = self._exclusive = self._layouts = 0
+        self._commits = self._conflicts = self._rerun = self._exclusive = self._layouts = 0
 
     async def run(self) -> None:
         try:
@@ -223,7 +223,7 @@ class Coordinator:
             for commit, conflict in zip(tried, conflicts, strict=True):
                 if conflict is not None:
                     self._conflicts += 1
-                    if commit.again is not None:
+                    if commit.work is not None:
                         short.append(commit)
                     else:
                         commit.reply.put(Conflicted(conflict))
@@ -366,18 +366,18 @@ class Coordinator:
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
         """The work's outcome on the newest state; Conflicted when it is not for this place."""
-        assert commit.again is not None
-        again = commit.transaction is not None
-        self._run_again += again
+        assert commit.work is not None
+        retried = commit.transaction is not None
+        self._rerun += retried
         try:
-            result = run_at_once(commit.again, transaction)
+            result = run_at_once(commit.work, transaction)
         except WouldYield:
             return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'
             return Failed(error, _version_of(transaction, wrote=False))
         if transaction.changes_catalog:
             return Conflicted(Conflict("the work changes the catalog"))
-        return Committed(_version_of(transaction, bool(transaction.writes)), again, result)
+        return Committed(_version_of(transaction, bool(transaction.writes)), retried, result)
 
     # --- publication ---
 
@@ -472,7 +472,7 @@ class Coordinator:
             self._round,
             self._commits,
             self._conflicts,
-            self._run_again,
+            self._rerun,
             self._exclusive,
             self._layouts,
         )

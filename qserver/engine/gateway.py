@@ -154,8 +154,8 @@ class Gateway:
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)
             return Outcome(result, snapshot.version, attempt.retries)
-        again = attempt.work if short and attempt.max_retries and exclusive is None else None
-        commit = Commit(next(self._numbers), transaction, again, Reply())
+        work = attempt.work if short and attempt.max_retries and exclusive is None else None
+        commit = Commit(next(self._numbers), transaction, work, Reply())
         put = generation.submit if exclusive is None else exclusive.returned.put
         return (yield from self._commit(generation, attempt, commit, put, result))
 
@@ -213,7 +213,7 @@ class Gateway:
         assert isinstance(answer, Committed)
         if commit.transaction is None:
             return Outcome(answer.result, answer.version, attempt.retries)
-        if answer.again:
+        if answer.retried:
             self._retries += 1
             return Outcome(answer.result, answer.version, attempt.retries + 1)
         return Outcome(result, answer.version, attempt.retries)

@@ -36,7 +36,7 @@ class Committed(msgspec.Struct, frozen=True):
     """
 
     version: int
-    again: bool = False
+    retried: bool = False
     result: Any = None
 
 
@@ -62,7 +62,7 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
     number: int
     transaction: Transaction | None
     """None where the work has not been run: the coordinator is the first to do so."""
-    again: Work | None
+    work: Work | None
     """The work, where the coordinator may run it at once; it is known to be short."""
     reply: Reply[Answer]
 

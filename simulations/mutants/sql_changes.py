@@ -110,8 +110,8 @@ def _define_where_it_is_run_again(original: Any) -> Any:
     def run_work(self: Coordinator, commit: Commit, work: Transaction) -> Answer:
         answer: Answer = original(self, commit, work)
         if work.changes_catalog and work.writes:
-            again = commit.transaction is not None
-            return Committed(work.snapshot.version + 1, again, [])
+            retried = commit.transaction is not None
+            return Committed(work.snapshot.version + 1, retried, [])
         return answer
 
     return run_work

@@ -141,13 +141,13 @@ async def test_short_work_that_conflicts_is_run_again_at_once_as_one_more_versio
         answers = await b.round(*(b.commit(counters.increment(7), again=True) for _ in range(40)))
         assert answers == [
             Committed(2),
-            *(Committed(3, again=True, result=[nth]) for nth in range(2, 41)),
+            *(Committed(3, retried=True, result=[nth]) for nth in range(2, 41)),
         ]
         assert await b.read(counters.look(7)) == 40
         (first, second) = of_kind(b.world, Prepare)
         assert (len(first.parts), len(second.parts)) == (40, 1)
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=41, conflicts=39, run_again=39, exclusive=0, layouts=1
+            version=3, rounds=3, commits=41, conflicts=39, rerun=39, exclusive=0, layouts=1
         )
 
 
@@ -167,7 +167,7 @@ async def test_an_error_of_work_that_is_run_again_applies_nothing_of_it() -> Non
         assert isinstance(answers[1], Failed)
         assert isinstance(answers[1].error, DivisionByZero)
         assert answers[1].version == 2, "it was the first to be run again"
-        assert answers[2] == Committed(3, again=True, result=[2])
+        assert answers[2] == Committed(3, retried=True, result=[2])
 
 
 async def test_an_error_tells_of_the_version_that_it_comes_from() -> None:
@@ -175,7 +175,7 @@ async def test_an_error_tells_of_the_version_that_it_comes_from() -> None:
         work = counters.one_after_the_other(counters.increment(7), fail)
         others = [b.commit(counters.increment(7), again=True) for _ in range(2)]
         answers = await b.round(*others, b.commit(work, again=True))
-        assert answers[:2] == [Committed(2), Committed(3, again=True, result=[2])]
+        assert answers[:2] == [Committed(2), Committed(3, retried=True, result=[2])]
         assert isinstance(answers[2], Failed)
         assert answers[2].version == 3, "it saw what was written for version 3"
 
@@ -199,7 +199,7 @@ async def test_work_that_writes_nothing_when_run_again_has_committed_what_it_saw
         work = counters.one_after_the_other(counters.increment(7), counters.look(7))
         looking = b.commit(work, again=True)
         answers = await b.round(b.commit(counters.increment(7)), looking)
-        assert answers == [Committed(2), Committed(2, again=True, result=1)]
+        assert answers == [Committed(2), Committed(2, retried=True, result=1)]
         assert b.snapshot.version == 2
 
 
@@ -221,7 +221,7 @@ async def test_what_the_coordinator_cannot_run_goes_back_as_a_conflict(
         assert answers == [
             Committed(2),
             Conflicted(Conflict(reason)),
-            Committed(3, again=True, result=[2]),
+            Committed(3, retried=True, result=[2]),
         ]
         assert b.snapshot.version == 3
         assert "other" not in b.snapshot.catalog.tables
@@ -237,7 +237,7 @@ async def test_untried_work_is_run_in_the_order_in_which_it_came_and_sees_those_
         assert await b.read(counters.look(7)) == 40
         assert b.snapshot.version == 2
         assert b.statistics() == CoordinatorStatistics(
-            version=2, rounds=2, commits=41, conflicts=0, run_again=0, exclusive=0, layouts=1
+            version=2, rounds=2, commits=41, conflicts=0, rerun=0, exclusive=0, layouts=1
         )
 
 
@@ -273,12 +273,12 @@ async def test_what_is_untried_what_conflicts_and_what_wins_share_two_rounds() -
         assert (answers[0], type(answers[3])) == (Committed(2), Conflicted)
         assert [answers[at] for at in (2, 5)] == [Committed(3, result=[nth]) for nth in (2, 3)]
         assert [answers[at] for at in (1, 4)] == [
-            Committed(3, again=True, result=[nth]) for nth in (4, 5)
+            Committed(3, retried=True, result=[nth]) for nth in (4, 5)
         ]
         assert await b.read(counters.look(7)) == 5
         assert [append.snapshot.version for append in of_kind(b.world, Append)] == [2, 3]
         assert b.statistics() == CoordinatorStatistics(
-            version=3, rounds=3, commits=6, conflicts=3, run_again=2, exclusive=0, layouts=1
+            version=3, rounds=3, commits=6, conflicts=3, rerun=2, exclusive=0, layouts=1
         )
 
 

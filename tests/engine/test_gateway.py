@@ -71,7 +71,7 @@ async def test_an_error_of_work_that_was_run_again_waits_too() -> None:
         log.hold()
         calls = [Observed(nursery, lambda: database.transact(insert(9))) for _ in range(2)]
         await wait_all_tasks_blocked()
-        assert database.statistics().generation.coordinator.run_again == 1  # type: ignore[union-attr]
+        assert database.statistics().generation.coordinator.rerun == 1  # type: ignore[union-attr]
         assert [call.outcomes for call in calls] == [[], []]
         log.release()
         await wait_all_tasks_blocked()
@@ -378,7 +378,7 @@ async def test_a_deadline_that_passes_after_a_conflict_reports_the_conflict(
     mock_clock: MockClock,
 ) -> None:
     def be_late(message: Any) -> None:
-        if isinstance(message, Commit) and message.again is None:  # the long one's
+        if isinstance(message, Commit) and message.work is None:  # the long one's
             mock_clock.jump(10)
 
     world = Laboratory()

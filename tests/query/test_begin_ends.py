@@ -88,7 +88,7 @@ async def test_of_two_that_write_one_key_in_one_turn_both_commit_in_the_order_of
         assert (after.gateway.retries, before.gateway.retries) == (0, 0)
         assert before.generation is not None and after.generation is not None
         was, now = before.generation.coordinator, after.generation.coordinator
-        assert (now.conflicts, now.run_again) == (was.conflicts, was.run_again)
+        assert (now.conflicts, now.rerun) == (was.conflicts, was.rerun)
         assert now.commits == was.commits + 4
         versions = {each.version for each in outcomes if isinstance(each, TransactionResult)}
         assert versions == {was.version + 1, now.version}, "the first was alone"
