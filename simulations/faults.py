@@ -31,7 +31,7 @@ class Profile:
     """Whether somebody asked for fewer transactions than the seed would have."""
     max_retries: int = 4
     long_work: float = 0.3
-    """How likely a piece of work gives way while it runs."""
+    """How likely a piece of work yields while it runs."""
     commits_waiting_most: int = 64
     rounds_unsynced_most: int = 8
     delay_seconds: float = 0.002

@@ -6,7 +6,7 @@ Three questions, one block of the table each:
 
     commits       what does a commit cost, on one shard and on four, to many clients and to one?
     contention    does throughput hold when more clients fight over fewer keys?
-    long work     and when the work gives way, so that conflicts go through retries and turns?
+    long work     and when the work yields, so that conflicts go through retries and turns?
 
 Each client increments random counters in a loop: it reads, adds, writes, commits, and begins again
 when it has its answer. The log is in memory, so the whole cost of a commit is ours, the encoding
@@ -180,7 +180,7 @@ def increment(transaction: Transaction, keys: tuple[int, ...]) -> None:
 
 
 def increment_slowly(transaction: Transaction, key: int) -> Generator[None, None, None]:
-    """The same as long work: it gives way between reading and writing."""
+    """The same as long work: it yields between reading and writing."""
     table = transaction.table(table_of(key))
     row = transaction.get(table, (key,))
     yield
@@ -299,7 +299,7 @@ async def measure_contention(plan: Plan, write: Callable[[str], Any], progress: 
 
 
 async def measure_long_work(plan: Plan, write: Callable[[str], Any], progress: Progress) -> None:
-    write("long work: the same, but it gives way once between reading and writing")
+    write("long work: the same, but it yields once between reading and writing")
     write(HEADER)
     for keys in plan.long_keys:
         async with opened(keys) as counters:

@@ -15,10 +15,10 @@ import msgspec
 
 from qserver.durability.port import Log
 from qserver.durability.records import EncodedTrees, encode_record, encode_trees_in_pieces
-from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Append
 from qserver.engine.versions import Versions
+from qserver.engine.yielding import in_steps
 from qserver.errors import LogTaken
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage.catalog import changes_to_plain

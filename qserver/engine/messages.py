@@ -27,7 +27,7 @@ from qserver.values.relations import Definition
 
 Work: TypeAlias = Callable[[Transaction], Any]
 """A transaction's body: a pure function of what it reads. It may be a generator: each `yield`
-is a place where it gives way to others, and its return value is the result."""
+is a place where it yields to others, and its return value is the result."""
 
 
 class Committed(msgspec.Struct, frozen=True):

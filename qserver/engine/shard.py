@@ -22,9 +22,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from qserver.engine.giving_way import in_steps
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
+from qserver.engine.yielding import in_steps
 from qserver.storage.btree import EMPTY
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long

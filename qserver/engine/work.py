@@ -25,9 +25,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 import trio
 
-from qserver.engine.giving_way import give_way
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import Work
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import QueryCanceled
 from qserver.storage.transaction import Transaction
 
@@ -71,7 +71,9 @@ class Rest(msgspec.Struct, eq=False):
         try:
             while True:
                 if deadline != FOREVER:
-                    step = partial(before, deadline, give_way if step is None else _waiting(step))
+                    step = partial(
+                        before, deadline, yield_to_others if step is None else _waiting(step)
+                    )
                 try:
                     value = yield step
                 except Exception as error:
@@ -110,13 +112,13 @@ def run_at_once(work: Work, transaction: Transaction) -> Any:
     raise WouldYield
 
 
-async def run(work: Any, pause: Pause = give_way) -> Any:
+async def run(work: Any, pause: Pause = yield_to_others) -> Any:
     """The result of work, short or not."""
     result, rest = begin(work)
     return result if rest is None else await finish(rest, pause)
 
 
-async def finish(rest: Rest, pause: Pause = give_way) -> Any:
+async def finish(rest: Rest, pause: Pause = yield_to_others) -> Any:
     """The result of work that has to wait: others run wherever it does so."""
     steps, step = rest.steps, rest.step
     while True:

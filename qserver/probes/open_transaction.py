@@ -7,7 +7,7 @@ two of them overlap, their bodies are steered from outside, statement by stateme
     body of T1    ────●───── waits ───●───── waits ────────●────►  first phase, second phase …
     body of T2       ────●── waits ───────●──● commit ►
 
-A body that has nothing to do gives way, which is all that a long query does either: the engine is
+A body that has nothing to do yields, which is all that a long query does either: the engine is
 not told that this is a probe. Each reads the snapshot that was newest when it began. A body that is
 run again after a conflict is given all of its statements again at once.
 """

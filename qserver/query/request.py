@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from qserver.engine.giving_way import give_way
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
@@ -102,7 +102,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
         """What a request that reads yields so that others run: not for longer than it has."""
         if self.timeout_ms is None:
             return None
-        return partial(before, self.deadline, give_way)
+        return partial(before, self.deadline, yield_to_others)
 
     async def supply(self, needs: NeedsNumbers) -> None:
         """Do what a run cannot wait for, before it is run again; not for longer than there is."""

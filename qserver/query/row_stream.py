@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import trio
 
-from qserver.engine.giving_way import give_way
 from qserver.engine.work import before
+from qserver.engine.yielding import yield_to_others
 from qserver.query.cursor import END, Cursor
 from qserver.query.request import Request
 from qserver.query.sequence_values import NeedsNumbers
@@ -56,7 +56,7 @@ class RowStream:
 
     async def step(self) -> Rows | None:
         """Go on for one page at most; None if there is none to hand out yet, or no more."""
-        await before(self._request.deadline, give_way)
+        await before(self._request.deadline, yield_to_others)
         if self.ended:
             return None
         try:

@@ -243,7 +243,7 @@ class CostlyCall:
 
 
 Run: TypeAlias = Generator[Rows | None, None, int]
-"""A running statement: yields pages of result rows, or None to give way; returns how many rows
+"""A running statement: yields pages of result rows, or None to yield; returns how many rows
 were inserted, updated or deleted."""
 
 

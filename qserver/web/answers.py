@@ -39,7 +39,7 @@ async def is_long(encoded: Sequence[Encoded]) -> bool:
 
 
 async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write) -> bytes:
-    """All rows as one JSON array, giving way after each slice of a long one."""
+    """All rows as one JSON array, yielding after each slice of a long one."""
     if len(rows) <= ROWS_ENCODED_AT_ONCE:
         return write(encoder, rows)
     parts = []

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from qserver.engine.giving_way import give_way
 from qserver.engine.work import timed_out
+from qserver.engine.yielding import yield_to_others
 from qserver.errors import (
     InvalidRequest,
     RequestTooLarge,
@@ -177,7 +177,7 @@ async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
         except StopIteration as end:
             return end.value
         _left(began, timeout_ms)
-        await give_way()
+        await yield_to_others()
 
 
 def _left(began: float, timeout_ms: int | None) -> int:

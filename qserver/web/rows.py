@@ -28,7 +28,7 @@ VALUE_BYTES_FLAT: Final = 8
 """What a short value, with the marks around it and its name, takes beside the name."""
 
 ROWS_ENCODED_AT_ONCE: Final = 1000
-"""Rows of one answer that are encoded without giving way: about a tenth of a millisecond."""
+"""Rows of one answer that are encoded without yielding: about a tenth of a millisecond."""
 
 
 class RowEncoder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from qserver.engine.giving_way import give_way
+from qserver.engine.yielding import yield_to_others
 from qserver.storage.snapshot import Snapshot
 from qserver.values.schema import PUBLIC, Table
 from qserver.web import shapes
@@ -19,7 +19,7 @@ async def describe_tables(snapshot: Snapshot) -> list[shapes.TableDescription]:
     for count, table in enumerate(sorted(snapshot.catalog.tables.values(), key=_name), 1):
         described.append(_describe(table, snapshot))
         if count % TABLES_AT_ONCE == 0:
-            await give_way()
+            await yield_to_others()
     return described
 
 

@@ -1,9 +1,9 @@
 """Clients in a loop until the time is over, and the report of what they came to.
 
-    set up ─► client ×n:  operate, note how long it took, give way ─► … ─► time is over ─► check
+    set up ─► client ×n:  operate, note how long it took, yield ─► … ─► time is over ─► check
 
 Each client has chance of its own, made of the seed and its number, so what it asks is the same in
-each run with the same seed; how far it comes is not. Clients give way after each operation, also
+each run with the same seed; how far it comes is not. Clients yield after each operation, also
 where the engine answers without waiting, so that the service goes on to serve others meanwhile.
 Nothing is cancelled at the end: whatever was begun is finished and counted, so that the check is
 exact.

@@ -60,7 +60,7 @@ from simulations.web.front import Front
 from simulations.workloads.workload import Workload
 
 PAUSE = Statement("SELECT count(*) FROM generate_series(1, 3000)")
-"""A statement that gives way, so that the transaction around it is a long one."""
+"""A statement that yields, so that the transaction around it is a long one."""
 
 BY_HTTP: Final = 0.6
 """How often a request goes to the application; otherwise it goes straight to the engine."""

@@ -19,7 +19,7 @@ from simulations.faults import Profile
 from simulations.service import Operations, Seen, Service, nothing
 
 Body: TypeAlias = Generator[None, None, Any]
-"""What work that may give way returns when it is called."""
+"""What work that may yield returns when it is called."""
 
 
 class Workload(ABC):
@@ -86,7 +86,7 @@ class Workload(ABC):
             return None
 
     def is_long(self) -> bool:
-        """Whether the next piece of work gives way while it runs."""
+        """Whether the next piece of work yields while it runs."""
         return self.chance.random() < self.profile.long_work
 
     def expect(self, truth: bool, problem: str) -> None:

@@ -59,7 +59,7 @@ def increment(*numbers: int) -> Work:
 
 
 def increment_slowly(*numbers: int, yields: int = 1) -> Work:
-    """The same as work that gives way between reading and writing."""
+    """The same as work that yields between reading and writing."""
 
     def work(transaction: Transaction) -> Generator[None, None, list[int]]:
         found = [value(transaction, number) + 1 for number in numbers]

@@ -1,4 +1,4 @@
-"""A neighbour who wants to run whenever the loop lets it: it sees how often others give way."""
+"""A neighbour who wants to run whenever the loop lets it: it sees how often others yield."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from collections.abc import Generator
 import pytest
 import trio
 
-from qserver.engine.giving_way import STEP_SECONDS_LONG, give_way
 from qserver.engine.work import begin, finish
+from qserver.engine.yielding import STEP_SECONDS_LONG, yield_to_others
 from qserver.errors import QueryCanceled
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
@@ -77,7 +77,7 @@ async def test_a_step_that_took_long_is_followed_by_a_pass_without_one(
         for seconds in (0.0, 2 * STEP_SECONDS_LONG):
             before = passes.count
             for _ in range(100):
-                await give_way()
+                await yield_to_others()
                 autojump_clock.jump(seconds)
             counts.append(passes.count - before)
     assert 98 <= counts[0] <= 102
@@ -92,18 +92,18 @@ async def test_who_gives_up_leaves_the_line_and_the_others_go_on(given_up: int) 
     async def run(number: int) -> None:
         with scopes[number]:
             for _ in range(5):
-                await give_way()
+                await yield_to_others()
                 steps[number] += 1
 
     async with trio.open_nursery() as nursery:
         for number in range(MANY):
             nursery.start_soon(run, number)
-        await give_way()
+        await yield_to_others()
         scopes[given_up].cancel()
     assert all(steps[number] == 5 for number in range(MANY) if number != given_up)
     assert steps[given_up] < 5
     with trio.fail_after(5):
-        await give_way()
+        await yield_to_others()
 
 
 async def test_a_statement_that_waits_for_its_step_ends_with_its_deadline() -> None:

@@ -1,4 +1,4 @@
-"""How statements run: what counts as read, when they give way, and what stops them."""
+"""How statements run: what counts as read, when they yield, and what stops them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_a_range_of_keys_reads_only_that_range() -> None:
         assert [at for at in range(1, 101) if (at,) in scanned] == list(range(10, 20))
 
 
-# --- giving way, and limits ---
+# --- yielding, and limits ---
 
 
 async def test_a_long_scan_gives_way_before_it_has_a_row() -> None:

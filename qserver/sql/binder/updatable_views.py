@@ -1,7 +1,7 @@
 """Views that can be changed: those that only choose rows and columns of one table.
 
 A change of such a view is a change of its table. Each of the view's columns is an expression over
-the table's row, and one that is a mere column can be assigned to:
+the table's row, and one that is a plain column can be assigned to:
 
     CREATE VIEW v AS SELECT a AS x, b + 1 AS y FROM t WHERE b > 0
     UPDATE v SET x = 1 WHERE y = 2      ──►     UPDATE t SET a = 1 WHERE b > 0 AND b + 1 = 2

@@ -92,7 +92,7 @@ NO_CHOICE: Final = _NoChoice()
 
 
 def is_long(codes: Iterable[str]) -> bool:
-    """Whether codes are too long to stand together; one that gives way must stay where it is."""
+    """Whether codes are too long to stand together; one that yields must stay where it is."""
     length = 0
     for code in codes:
         if "yield" in code:

@@ -74,7 +74,7 @@ def _lazy_recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -
     made = source.fresh("turns")
     with source.block(f"def {made}():"):
         own = operators.inside_a_function()
-        with operators.printer.without_giving_way():
+        with operators.printer.without_yielding():
             _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
     source.line(f"{name} = {made}()")
 

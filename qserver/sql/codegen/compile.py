@@ -1,6 +1,6 @@
 """From a plan to a Python function.
 
-    def run(transaction, slots, context):     a generator: pages of rows, or None to give way
+    def run(transaction, slots, context):     a generator: pages of rows, or None to yield
         get_entry, scan = …                    what is used in loops, as local names
         slot0 = convert_0(slots[0])            values of this execution, converted once
         def query0(a0): …                      subqueries
@@ -39,7 +39,7 @@ from qserver.sql.codegen.scans import (
     produce_pages,
 )
 from qserver.sql.codegen.source import Source
-from qserver.sql.codegen.subqueries import Subqueries, can_give_way
+from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
 from qserver.sql.plan import Change, OutputColumn, Select
@@ -51,7 +51,7 @@ PAGE_ROWS = 256
 """Rows of a page of results, about; a page leaves as soon as a scan's page has filled it."""
 
 ROWS_FIRST_MOST = 1024
-"""So many first rows of a range are found at once, without giving way."""
+"""So many first rows of a range are found at once, without yielding."""
 
 READER_CALLS = ("get_entry", "scan", "scan_values", "first_rows")
 """What compiled code calls of its reader."""
@@ -76,9 +76,9 @@ def compile_statement(
     `literals` are converted first, whether or not the plan still looks at them.
     """
     effort = effort or Effort.boundless()
-    compiler = _printed(statement, effort, literals, gives_way=True)
-    if compiler.source.functions and not can_give_way(compiler.source.text()):
-        compiler = _printed(statement, effort, literals, gives_way=False)
+    compiler = _printed(statement, effort, literals, may_yield=True)
+    if compiler.source.functions and not may_yield(compiler.source.text()):
+        compiler = _printed(statement, effort, literals, may_yield=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise StatementTooComplex(
@@ -106,10 +106,10 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
 
 
 def _printed(
-    statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, gives_way: bool
+    statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, may_yield: bool
 ) -> _Compiler:
-    """The function printed; `gives_way`: also from within expressions."""
-    compiler = _Compiler(changes_before_it_reads(statement), gives_way, effort)
+    """The function printed; `may_yield`: also from within expressions."""
+    compiler = _Compiler(changes_before_it_reads(statement), may_yield, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -132,18 +132,18 @@ def _function(text: str, namespace: dict[str, Any]) -> Any:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, gives_way: bool, effort: Effort) -> None:
+    def __init__(self, reads_before: bool, may_yield: bool, effort: Effort) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
         self.printer = Printer(self.source, effort)
-        self.printer.gives_way = gives_way
+        self.printer.may_yield = may_yield
         self.subqueries = Subqueries(
             self.printer,
-            lambda: Operators(self.source, self.printer, gives_way=gives_way),
-            gives_way,
+            lambda: Operators(self.source, self.printer, may_yield=may_yield),
+            may_yield,
         )
         self.printer.subqueries = self.subqueries
-        self.operators = Operators(self.source, self.printer, gives_way=True)
+        self.operators = Operators(self.source, self.printer, may_yield=True)
 
     def query(self, statement: Select) -> None:
         """Rows go out a page at a time."""
@@ -153,8 +153,8 @@ class _Compiler:
         node = statement.plan
         if (
             isinstance(node, plan.Project)
-            and self._is_mere_scan(node.input)
-            and not any(map(has_subquery, node.expressions))  # in a comprehension none gives way
+            and self._is_plain_scan(node.input)
+            and not any(map(has_subquery, node.expressions))  # in a comprehension none yields
             and not any(map(is_costly, node.expressions))
         ):
             self._query_by_pages(node)
@@ -171,7 +171,7 @@ class _Compiler:
             line("yield out")
         line("return 0")
 
-    def _is_mere_scan(self, node: plan.Plan) -> bool:
+    def _is_plain_scan(self, node: plan.Plan) -> bool:
         """A scan, or the first rows of one, whose pages can be taken whole."""
         if not isinstance(node, plan.Limit):
             return is_read_by_pages(node)
@@ -185,7 +185,7 @@ class _Compiler:
         )
 
     def _query_by_pages(self, node: plan.Project) -> None:
-        """A mere scan: a comprehension per page is half as fast again as a loop."""
+        """A plain scan: a comprehension per page is half as fast again as a loop."""
         line, rows = self.source.line, Rows()
         cut: tuple[str, str, str] | None = None
         scan = node.input
@@ -234,7 +234,7 @@ class _Compiler:
         self.source.line("return 0")
 
     def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
-        """The list of what is made of a page's rows; mere columns are taken at the speed of C."""
+        """The list of what is made of a page's rows; plain columns are taken at the speed of C."""
         made = self.printer.values(node.expressions, inner)
         if made == row and not condition:
             return page

@@ -7,8 +7,8 @@ Every expression can be printed three ways, and the choice saves most of the wor
     falsity    one that is true exactly when it is false                     (below NOT)
 
 No check for NULL is printed where the binder says that there can be none. An operand that is used
-twice, once to look whether it is NULL and once as itself, is kept in a variable unless it is a mere
-name or subscript.
+twice, once to look whether it is NULL and once as itself, is kept in a variable unless it is a
+plain name or subscript.
 """
 
 from __future__ import annotations
@@ -97,17 +97,17 @@ class Printer:
         self.row_of_literals: str | None = None
         """The variable whose items the literals are, while rows of a lifted list are printed."""
         self.subqueries: Subqueries | None = None
-        self.gives_way = True
+        self.may_yield = True
         """May an expression give the loop back? Not within a lambda."""
 
     @contextmanager
-    def without_giving_way(self) -> Iterator[None]:
+    def without_yielding(self) -> Iterator[None]:
         """For what is printed into a lambda."""
-        before, self.gives_way = self.gives_way, False
+        before, self.may_yield = self.may_yield, False
         try:
             yield
         finally:
-            self.gives_way = before
+            self.may_yield = before
 
     # --- the three ways ---
 
@@ -296,7 +296,7 @@ class Printer:
         """A call through the context, which counts it."""
         self.source.functions += 1
         given = ", ".join([self.source.known(each, "costly"), *codes])
-        return f"(yield from costly({given}))" if self.gives_way else f"compute({given})"
+        return f"(yield from costly({given}))" if self.may_yield else f"compute({given})"
 
     def call(self, function: Function, codes: list[str]) -> str:
         """A function applied to printed arguments that are not NULL."""
@@ -358,10 +358,10 @@ class Printer:
     def _each(
         self, way: Callable[[Expression, Rows], str], operands: Sequence[Expression], rows: Rows
     ) -> list[str]:
-        """Operands printed. Many of them are cut off, which none can be that gives way."""
+        """Operands printed. Many of them are cut off, which none can be that yields."""
         if len(operands) <= LINES_MOST:
             return [way(each, rows) for each in operands]
-        with self.without_giving_way():
+        with self.without_yielding():
             return [way(each, rows) for each in operands]
 
     def _chain(self, codes: list[str], word: str) -> str:
@@ -433,8 +433,8 @@ class Printer:
 
     def _first(self, choices: list[tuple[str, str]], otherwise: str) -> str:
         """The value of the first choice whose condition is true."""
-        gives_way = any("yield" in condition or "yield" in value for condition, value in choices)
-        if len(choices) > LINES_MOST and not gives_way:
+        may_yield = any("yield" in condition or "yield" in value for condition, value in choices)
+        if len(choices) > LINES_MOST and not may_yield:
             return self.apart.first(choices, otherwise)
         codes = [f"{value} if {condition} else " for condition, value in choices]
         return f"({''.join(codes)}{otherwise})"

@@ -67,16 +67,16 @@ KEPT_VALUE_BYTES = 96
 
 
 class Operators:
-    """Prints plans into one function. `gives_way`: the function is a generator that may yield.
+    """Prints plans into one function. `may_yield`: the function is a generator that may yield.
 
-    `hands_out`: when it gives way it hands out the rows that it has, so that whoever reads them as
+    `hands_out`: when it yields it hands out the rows that it has, so that whoever reads them as
     a stream does not wait for a page to be full.
     """
 
-    def __init__(self, source: Source, printer: Printer, gives_way: bool) -> None:
+    def __init__(self, source: Source, printer: Printer, may_yield: bool) -> None:
         self.source = source
         self.printer = printer
-        self.gives_way = gives_way
+        self.may_yield = may_yield
         self.hands_out = False
 
     def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
@@ -84,23 +84,23 @@ class Operators:
         _PRODUCERS[type(node)](self, node, rows, consume)
 
     def inside_a_function(self) -> Operators:
-        """For a function of its own, which cannot give way for the one around it."""
+        """For a function of its own, which cannot yield for the one around it."""
         self.source.functions += 1
-        return Operators(self.source, self.printer, gives_way=False)
+        return Operators(self.source, self.printer, may_yield=False)
 
     def pause(self) -> None:
-        """Print a place between pages: give way if that is possible, and look at the deadline."""
+        """Print a place between pages: yield if that is possible, and look at the deadline."""
         self.source.line("context.check()")
         if self.hands_out:
             self.source.line("yield out or None")
             self.source.line("out = []")
-        elif self.gives_way:
+        elif self.may_yield:
             self.source.line("yield None")
 
     def pace(self, rows_looked_at: str) -> None:
         """Print the count of rows that are about to be looked at, and a pause when it is due.
 
-        All loops of a statement count together. One that cannot give way looks at the deadline
+        All loops of a statement count together. One that cannot yield looks at the deadline
         and leaves the count as it is, so that the next one around it that can will do so.
         """
         self.source.line(f"context.work += {rows_looked_at}")
@@ -123,7 +123,7 @@ class Operators:
 
     def _pause_if_due(self) -> None:
         with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
-            reset = "context.work = context.made = 0" if self.gives_way else "context.made = 0"
+            reset = "context.work = context.made = 0" if self.may_yield else "context.made = 0"
             self.source.line(reset)
             self.pause()
 
@@ -145,9 +145,9 @@ class Operators:
             self.source.line("out = []")
 
     def steps(self, call: str, function: Callable[..., Any]) -> str:
-        """A call of a generator of ours for its result; it gives way where that is possible."""
+        """A call of a generator of ours for its result; it yields where that is possible."""
         self.source.name(function.__name__, function)
-        if self.gives_way:
+        if self.may_yield:
             return f"(yield from {call})"
         self.source.name("drained", drained)
         return f"drained({call})"
@@ -218,7 +218,7 @@ class Operators:
 
     @contextmanager
     def loop_by_pages(self, target: str, iterable: str) -> Iterator[None]:
-        """A loop over any number of rows that gives way now and then."""
+        """A loop over any number of rows that yields now and then."""
         self.source.name("pages_of", pages_of)
         page = self.source.fresh("page")
         head = self.source.place()
@@ -410,7 +410,7 @@ class Operators:
         name = self.keep(node.input, rows)
         sources = output_sources(node.input)
         target, inner = self.unpack(sources, rows)
-        with self.printer.without_giving_way():
+        with self.printer.without_yielding():
             key = self.printer.values(tuple(each.expression for each in node.with_ties), inner)
         kept = f"with_ties({name}, lambda {target}: {key}, {limit}, {offset})"
         if len(sources) > 1:
@@ -477,7 +477,7 @@ class Operators:
         self.hands_out = hands_out
         name = self.source.fresh("r")
         with self.for_each(name, f"{made}()"):
-            if self.gives_way:
+            if self.may_yield:
                 with self.source.block(f"if {name} is None:"):
                     self.pause()
                     self.source.line("continue")
@@ -514,7 +514,7 @@ class Operators:
         right = self.keep(node.right, rows)
         how = "intersection" if node.kind == "intersect" else "exception"
         steps = f"{how}(context, {left}, {right}, {node.every})"
-        if self.gives_way:
+        if self.may_yield:
             self.source.line(f"yield from {steps}")
         else:
             self.source.line(f"yield from (row for row in {steps} if row is not None)")

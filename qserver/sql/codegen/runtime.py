@@ -253,7 +253,7 @@ def leave_undecided(*_: Any) -> NoReturn:
 
 
 def pages_of(rows: Iterable[Any], most: int = ROWS_OF_PAGE) -> Iterable[Sequence[Any]]:
-    """Rows in pieces, so that whoever loops over them can give way in between."""
+    """Rows in pieces, so that whoever loops over them can yield in between."""
     if type(rows) is not tuple and type(rows) is not list:
         source = iter(rows)
         first = list(islice(source, most))

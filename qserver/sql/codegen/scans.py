@@ -48,7 +48,7 @@ def is_read_by_pages(node: plan.Plan) -> bool:
     if not isinstance(node, plan.Scan) or node.access.index is not None:
         return False
     if node.condition is not None and (has_subquery(node.condition) or is_costly(node.condition)):
-        return False  # it could not give way within a comprehension
+        return False  # it could not yield within a comprehension
     keys = node.access.range
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
@@ -247,7 +247,7 @@ class _ScanPrinter:
 
     @contextmanager
     def _paced(self, head: str, looked_at: str) -> Iterator[None]:
-        """A loop over pages that gives way now and then; a small scan never does."""
+        """A loop over pages that yields now and then; a small scan never does."""
         with self.source.block(head), self.operators.weighed(looked_at):
             yield
 
@@ -286,7 +286,7 @@ class _ScanPrinter:
         if free_sources(condition) - {self.node.source}:
             return "None"
         row = self.source.fresh("r")
-        with self.printer.without_giving_way():
+        with self.printer.without_yielding():
             code = self.printer.truth(condition, Rows({self.node.source: row}))
         name = self.source.fresh("matches")
         self.source.name("leave_undecided", leave_undecided)

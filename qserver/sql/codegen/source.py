@@ -18,7 +18,7 @@ class Source:
         self.reads_before = False
         """Does the statement make changes that what it reads must not show?"""
         self.functions = 0
-        """How many functions have been printed that cannot give way."""
+        """How many functions have been printed that cannot yield."""
         self._lines: list[str] = []
         self.depth = 0
         """Blocks around the next line."""

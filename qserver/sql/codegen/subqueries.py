@@ -5,10 +5,10 @@ columns that it depends on, and it remembers its answers, so it runs once for ea
 combination of them, and once in all if it depends on none. One that is left to chance is run for
 each row, unless it depends on none.
 
-A subquery may take as long as any statement, so its function gives way as the main one does: it is
+A subquery may take as long as any statement, so its function yields as the main one does: it is
 a generator, and is called with `yield from`, which Python allows within an expression. Not within
 a lambda or a comprehension though, nor in a function that yields something else; a statement that
-has one there (see `can_give_way`) is printed again with plain functions, which only look at the
+has one there (see `may_yield`) is printed again with plain functions, which only look at the
 deadline.
 
 Common tables that it reads and does not make are arguments too. They are made anew in each turn of
@@ -53,9 +53,9 @@ class Subqueries:
     """Prints subqueries as functions; `functions` are lines to be placed before the main loops."""
 
     def __init__(
-        self, printer: Printer, make_operators: Callable[[], Operators], give_way: bool
+        self, printer: Printer, make_operators: Callable[[], Operators], may_yield: bool
     ) -> None:
-        self.give_way = give_way
+        self.may_yield = may_yield
         self.printer = printer
         self.source = printer.source
         self.make_operators = make_operators
@@ -103,7 +103,7 @@ class Subqueries:
     def _steps(self, call: str, function: Callable[..., Any]) -> str:
         """A call of a generator of ours, for its result."""
         self.source.name(function.__name__, function)
-        if self.printer.gives_way:
+        if self.printer.may_yield:
             return f"(yield from {call})"
         self.source.name("drained", drained)
         return f"drained({call})"
@@ -129,7 +129,7 @@ class Subqueries:
         self.source.functions += 1
         values = [rows.column(column) for column in outer]
         call = f"{name}({', '.join([*values, *_tables_read(node)])})"
-        return f"(yield from {call})" if self.give_way else call
+        return f"(yield from {call})" if self.may_yield else call
 
     def _function(
         self, name: str, arguments: list[str], node: Plan, inside: Rows, way: str, result: str
@@ -150,7 +150,7 @@ class Subqueries:
                 with self.source.block(f"if {key} in {memory}:"):
                     line(f"return {memory}[{key}]")
             self._body(node, inside, way, result, f"{memory}[{key}] = ")
-            if self.give_way:
+            if self.may_yield:
                 line("yield")  # never reached: it makes the function a generator
 
     def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
@@ -180,7 +180,7 @@ class Subqueries:
         assert len(output_sources(node)) == 1
 
 
-def can_give_way(text: str) -> bool:
+def may_yield(text: str) -> bool:
     """Whether all calls of subqueries stand where a generator can be waited for."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):

@@ -45,7 +45,7 @@ def _column(
     for _, expression in (call.frame.start, call.frame.end):
         offsets.append("None" if expression is None else printer.value(expression, rows))
     chosen, raw, steps = "None", "None", "None"
-    with printer.without_giving_way():  # `window_values` does so between rows
+    with printer.without_yielding():  # `window_values` does so between rows
         partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
         order = f"lambda {item}: {_order(operators, call.order_by, inner)}"
         arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"

@@ -26,7 +26,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 Steps: TypeAlias = Generator[Any, Any, int]
-"""A definition at work: gives way at each `yield`, returns how many rows it made.
+"""A definition at work: yields at each `yield`, returns how many rows it made.
 
 It yields None, or what it waits for: the plan of a statement that takes long to make. Who drives it
 sends the result."""
@@ -82,7 +82,7 @@ class Statements(Protocol):
     def run(
         self, statement: syntax.Statement, literals: Sequence[Any]
     ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
-        """The rows of a statement, a page at a time, None where it gives way; how many it changed.
+        """The rows of a statement, a page at a time, None where it yields; how many it changed.
 
         What it writes is not held against foreign keys: rows that were there keep their keys.
         """

@@ -1,4 +1,4 @@
-"""Giving way: how long work lets others run, and other long work too.
+"""Yielding: how long work lets others run, and other long work too.
 
     pass of the loop:   1         2         3         4
     statement a         step ──┐             ┌── step
@@ -74,7 +74,7 @@ class _Line:
 _line: Final = trio.lowlevel.RunVar[_Line]("line")
 
 
-async def give_way() -> None:
+async def yield_to_others() -> None:
     """Let others run, before the next step of long work."""
     try:
         line = _line.get()
