@@ -133,7 +133,7 @@ PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 """Memory of all plans that a database keeps, about; the one unused for longest goes first."""
 
 PLANS_OF_SHAPE_MAX = 32
-"""Plans of one shape that differ by literals on which a plan depends."""
+"""Plans of one fingerprint that differ by literals on which a plan depends."""
 
 # --- definitions ---------------------------------------------------------------------------------
 

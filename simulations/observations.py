@@ -102,7 +102,7 @@ SOMETIMES: Final = (
     "an INSERT of several rows was refused as a whole",
     "definitions and data changed in one transaction",
     "a transaction failed after it had changed definitions and data",
-    "two requests of one shape were under way across a definition",
+    "two requests of one fingerprint were under way across a definition",
     "work raised in an exclusive commit",
     "a deadline passed in an exclusive commit",
     "a client left in an exclusive commit",

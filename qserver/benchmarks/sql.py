@@ -142,7 +142,7 @@ async def rate_of_qserver(database: SqlDatabase, task: Task, seconds: float) -> 
 
 
 async def first_sight(database: SqlDatabase) -> float:
-    """Milliseconds from the text of a new shape of about 100 characters to its answer."""
+    """Milliseconds from the text of a new fingerprint of about 100 characters to its answer."""
     times = []
     for number in range(20):
         text = (
@@ -181,7 +181,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
             write(
                 f"{task.name:26}{theirs:12,.1f}{ours:12,.1f}{ratio:8.2f}{task.aim:7.2f}{verdict}\n"
             )
-        write(f"first sight of a new shape: {await first_sight(database):.2f} ms (aim: under 10)\n")
+        write(f"a new fingerprint: {await first_sight(database):.2f} ms (aim: under 10)\n")
         nursery.cancel_scope.cancel()
     return reached
 

@@ -27,7 +27,7 @@ from qserver.query.statements import StatementRun
 from qserver.query.system_tables import SystemReader
 from qserver.sql.effort import NotShort
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
-from qserver.sql.lift import Lifted
+from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.storage.snapshot import Snapshot
@@ -36,7 +36,7 @@ from qserver.storage.transaction import Transaction
 COST_BETWEEN_PAUSES = 128
 """What statements of a request may cost (see `StatementRun.cost`) before others may run."""
 
-Found: TypeAlias = tuple[str, Given, Lifted | None, Plan | None]
+Found: TypeAlias = tuple[str, Given, Parameterized | None, Plan | None]
 """A statement with its parameters, and what is known of it before it is run."""
 
 
@@ -120,35 +120,39 @@ def open_reading(
     statement: Found, snapshot: Snapshot, request: Request, context: RequestContext
 ) -> Cursor:
     """The cursor of a statement that only reads."""
-    sql, given, lifted, plan = statement
-    assert plan is not None and lifted is not None and not plan.writes
+    sql, given, parameterized, plan = statement
+    assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()
     reader = SystemReader(Transaction(snapshot)) if plan.system_tables else snapshot
     if given and is_heavy(given):
         steps = run_heavy(
             plan,
-            lifted.literals,
+            parameterized.literals,
             given,
             context,
             lambda slots: plan.compiled.run(reader, slots, context),
         )
     else:
-        steps = plan.compiled.run(reader, slots_of(plan, lifted.literals, given), context)
+        steps = plan.compiled.run(reader, slots_of(plan, parameterized.literals, given), context)
     return Cursor(steps, context, sql, plan)
 
 
 def _start_slowly(
-    run: StatementRun, sql: str, given: Given, lifted: Lifted | None, plan: Plan | None
+    run: StatementRun,
+    sql: str,
+    given: Given,
+    parameterized: Parameterized | None,
+    plan: Plan | None,
 ) -> Generator[Step, Any, Cursor]:
     """Begin a statement that takes long to prepare: others go on meanwhile."""
     planner = run.planner
     try:
-        lifted = lifted or planner.lift(sql, given)
+        parameterized = parameterized or planner.parameterize(sql, given)
     except NotShort:
-        lifted = yield partial(planner.lift_long, sql)
+        parameterized = yield partial(planner.parameterize_long, sql)
     try:
-        return run.start(sql, given, lifted, plan)
+        return run.start(sql, given, parameterized, plan)
     except NotShort:
         catalog, snapshot = run.transaction.catalog, run.transaction.snapshot
-    made = yield partial(planner.prepare, sql, lifted, catalog, snapshot, given)
-    return run.start(sql, given, lifted, prepared=made)
+    made = yield partial(planner.prepare, sql, parameterized, catalog, snapshot, given)
+    return run.start(sql, given, parameterized, prepared=made)

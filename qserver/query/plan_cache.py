@@ -1,6 +1,6 @@
-"""Plans that were made, by the shape of their statement.
+"""Plans that were made, by the fingerprint of their statement.
 
-    shape ──► KeptShape ─┬─ which literals are pinned: the plan depends on their values
+    fingerprint ──► CachedPlans ─┬─ its literals: the plan depends on their values
                          ├─ which parameters are undecided: it depends on the types of their values
                          └─ those values and types ──► Plan
 
@@ -41,7 +41,7 @@ SIZE_MATTERS_FROM = 64
 
 
 class PlanCacheStatistics(msgspec.Struct, frozen=True):
-    shapes: int
+    fingerprints: int
     hits: int
     misses: int
     invalidated: int
@@ -56,13 +56,13 @@ class Plan:
         "catalog",
         "columns",
         "compiled",
+        "fingerprint",
+        "in_fingerprint",
         "long_columns",
         "may_yield",
         "names",
         "next_look",
         "parameters",
-        "pinned",
-        "shape",
         "size",
         "sized_columns",
         "sizes",
@@ -84,7 +84,7 @@ class Plan:
         *,
         system_tables: bool,
         parameters: ParameterList | None,
-        pinned: frozenset[int],
+        in_fingerprint: frozenset[int],
         undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
@@ -97,7 +97,7 @@ class Plan:
         self.names = names
         self.system_tables = system_tables
         self.parameters = parameters
-        self.pinned = pinned
+        self.in_fingerprint = in_fingerprint
         self.undecided = undecided
         """Parameters whose values told their types."""
         self.sizes = sizes
@@ -110,7 +110,7 @@ class Plan:
         self.types = tuple([column.type for column in compiled.columns])
         self.long_columns = compiled.long_columns
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
-        self.shape: Any = None
+        self.fingerprint: Any = None
         """Under which it is kept."""
         self.may_yield = False
         """Has it ever given more than one page, or wanted others to run? See `body`."""
@@ -140,29 +140,32 @@ class Plan:
         return True
 
 
-class KeptShape:
-    """The plans of one shape, by the values of the literals that they depend on."""
+class CachedPlans:
+    """The plans of one fingerprint, by the values of the literals that they depend on."""
 
-    __slots__ = ("pinned", "plans", "size", "undecided", "values_of")
+    __slots__ = ("in_fingerprint", "plans", "size", "undecided", "values_of")
 
-    def __init__(self, shape: Any) -> None:
-        self.size = sum(sys.getsizeof(each) for each in shape)
+    def __init__(self, fingerprint: Any) -> None:
+        self.size = sum(sys.getsizeof(each) for each in fingerprint)
         self.undecided: tuple[int | str, ...] = ()
-        self.pinned: frozenset[int] = frozenset()
+        self.in_fingerprint: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
-        """Those of the pinned among a statement's literals."""
+        """Those of a statement's literals that belong to the fingerprint."""
         self.plans: dict[Any, Plan] = {}
 
     def key(self, literals: Sequence[Any], given: Given) -> Any:
-        """What tells the plans of the shape apart."""
+        """What tells the plans of the fingerprint apart."""
         values = self.values_of(literals)
         return (values, types_of(given, self.undecided)) if self.undecided else values
 
     def add(self, plan: Plan, literals: Sequence[Any], given: Given) -> None:
-        pinned, undecided = plan.pinned | self.pinned, plan.undecided.union(self.undecided)
-        if pinned != self.pinned:
-            self.pinned = pinned
-            self.values_of = itemgetter(*sorted(pinned))
+        in_fingerprint, undecided = (
+            plan.in_fingerprint | self.in_fingerprint,
+            plan.undecided.union(self.undecided),
+        )
+        if in_fingerprint != self.in_fingerprint:
+            self.in_fingerprint = in_fingerprint
+            self.values_of = itemgetter(*sorted(in_fingerprint))
             self.clear()
         if len(undecided) != len(self.undecided):
             self.undecided = tuple(sorted(undecided, key=str))
@@ -185,38 +188,38 @@ class KeptShape:
 
 
 def _size_of(values: Any) -> int:
-    """What pinned literals take: one may be a text of megabytes."""
+    """What literals in the fingerprint take: one may be a text of megabytes."""
     return sum(map(sys.getsizeof, values)) if type(values) is tuple else sys.getsizeof(values)
 
 
 def _no_values(_: Sequence[Any]) -> None:
-    """Nothing is pinned: one plan is good for all literals."""
+    """No literal belongs to the fingerprint: one plan is good for all literals."""
 
 
 class PlanCache:
     def __init__(
-        self, shapes_most: int = PLANS_KEPT_MAX, bytes_most: int = PLANS_KEPT_BYTES_MAX
+        self, fingerprints_most: int = PLANS_KEPT_MAX, bytes_most: int = PLANS_KEPT_BYTES_MAX
     ) -> None:
-        self._shapes: OrderedDict[Any, KeptShape] = OrderedDict()
-        self._shapes_most = shapes_most
+        self._fingerprints: OrderedDict[Any, CachedPlans] = OrderedDict()
+        self._fingerprints_most = fingerprints_most
         self._bytes_most = bytes_most
         self._bytes = 0
         self._hits = self._misses = self._invalidated = 0
 
     def find(
         self,
-        shape: Any,
+        fingerprint: Any,
         literals: Sequence[Any],
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
-        """A plan for a statement of this shape with these values that still holds."""
-        kept = self._shapes.get(shape)
+        """A plan for a statement of this fingerprint with these values that still holds."""
+        kept = self._fingerprints.get(fingerprint)
         if kept is None:
             self._misses += 1
             return None
-        values = kept.key(literals, given) if kept.pinned or kept.undecided else None
+        values = kept.key(literals, given) if kept.in_fingerprint or kept.undecided else None
         plan = kept.plans.get(values)
         if plan is None:
             self._misses += 1
@@ -226,36 +229,38 @@ class PlanCache:
             plan.uses < plan.next_look or plan.suits(snapshot)
         ):
             self._hits += 1
-            self._shapes.move_to_end(shape)
+            self._fingerprints.move_to_end(fingerprint)
             return plan
         self._invalidated += 1
         self._bytes -= plan.size
         kept.remove(values)
         return None
 
-    def keep(self, shape: Any, literals: Sequence[Any], plan: Plan, given: Given = None) -> None:
+    def keep(
+        self, fingerprint: Any, literals: Sequence[Any], plan: Plan, given: Given = None
+    ) -> None:
         """Keep a plan; one that would take a quarter of all there is for plans is made anew."""
         if plan.size > self._bytes_most // 4:
             return
-        plan.shape = shape
-        kept = self._shapes.get(shape)
+        plan.fingerprint = fingerprint
+        kept = self._fingerprints.get(fingerprint)
         if kept is None:
-            kept = self._shapes[shape] = KeptShape(shape)
+            kept = self._fingerprints[fingerprint] = CachedPlans(fingerprint)
         else:
             self._bytes -= kept.size
         kept.add(plan, literals, given)
         self._bytes += kept.size
-        self._shapes.move_to_end(shape)
-        while len(self._shapes) > self._shapes_most or (
-            self._bytes > self._bytes_most and len(self._shapes) > 1
+        self._fingerprints.move_to_end(fingerprint)
+        while len(self._fingerprints) > self._fingerprints_most or (
+            self._bytes > self._bytes_most and len(self._fingerprints) > 1
         ):
-            _, oldest = self._shapes.popitem(last=False)
+            _, oldest = self._fingerprints.popitem(last=False)
             self._bytes -= oldest.size
 
     def statistics(self) -> PlanCacheStatistics:
         return PlanCacheStatistics(
-            len(self._shapes), self._hits, self._misses, self._invalidated, self._bytes
+            len(self._fingerprints), self._hits, self._misses, self._invalidated, self._bytes
         )
 
     def __repr__(self) -> str:
-        return f"plans of {len(self._shapes)} shapes"
+        return f"plans of {len(self._fingerprints)} fingerprints"

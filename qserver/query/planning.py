@@ -1,6 +1,6 @@
 """From a statement to a plan that can be run: bound, improved, compiled, and kept.
 
-    text ─► lifted: shape and literals ─► kept? ─► syntax ─► bound ─► improved ─► compiled ─► kept
+    text ─► fingerprint and literals ─► cached? ─► AST ─► bound ─► optimized ─► compiled ─► cached
 
 The types of parameters are inferred in a first binding; a second one takes them as declared, so
 that compiled code is given values of those types, however they came.
@@ -35,8 +35,8 @@ from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
+from qserver.sql.fingerprint import Parameterized, parameterize
 from qserver.sql.functions.registry import Function
-from qserver.sql.lift import Lifted, lift
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change, Values
@@ -92,42 +92,51 @@ class Planner:
         self.cache = PlanCache()
         self._compute = compute
         self._parsed: tuple[str, Parsed] | None = None
-        self._lifted: dict[str, Lifted] = {}
+        self._parameterized: dict[str, Parameterized] = {}
 
-    def lift(self, sql: str, given: Given) -> Lifted:
-        """Shape and literals of a text. One whose values come beside it is probably sent again and
-        again just as it is, so it is remembered. NotShort: a long text is for `lift_long`.
+    def parameterize(self, sql: str, given: Given) -> Parameterized:
+        """Fingerprint and literals of a text. One whose values come beside it is probably sent
+        again and again just as it is, so it is remembered. NotShort: a long text is for
+        `parameterize_long`.
         """
         if given:
-            remembered = self._lifted.get(sql)
+            remembered = self._parameterized.get(sql)
             if remembered is not None:
                 return remembered
         if len(sql) > TEXT_SHORT_LENGTH_MAX:
             raise NotShort
-        lifted = lift(sql)
+        parameterized = parameterize(sql)
         if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
-            if len(self._lifted) >= PLANS_KEPT_MAX:
-                self._lifted.clear()
-            self._lifted[sql] = lifted
-        return lifted
+            if len(self._parameterized) >= PLANS_KEPT_MAX:
+                self._parameterized.clear()
+            self._parameterized[sql] = parameterized
+        return parameterized
 
-    async def lift_long(self, sql: str) -> Lifted:
+    async def parameterize_long(self, sql: str) -> Parameterized:
         """The same for a long text: others go on meanwhile."""
-        lifted: Lifted = await self._compute(lambda check: lift(sql))
-        return lifted
+        parameterized: Parameterized = await self._compute(lambda check: parameterize(sql))
+        return parameterized
 
     def find(
-        self, lifted: Lifted, catalog: Catalog, snapshot: Snapshot, given: Given = None
+        self,
+        parameterized: Parameterized,
+        catalog: Catalog,
+        snapshot: Snapshot,
+        given: Given = None,
     ) -> Plan | None:
-        """A plan that was made for a statement of this shape and still holds."""
+        """A plan that was made for a statement of this fingerprint and still holds."""
         return self.cache.find(
-            (lifted.shape, lifted.kinds), lifted.literals, catalog, snapshot, given
+            (parameterized.fingerprint, parameterized.kinds),
+            parameterized.literals,
+            catalog,
+            snapshot,
+            given,
         )
 
     def prepare_nowait(
         self,
         sql: str,
-        lifted: Lifted,
+        parameterized: Parameterized,
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
@@ -139,16 +148,16 @@ class Planner:
         `to_read`: only one that can be run on a snapshot is planned, any other just parsed.
         """
         parsed = self._remembered(sql)
-        if parsed is None and 2 * len(lifted.shape) > PLANNING_STEPS_MAX:
+        if parsed is None and 2 * len(parameterized.fingerprint) > PLANNING_STEPS_MAX:
             raise NotShort  # why begin: a character takes two steps and more
         effort = self._short_effort()
-        made = self._prepared(sql, parsed, lifted, catalog, snapshot, given, effort, to_read)
-        return self._keep(sql, lifted, given, made)
+        made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, effort, to_read)
+        return self._keep(sql, parameterized, given, made)
 
     async def prepare(
         self,
         sql: str,
-        lifted: Lifted,
+        parameterized: Parameterized,
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given = None,
@@ -160,9 +169,11 @@ class Planner:
 
         def work(check: Check) -> Prepared:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
-            return self._prepared(sql, parsed, lifted, catalog, snapshot, given, effort, to_read)
+            return self._prepared(
+                sql, parsed, parameterized, catalog, snapshot, given, effort, to_read
+            )
 
-        return self._keep(sql, lifted, given, await self._compute(work))
+        return self._keep(sql, parameterized, given, await self._compute(work))
 
     def _remembered(self, sql: str) -> Parsed | None:
         """The last text that was parsed is remembered: a transaction may run again."""
@@ -176,7 +187,7 @@ class Planner:
         self,
         sql: str,
         parsed: Parsed | None,
-        lifted: Lifted,
+        parameterized: Parameterized,
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given,
@@ -191,7 +202,7 @@ class Planner:
         if to_read and not only_reads(statement):
             return Prepared(parsed)
         if isinstance(statement, _PLANNED):
-            literals = Literals(lifted.literals)
+            literals = Literals(parameterized.literals)
             plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, effort)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
@@ -206,11 +217,18 @@ class Planner:
             return Prepared(parsed, None, error)
         return Prepared(parsed, None, plan)
 
-    def _keep(self, sql: str, lifted: Lifted, given: Given, made: Prepared) -> Prepared:
+    def _keep(
+        self, sql: str, parameterized: Parameterized, given: Given, made: Prepared
+    ) -> Prepared:
         self._parsed = sql, made.parsed
         if made.plan is not None:
             self._parsed = None  # the plan will be found
-            self.cache.keep((lifted.shape, lifted.kinds), lifted.literals, made.plan, given)
+            self.cache.keep(
+                (parameterized.fingerprint, parameterized.kinds),
+                parameterized.literals,
+                made.plan,
+                given,
+            )
         return made
 
     async def make_long(
@@ -275,7 +293,7 @@ def locate(error: QserverError, sql: str) -> None:
                 error.position = node.expression.position - alone.position + place
                 return
     elif error.literal is not None:
-        index = _index_of_literal(error.literal, error.item, lift(sql).literals)
+        index = _index_of_literal(error.literal, error.item, parameterize(sql).literals)
         for node in _nodes(parse(sql, repeat=False).statement):
             if isinstance(node, syntax.Literal) and node.index == index:
                 error.position = node.position + 1
@@ -359,7 +377,7 @@ def make_plan(
         names.found,
         system_tables=names.system_tables,
         parameters=parameter_list(bound.parameters) if bound.parameters else None,
-        pinned=bound.pinned,
+        in_fingerprint=bound.in_fingerprint,
         undecided=bound.undecided,
         sizes={table.id: snapshot.count(table.id) for table in bound.tables},
         size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),

@@ -1,6 +1,6 @@
 """The door for SQL: statements in, rows out.
 
-    begin ─► lift ─► plans, kept or made ─┬─ only reads: run on the newest durable snapshot
+    begin ─► parameterize ─► plans, kept or made ─┬─ only reads: run on the newest durable snapshot
                                           └─ writes: the body of a transaction, see `gateway`
 
 A request is one generator (`_perform`), see `work`. `begin` runs it as far as it goes without
@@ -40,7 +40,7 @@ from qserver.query.row_stream import RowStream
 from qserver.query.sequence_values import NeedsNumbers
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.sql.effort import NotShort
-from qserver.sql.lift import Lifted
+from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.storage.snapshot import Snapshot
@@ -171,20 +171,24 @@ class SqlDatabase:
         reads = True
         found: list[Found] = []
         for statement in statements:
-            sql, given, lifted, plan = statement.sql, statement.parameters, None, None
+            sql, given, parameterized, plan = statement.sql, statement.parameters, None, None
             try:
                 try:
-                    lifted = planner.lift(sql, given)
+                    parameterized = planner.parameterize(sql, given)
                 except NotShort:
-                    lifted = yield partial(before, request.deadline, planner.lift_long, sql)
-                plan = planner.find(lifted, snapshot.catalog, snapshot, given)
+                    parameterized = yield partial(
+                        before, request.deadline, planner.parameterize_long, sql
+                    )
+                plan = planner.find(parameterized, snapshot.catalog, snapshot, given)
                 if plan is None and (len(statements) == 1 or writer is None):
-                    plan = yield from self._new_plan(sql, lifted, snapshot, request.deadline, given)
+                    plan = yield from self._new_plan(
+                        sql, parameterized, snapshot, request.deadline, given
+                    )
             except QserverError as error:
                 if len(statements) == 1 or writer is None:
                     error.statement = len(found)
                     raise  # of several, those before it come first: the body meets it in its turn
-            found.append((sql, given, lifted, plan))
+            found.append((sql, given, parameterized, plan))
             if plan is None:  # what those behind it are may depend on what it defines
                 found += [
                     (each.sql, each.parameters, None, None) for each in statements[len(found) :]
@@ -228,16 +232,23 @@ class SqlDatabase:
                 request.give_back_unused()
 
     def _new_plan(
-        self, sql: str, lifted: Lifted, snapshot: Snapshot, deadline: float, given: Given
+        self,
+        sql: str,
+        parameterized: Parameterized,
+        snapshot: Snapshot,
+        deadline: float,
+        given: Given,
     ) -> Generator[Step, Any, Plan | None]:
         """A plan for a statement that can be run on a snapshot; for any other, None."""
         planner, catalog = self.planner, snapshot.catalog
         try:
-            return planner.prepare_nowait(sql, lifted, catalog, snapshot, given, to_read=True).plan
+            return planner.prepare_nowait(
+                sql, parameterized, catalog, snapshot, given, to_read=True
+            ).plan
         except NotShort:
             prepare = partial(planner.prepare, to_read=True)
         made: Prepared = yield partial(
-            before, deadline, prepare, sql, lifted, catalog, snapshot, given
+            before, deadline, prepare, sql, parameterized, catalog, snapshot, given
         )
         return made.plan
 

@@ -39,7 +39,7 @@ from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
-from qserver.sql.lift import Lifted
+from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
@@ -76,25 +76,25 @@ class StatementRun:
         self,
         text: str,
         given: Given,
-        lifted: Lifted | None = None,
+        parameterized: Parameterized | None = None,
         plan: Plan | None = None,
         prepared: Prepared | None = None,
     ) -> Cursor:
         """Begin a statement: whatever is wrong with it as a whole is raised here.
 
-        `lifted` is given by whoever has had to lift the text already, and `plan` by whoever has
-        found one: it will do if the catalog is still the same. NotShort: it takes long to prepare,
-        so it has to be prepared elsewhere and `prepared` given.
+        `parameterized` is given by whoever has had to parameterize the text already, and `plan` by
+        whoever has found one: it will do if the catalog is still the same. NotShort: it takes long
+        to prepare, so it has to be prepared elsewhere and `prepared` given.
         """
-        lifted = lifted or self.planner.lift(text, given)
+        parameterized = parameterized or self.planner.parameterize(text, given)
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         if plan is None or plan.catalog is not catalog:
-            plan = None if prepared else self.planner.find(lifted, catalog, snapshot, given)
+            plan = None if prepared else self.planner.find(parameterized, catalog, snapshot, given)
         self.cost += 1
         if plan is None:
             self.cost += COST_OF_PREPARING
             prepared = prepared or self.planner.prepare_nowait(
-                text, lifted, catalog, snapshot, given
+                text, parameterized, catalog, snapshot, given
             )
             plan = prepared.plan
             if plan is None:
@@ -105,9 +105,9 @@ class StatementRun:
         self._check_allowed(plan)
         if given and is_heavy(given):
             run = partial(self.run_plan, plan)
-            steps = run_heavy(plan, lifted.literals, given, self.context, run)
+            steps = run_heavy(plan, parameterized.literals, given, self.context, run)
         else:
-            steps = self.run_plan(plan, slots_of(plan, lifted.literals, given))
+            steps = self.run_plan(plan, slots_of(plan, parameterized.literals, given))
         return Cursor(steps, self.context, text, plan, commits=True)
 
     def _check_allowed(self, plan: Plan) -> None:

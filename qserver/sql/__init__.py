@@ -1,12 +1,12 @@
 """SQL: from the text of a statement to a Python function that carries it out.
 
-    text ─ lift ─► shape, literals ─► kept? ───────────────────────────────────────► function
+    text ─► fingerprint, literals ─► cached? ────────────────────────────────────────► function
                                        │ no                                             ▲
     text ─ lexer ─► tokens ─ terminals ─► grammar ─ builder ─► syntax                   │
                                                                  │ binder               │
                                                                bound ─ plan ─ rules ─ codegen
 
-    lift, value_rows            the statement without its literals, for each request and fast
+    fingerprint, value_rows         the statement without its literals, for each request and fast
     lexer, literals,            what a token is, and what a literal is worth
       string_escapes
     keywords, definition_words, which word is a keyword where
@@ -22,5 +22,5 @@
     ports, parameters           what this room reads through; values that come beside the text
 
 The room is pure: no waiting, no clock, no chance, no files. It asks the database through ports, and
-whoever runs a function decides when. Start with `lift`, then `syntax`.
+whoever runs a function decides when. Start with `fingerprint`, then `syntax`.
 """

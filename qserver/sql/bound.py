@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known when the plan is made: TRUE, NULL, or a pinned or folded literal."""
+    """A value known when the plan is made: TRUE, NULL, or a folded literal or one of the
+    fingerprint."""
 
     value: Any
     type: SqlType

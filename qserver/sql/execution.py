@@ -252,7 +252,7 @@ class Compiled:
     """A statement as a Python function: `run(transaction, slots, context)`.
 
     `slots` holds the literals by index and the parameters by name, as they came; conversions are
-    part of the function. `repeated` is the list of rows of a lifted multi-row VALUES.
+    part of the function. `repeated` is the list of rows of a parameterized multi-row VALUES.
     """
 
     columns: tuple[OutputColumn, ...]

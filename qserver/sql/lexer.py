@@ -3,9 +3,9 @@
     SELECT "a""b", t.c1 - .5e3 /* why /* not */ */ || E'it\\'s' -- so
     word   quoted  word op number                  op string
 
-`tokenize` cuts a whole text with one regular expression, and its parts are exported: `lift`, which
-must find the same literals without making a token of everything else, is made of them, so the two
-cannot disagree about where a string ends.
+`tokenize` cuts a whole text with one regular expression, and its parts are exported:
+`parameterize`, which must find the same literals without making a token of everything else, is made
+of them, so the two cannot disagree about where a string ends.
 
 Every character of a text is part of some match, a mistake included: what cannot be closed (a
 string, a comment) matches to the end of the text as `open`. So a scan is linear in the length of

@@ -3,8 +3,8 @@
     text ──lexer──► tokens ──terminals──► terminals ──Lark, grammar.lark──► rules ──builder──► nodes
 
 Lark's LALR(1) machine reads the terminals one by one and calls the builder for each rule that is
-complete; no tree lies in between and nothing recurses. It is slow beside `lift` (a hundred times),
-which is why it should see a shape only once.
+complete; no tree lies in between and nothing recurses. It is slow beside `parameterize` (a hundred
+times), which is why it should see a fingerprint only once.
 
 Making Lark's tables takes seconds, so it is done when the first statement comes, and they are kept
 where Python keeps the bytecode of this file, for they too follow from the source alone. Whoever may
@@ -42,7 +42,7 @@ _SAFE_LENGTH = SYNTAX_DEPTH_MAX // 4
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A statement, and the literals and kinds as `lift` gives them for the same text.
+    """A statement, and the literals and kinds as `parameterize` gives them for the same text.
 
     `parameters` are named in order of their first appearance; numbers stand for `$1` and `?`.
     """
@@ -62,7 +62,7 @@ class ParsedExpression:
 
 
 def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Parsed:
-    """The one statement of a text; a semicolon may follow it. `repeat` is as in `lift`."""
+    """The one statement of a text; a semicolon may follow it. `repeat` is as in `parameterize`."""
     source = Source(sql, repeat=repeat, effort=effort)
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)

@@ -5,7 +5,8 @@
                (`keywords`)   operator          number as literal  lower case
 
 What a token is depends on its neighbours here, never on the state of the parser, so a text has one
-reading, and it can be looked at (see the tests). The literals are counted as `lift` counts them.
+reading, and it can be looked at (see the tests). The literals are counted as `parameterize` counts
+them.
 """
 
 from __future__ import annotations

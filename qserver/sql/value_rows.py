@@ -15,7 +15,7 @@ values and nothing else. What it refuses is not an error: the list is left to th
 A column has one kind, as in `literals`: "i", "l", "n" for numbers, the widest of them, "s" for
 text, and here also "t" for booleans and "0" if there is nothing but NULL. A column of numbers and
 strings has none, and the list is left to the parser, too. NULL may stand in every column and
-changes no kind, so that a NULL does not make another shape.
+changes no kind, so that a NULL does not make another fingerprint.
 """
 
 from __future__ import annotations

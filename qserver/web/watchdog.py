@@ -35,7 +35,7 @@ from typing import IO, Final
 import trio
 
 from qserver.query.plan_cache import Plan
-from qserver.sql.lift import MARK, Lifted
+from qserver.sql.fingerprint import MARK, Parameterized
 
 BEAT_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 1.0
@@ -168,10 +168,10 @@ def fingerprint_of(frame: FrameType | None) -> str:
     """The statement that a stack is busy with, without its literals."""
     while frame is not None:
         for value in list(frame.f_locals.values()):
-            shape = value.shape if isinstance(value, Lifted | Plan) else None
-            if isinstance(shape, tuple) and shape:
-                shape = shape[0]
-            if isinstance(shape, str):
-                return shape.replace(MARK, "?")[:FINGERPRINT_LENGTH_MAX]
+            fingerprint = value.fingerprint if isinstance(value, Parameterized | Plan) else None
+            if isinstance(fingerprint, tuple) and fingerprint:
+                fingerprint = fingerprint[0]
+            if isinstance(fingerprint, str):
+                return fingerprint.replace(MARK, "?")[:FINGERPRINT_LENGTH_MAX]
         frame = frame.f_back
     return "(none)"

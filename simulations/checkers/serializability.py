@@ -53,7 +53,7 @@ from simulations.checkers.lists import (
 from simulations.checkers.versions import version_regressions
 from simulations.history import Attempt, Key, Read, Status, Value
 
-__all__ = ["check", "Anomaly", "Step", "FINAL"]
+__all__ = ["FINAL", "Anomaly", "Step", "check"]
 
 
 def check(

@@ -144,7 +144,7 @@ def _use_what_was_found(original: Any) -> Any:
         self: StatementRun,
         text: str,
         given: Any,
-        lifted: Any = None,
+        parameterized: Any = None,
         plan: Plan | None = None,
         **options: Any,
     ) -> Cursor:
@@ -152,7 +152,7 @@ def _use_what_was_found(original: Any) -> Any:
             catalog = self.transaction.catalog
             if all(catalog.find(name) is not None for name in plan.names):
                 plan.catalog = catalog
-        cursor: Cursor = original(self, text, given, lifted, plan, **options)
+        cursor: Cursor = original(self, text, given, parameterized, plan, **options)
         return cursor
 
     return start

@@ -7,8 +7,8 @@
 A migration is there with all it has done or not at all: a table without its rows, or rows under a
 definition that was never committed, show as a batch that does not agree with its line in `batches`.
 Some fail at their last statement and must leave nothing, neither a row nor a plan. Clients send the
-same few statements at the same time, so requests of one shape, whose plans are kept, are under way
-whenever a definition changes.
+same few statements at the same time, so requests of one fingerprint, whose plans are kept, are
+under way whenever a definition changes.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ class SqlMigrations(SqlWorkload):
             self.expect(statements[-1].sql != FAIL, "a division by zero has succeeded")
             service.world.reach("definitions and data changed in one transaction")
             if any(count > 1 for count in self.under_way.values()):
-                service.world.reach("two requests of one shape were under way across a definition")
+                service.world.reach(
+                    "two requests of one fingerprint were under way across a definition"
+                )
             part = statements[-1].sql.startswith("SELECT id") and len(outcome.results[-1].rows)
             self.expect(part in (False, 2), f"{part} rows by an index of the same transaction")
 

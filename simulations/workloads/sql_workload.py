@@ -194,7 +194,7 @@ class SqlWorkload(Workload):
     def _hint(self, database: SqlDatabase) -> None:
         """Say of all plans that they are short, or that none is."""
         may_yield = self.chance.random() < TRIED
-        for kept in database.planner.cache._shapes.values():
+        for kept in database.planner.cache._fingerprints.values():
             for plan in kept.plans.values():
                 plan.may_yield = may_yield
 

@@ -124,8 +124,8 @@ async def hits(database: SqlDatabase, counter: int = 0) -> int:
 
 def plan_of(database: SqlDatabase, sql: str) -> Plan:
     """The plan that is kept for a text without pinned literals."""
-    lifted = database.planner.lift(sql, None)
-    kept = database.planner.cache._shapes[lifted.shape, lifted.kinds]
+    parameterized = database.planner.parameterize(sql, None)
+    kept = database.planner.cache._fingerprints[parameterized.fingerprint, parameterized.kinds]
     (plan,) = kept.plans.values()
     return plan
 

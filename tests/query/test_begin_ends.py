@@ -381,10 +381,10 @@ async def test_a_plan_that_is_forgotten_while_it_runs_does_no_harm() -> None:
         sql = "DELETE FROM parents WHERE id = $1 RETURNING id"
         await known(database, sql, [-1])
         cache = database.planner.cache
-        cache._shapes_most = len(cache._shapes)
-        while next(iter(cache._shapes)) != plan_of(database, sql).shape:
-            cache._shapes.popitem(last=False)
-            cache._shapes_most -= 1
+        cache._fingerprints_most = len(cache._fingerprints)
+        while next(iter(cache._fingerprints)) != plan_of(database, sql).fingerprint:
+            cache._fingerprints.popitem(last=False)
+            cache._fingerprints_most -= 1
         outcome = await begin(database, sql, [25]).wait()
         assert isinstance(outcome, TransactionResult)
         assert outcome.results[0].rows == [(25,)]

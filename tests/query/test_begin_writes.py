@@ -104,7 +104,7 @@ async def contents(database: SqlDatabase) -> list[Any]:
 
 
 def let_all_be_tried(database: SqlDatabase) -> None:
-    for kept in database.planner.cache._shapes.values():
+    for kept in database.planner.cache._fingerprints.values():
         for plan in kept.plans.values():
             plan.may_yield = True
 

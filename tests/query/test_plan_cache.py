@@ -1,4 +1,5 @@
-"""Plans are found by shape and pinned literals while everything that they were made from holds."""
+"""Plans are found by fingerprint and the literals in it while everything that they were made from
+holds."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ COMPILED = Compiled((OutputColumn("a", INTEGER),), run, False, "", ())
 
 
 def plan_for(
-    snapshot: Snapshot, pinned: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)
+    snapshot: Snapshot, in_fingerprint: Iterable[int] = (), tables: Iterable[Table] = (PLAIN,)
 ) -> Plan:
     return Plan(
         COMPILED,
@@ -33,7 +34,7 @@ def plan_for(
         {table.name: table for table in tables},
         system_tables=False,
         parameters=None,
-        pinned=frozenset(pinned),
+        in_fingerprint=frozenset(in_fingerprint),
         sizes={table.id: snapshot.count(table.id) for table in tables},
         writes=False,
     )
@@ -42,9 +43,9 @@ def plan_for(
 def test_a_plan_is_found_again_by_its_shape() -> None:
     snapshot, cache = database(2), PlanCache()
     plan = plan_for(snapshot)
-    assert cache.find("shape", [1], snapshot.catalog, snapshot) is None
-    cache.keep("shape", [1], plan)
-    assert cache.find("shape", [2], snapshot.catalog, snapshot) is plan
+    assert cache.find("fingerprint", [1], snapshot.catalog, snapshot) is None
+    cache.keep("fingerprint", [1], plan)
+    assert cache.find("fingerprint", [2], snapshot.catalog, snapshot) is plan
     assert cache.find("other", [2], snapshot.catalog, snapshot) is None
     statistics = cache.statistics()
     assert (statistics.hits, statistics.misses, statistics.invalidated) == (1, 2, 0)
@@ -53,72 +54,74 @@ def test_a_plan_is_found_again_by_its_shape() -> None:
 def test_pinned_literals_are_part_of_the_key() -> None:
     snapshot, cache = database(2), PlanCache()
     first, second = plan_for(snapshot, [1]), plan_for(snapshot, [1])
-    cache.keep("shape", ["x", 1], first)
-    assert cache.find("shape", ["y", 1], snapshot.catalog, snapshot) is first
-    assert cache.find("shape", ["x", 2], snapshot.catalog, snapshot) is None
-    cache.keep("shape", ["x", 2], second)
-    assert cache.find("shape", ["z", 2], snapshot.catalog, snapshot) is second
-    assert cache.find("shape", ["z", 1], snapshot.catalog, snapshot) is first
+    cache.keep("fingerprint", ["x", 1], first)
+    assert cache.find("fingerprint", ["y", 1], snapshot.catalog, snapshot) is first
+    assert cache.find("fingerprint", ["x", 2], snapshot.catalog, snapshot) is None
+    cache.keep("fingerprint", ["x", 2], second)
+    assert cache.find("fingerprint", ["z", 2], snapshot.catalog, snapshot) is second
+    assert cache.find("fingerprint", ["z", 1], snapshot.catalog, snapshot) is first
 
 
 def test_a_literal_that_is_pinned_later_makes_plans_that_did_not_know_of_it_void() -> None:
     snapshot, cache = database(2), PlanCache()
-    cache.keep("shape", [1, 2], plan_for(snapshot, [0]))
+    cache.keep("fingerprint", [1, 2], plan_for(snapshot, [0]))
     later = plan_for(snapshot, [1])
-    cache.keep("shape", [1, 3], later)
-    assert cache.find("shape", [1, 3], snapshot.catalog, snapshot) is later
-    assert cache.find("shape", [1, 2], snapshot.catalog, snapshot) is None
+    cache.keep("fingerprint", [1, 3], later)
+    assert cache.find("fingerprint", [1, 3], snapshot.catalog, snapshot) is later
+    assert cache.find("fingerprint", [1, 2], snapshot.catalog, snapshot) is None
 
 
 def test_a_plan_holds_while_the_definitions_that_it_uses_are_the_same_objects() -> None:
     snapshot, cache = database(2), PlanCache()
     plan = plan_for(snapshot, tables=[PLAIN])
-    cache.keep("shape", [], plan)
+    cache.keep("fingerprint", [], plan)
 
     other = Transaction(snapshot)
     other.define("people", PEOPLE.without_index("people_place"))
     after = commit(other)
-    assert cache.find("shape", [], after.catalog, after) is plan
+    assert cache.find("fingerprint", [], after.catalog, after) is plan
     assert plan.catalog is after.catalog, "so the next look costs one comparison"
 
     same = Transaction(after)
     same.drop_table("plain")
     last = commit(same)
-    assert cache.find("shape", [], last.catalog, last) is None
+    assert cache.find("fingerprint", [], last.catalog, last) is None
     assert cache.statistics().invalidated == 1
 
 
 def test_a_plan_made_for_a_table_of_another_size_is_made_anew() -> None:
     empty, cache = database(2), PlanCache()
-    cache.keep("shape", [], plan_for(empty))
+    cache.keep("fingerprint", [], plan_for(empty))
     few = database_with(*((at, "x") for at in range(10)), table=PLAIN)
     many = database_with(*((at, "x") for at in range(1000)), table=PLAIN)
-    assert cache.find("shape", [], empty.catalog, few) is not None
-    found = [cache.find("shape", [], empty.catalog, many) for _ in range(4)]
+    assert cache.find("fingerprint", [], empty.catalog, few) is not None
+    found = [cache.find("fingerprint", [], empty.catalog, many) for _ in range(4)]
     assert None in found
 
 
 def test_the_shape_that_was_not_used_for_longest_is_forgotten_first() -> None:
-    snapshot, cache = database(2), PlanCache(shapes_most=2)
-    for shape in ("a", "b"):
-        cache.keep(shape, [], plan_for(snapshot))
+    snapshot, cache = database(2), PlanCache(fingerprints_most=2)
+    for fingerprint in ("a", "b"):
+        cache.keep(fingerprint, [], plan_for(snapshot))
     assert cache.find("a", [], snapshot.catalog, snapshot) is not None
     cache.keep("c", [], plan_for(snapshot))
     kept = [
-        shape for shape in "abc" if cache.find(shape, [], snapshot.catalog, snapshot) is not None
+        fingerprint
+        for fingerprint in "abc"
+        if cache.find(fingerprint, [], snapshot.catalog, snapshot) is not None
     ]
     assert kept == ["a", "c"]
-    assert cache.statistics().shapes == 2
+    assert cache.statistics().fingerprints == 2
 
 
 def test_plans_of_one_shape_are_bounded() -> None:
     snapshot, cache = database(2), PlanCache()
     for value in range(PLANS_OF_SHAPE_MAX + 5):
-        cache.keep("shape", [value], plan_for(snapshot, [0]))
+        cache.keep("fingerprint", [value], plan_for(snapshot, [0]))
     found = [
         value
         for value in range(PLANS_OF_SHAPE_MAX + 5)
-        if cache.find("shape", [value], snapshot.catalog, snapshot) is not None
+        if cache.find("fingerprint", [value], snapshot.catalog, snapshot) is not None
     ]
     assert found == list(range(5, PLANS_OF_SHAPE_MAX + 5))
 
@@ -129,11 +132,11 @@ def test_plans_are_kept_up_to_a_size_in_memory() -> None:
     for number in range(20):
         plan = plan_for(snapshot)
         plan.size = 20_000
-        cache.keep((f"shape {number}", ""), [], plan)
+        cache.keep((f"fingerprint {number}", ""), [], plan)
     statistics = cache.statistics()
-    assert statistics.shapes == 4 and 80_000 < statistics.bytes <= 100_000
-    assert cache.find(("shape 19", ""), [], snapshot.catalog, snapshot) is not None
-    assert cache.find(("shape 0", ""), [], snapshot.catalog, snapshot) is None
+    assert statistics.fingerprints == 4 and 80_000 < statistics.bytes <= 100_000
+    assert cache.find(("fingerprint 19", ""), [], snapshot.catalog, snapshot) is not None
+    assert cache.find(("fingerprint 0", ""), [], snapshot.catalog, snapshot) is None
     too_large = plan_for(snapshot)
     too_large.size = 26_000
     cache.keep(("large", ""), [], too_large)

@@ -17,7 +17,7 @@ from qserver.limits import PARAMETERS_MAX, SOURCES_MAX, TARGETS_MAX
 from qserver.query.planning import make_plan
 from qserver.query.sql_database import SqlDatabase, Statement
 from qserver.sql.binder import Literals
-from qserver.sql.lift import lift
+from qserver.sql.fingerprint import parameterize
 from qserver.sql.parser import parse
 from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
@@ -87,7 +87,7 @@ async def test_a_statement_that_is_twice_as_long_takes_about_twice_the_steps(pat
 
         def plan(text: str) -> None:
             try:
-                statement, literals = parse(text).statement, Literals(lift(text).literals)
+                statement, literals = parse(text).statement, Literals(parameterize(text).literals)
                 make_plan(statement, literals, snapshot.catalog, snapshot)
             except QserverError as error:
                 assert error.code == "42601"

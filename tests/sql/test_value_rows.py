@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.sql.lift import ROWS_MARK, lift
+from qserver.sql.fingerprint import ROWS_MARK, parameterize
 from qserver.sql.value_rows import find_rows
 
 
@@ -100,17 +100,19 @@ def test_the_longest_list_is_taken() -> None:
 
 
 def test_more_rows_and_nulls_do_not_change_the_shape() -> None:
-    two = lift("INSERT INTO t VALUES (1, 'a'), (2, 'b') RETURNING id + 1")
-    many = lift("INSERT INTO t VALUES (-1, NULL), (NULL, 'b'), (3, 'c') RETURNING id + 1")
-    assert two.shape == f"INSERT INTO t VALUES {ROWS_MARK} RETURNING id + \0"
-    assert (two.shape, two.kinds) == (many.shape, many.kinds) == (two.shape, "(is)i")
+    two = parameterize("INSERT INTO t VALUES (1, 'a'), (2, 'b') RETURNING id + 1")
+    many = parameterize("INSERT INTO t VALUES (-1, NULL), (NULL, 'b'), (3, 'c') RETURNING id + 1")
+    assert two.fingerprint == f"INSERT INTO t VALUES {ROWS_MARK} RETURNING id + \0"
+    assert (
+        (two.fingerprint, two.kinds) == (many.fingerprint, many.kinds) == (two.fingerprint, "(is)i")
+    )
     assert many.literals == [[(-1, None), (None, "b"), (3, "c")], 1]
 
 
 def test_the_words_in_front_of_rows_may_be_anything() -> None:
-    lifted = lift("""INSERT INTO "t (1), (2)" -- 'x
+    parameterized = parameterize("""INSERT INTO "t (1), (2)" -- 'x
     SELECT 'a' UNION VALUES('b'),('c');""")
-    assert lifted.literals == ["a", [("b",), ("c",)]]
+    assert parameterized.literals == ["a", [("b",), ("c",)]]
 
 
 def as_sql(value: Any) -> str:

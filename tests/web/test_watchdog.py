@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from sys import _getframe
 
-from qserver.sql.lift import lift
+from qserver.sql.fingerprint import parameterize
 from qserver.web.watchdog import EVIDENCE, fingerprint_of
 
 PROGRAM = """
 import re, sys, time, trio
 from pathlib import Path
-from qserver.sql.lift import lift
+from qserver.sql.fingerprint import parameterize
 from qserver.web import watchdog
 
 counted = []
@@ -26,7 +26,7 @@ watch = watchdog.Watchdog(
 )
 
 def sleeps():
-    lifted = lift("select pg_sleep(12345), 'secret'")
+    parameterized = parameterize("select pg_sleep(12345), 'secret'")
     until = time.monotonic() + {seconds}
     while time.monotonic() < until:
         pass
@@ -104,6 +104,6 @@ def test_code_that_never_gives_the_interpreter_back_is_ended_too(tmp_path: Path)
 
 def test_a_stack_without_a_statement_has_no_fingerprint() -> None:
     assert fingerprint_of(None) == "(none)"
-    lifted = lift("select 'x'")
-    assert lifted.literals == ["x"]
+    parameterized = parameterize("select 'x'")
+    assert parameterized.literals == ["x"]
     assert fingerprint_of(_getframe()) == "select ?"

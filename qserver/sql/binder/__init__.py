@@ -11,7 +11,7 @@ the statement said; conditions move and joins are ordered in `rules`.
 
 Invariants: only a QserverError comes out, with the place in the text where there is one. Every
 column of a plan names a source that is made below it, or, in a subquery, around it. A literal's
-value is looked at only through `Literals.value`, which pins it.
+value is looked at only through `Literals.value`, which makes it part of the fingerprint.
 
 Not done, and why: names are not resolved into a tree of their own first, because types decide what
 names mean (a function's, an operator's), so a second pass would do the same work again.

@@ -1,12 +1,13 @@
 """The literals of a text, and the one way to look at their values.
 
-A plan is kept for every statement of the same shape, so it may not depend on what a literal is
-worth, only on what kind it is. Where it must (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside SELECT
-a + 1), the value is asked for here, and asking pins the literal: there is no other way to a value,
-so no dependency can be forgotten. Pinned literals are part of a plan's key.
+A plan is kept for every statement of the same fingerprint, so it may not depend on what a literal
+is worth, only on what kind it is. Where it must (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside
+SELECT a + 1), the value is asked for here, and asking makes the literal part of the fingerprint:
+there is no other way to a value, so no dependency can be forgotten. Pinned literals are part of a
+plan's key.
 
 The text of a view, a DEFAULT or a CHECK has literals, too, but they never change: they are `fixed`,
-become constants of the plan, and pin nothing.
+become constants of the plan, and belong to no fingerprint.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 class RepeatedLiteralPinned(Exception):
     """Not an error of the user: one row of VALUES stood for many, and their values matter.
 
-    Whoever made the shape has to make another in which each row stands for itself.
+    Whoever made the fingerprint has to make another in which each row stands for itself.
     """
 
 
@@ -53,7 +54,7 @@ class Literals:
         return self._values[index]
 
     @property
-    def pinned(self) -> frozenset[int]:
+    def in_fingerprint(self) -> frozenset[int]:
         return frozenset(self._pinned)
 
 

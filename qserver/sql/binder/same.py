@@ -2,8 +2,8 @@
 
 GROUP BY a + 1 and SELECT a + 1 have two literals, each its own slot, and they are the same only if
 both are worth the same. So literals are compared by value, last and only when everything else
-agrees: looking at a value pins it. Columns are the same by source and position; whether they can be
-NULL there, or what people call them, does not matter.
+agrees: looking at a value makes it part of the fingerprint. Columns are the same by source and
+position; whether they can be NULL there, or what people call them, does not matter.
 """
 
 from __future__ import annotations

@@ -36,15 +36,15 @@ NOTHING_SUGGESTED: Final[Parameters] = {}
 class Bound:
     """A bound statement, and what it was bound for.
 
-    `pinned`: the literals whose values the plan depends on. `tables`: those that it uses; if one
-    of them is redefined, the plan is void. `parameters`: the types that they have or turned out
-    to have; `undecided` are those whose type only their value decided. `views`: those that were
+    `in_fingerprint`: the literals whose values the plan depends on. `tables`: those that it uses;
+    if one of them is redefined, the plan is void. `parameters`: the types that they have or turned
+    out to have; `undecided` are those whose type only their value decided. `views`: those that were
     replaced by their queries, for the same reason as `tables`. `unused`: common tables that nothing
     names.
     """
 
     statement: Select | Change
-    pinned: frozenset[int]
+    in_fingerprint: frozenset[int]
     tables: tuple[Table, ...]
     parameters: Mapping[int | str, SqlType]
     views: tuple[View, ...] = ()
@@ -75,7 +75,7 @@ def bind(
         raise unreadable(binding, literals) or error from None
     return Bound(
         bound,
-        literals.pinned,
+        literals.in_fingerprint,
         tuple(binding.tables.values()),
         dict(binding.inferred),
         tuple(binding.views.values()),

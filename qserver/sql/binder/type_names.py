@@ -111,7 +111,8 @@ def internal_name(name: str) -> str:
 
 
 def bind_type(node: syntax.TypeName, literals: Literals, find_type: FindType) -> SqlType:
-    """The type that is meant. Its arguments are pinned: a plan is made for one type."""
+    """The type that is meant. Its arguments belong to the fingerprint: a plan is made for one
+    type."""
     arguments = tuple(
         [
             -literals.value(argument.index) if argument.negative else literals.value(argument.index)

@@ -95,7 +95,8 @@ class Printer:
         self.apart = Apart(source)
         self.functions: list[str] = []
         self.row_of_literals: str | None = None
-        """The variable whose items the literals are, while rows of a lifted list are printed."""
+        """The variable whose items the literals are, while rows of a parameterized list are
+        printed."""
         self.subqueries: Subqueries | None = None
         self.may_yield = True
         """May an expression give the loop back? Not within a lambda."""

@@ -1,4 +1,4 @@
-"""VALUES: rows that a statement brings along, written out or lifted out of it as a list."""
+"""VALUES: rows that a statement brings along, written out or parameterized out of it as a list."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
 def _repeated_values(
     operators: Operators, node: plan.Values, rows: Rows, consume: Consumer
 ) -> None:
-    """All rows of a lifted list: its slots are positions in a row of literals."""
+    """All rows of a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
     if all(
         isinstance(each, Slot) and each.name == at and each.convert is None

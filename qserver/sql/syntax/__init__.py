@@ -5,8 +5,8 @@ The parser makes them, the binder reads them, nobody else does.
 
 A literal is a slot, not a value: `Literal.index` counts the literals of the statement in order of
 appearance, and the value comes with each execution. So one tree serves every statement of the same
-shape. Where the meaning depends on the value itself (ORDER BY 1, VARCHAR(20)) the binder *pins*
-the slot, and the value becomes part of the plan's key.
+fingerprint. Where the meaning depends on the value itself (ORDER BY 1, VARCHAR(20)) the binder
+makes the value part of the fingerprint.
 """
 
 from __future__ import annotations

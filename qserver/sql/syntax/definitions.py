@@ -218,7 +218,7 @@ class SetVariable(Node):
     """SET name = value, RESET name; accepted where it changes nothing that we have.
 
     The value is as it is written. Its literals are named, because whoever keeps this node for the
-    next statement of its shape has to pin them.
+    next statement of its fingerprint needs them in its fingerprint.
     """
 
     name: str

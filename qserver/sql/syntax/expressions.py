@@ -30,7 +30,7 @@ class Literal(Node):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """TRUE, FALSE or NULL, which are words of the statement's shape."""
+    """TRUE, FALSE or NULL, which are words of the statement's fingerprint."""
 
     value: bool | None
 

@@ -103,7 +103,8 @@ class Select(Node):
 class Values(Node):
     """VALUES lists. `repeated` says that the one row given stands for all rows of the statement,
 
-    whose literals come as a list of tuples; see `lift`. It is the literal with the index `slot`.
+    whose literals come as a list of tuples; see `parameterize`. It is the literal with the index
+    `slot`.
     """
 
     rows: tuple[tuple[Expression, ...], ...]

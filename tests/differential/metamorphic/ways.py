@@ -304,7 +304,8 @@ def _fresh(gateway: SqlDatabase) -> Way:
 
 
 def _with_constants(gateway: SqlDatabase) -> Way:
-    """With literals as constants of the plan, as in the text of a view; nothing is lifted."""
+    """With literals as constants of the plan, as in the text of a view; nothing is
+    parameterized."""
 
     async def way(statements: Sequence[str]) -> Answer:
         if len(statements) > 1:

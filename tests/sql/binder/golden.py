@@ -92,8 +92,8 @@ def answer(catalog: TestCatalog, sql: str) -> str:
         lines += [f"  hint: {error.hint}"] if error.hint else []
         return "\n".join(lines)
     text = printed(bound.statement)
-    if bound.pinned:
-        text += f"\npinned {sorted(bound.pinned)}"
+    if bound.in_fingerprint:
+        text += f"\npinned {sorted(bound.in_fingerprint)}"
     return text
 
 

@@ -37,7 +37,7 @@ class Splicer:
                 parsed = parse(case.sql)
             except QserverError:
                 continue
-            if "(" not in parsed.kinds:  # no rows that were lifted as one literal
+            if "(" not in parsed.kinds:  # no rows that were parameterized as one literal
                 self.statements.append(self._numbered(parsed.statement))
                 self.literals += parsed.literals
         every = [node for statement in self.statements for node in _nodes(statement)]

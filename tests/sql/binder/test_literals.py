@@ -21,15 +21,15 @@ def catalog_with_t() -> TestCatalog:
 
 def test_asking_for_a_value_pins_the_literal() -> None:
     literals = Literals([10, 20])
-    assert literals.pinned == frozenset()
+    assert literals.in_fingerprint == frozenset()
     assert literals.value(1) == 20
-    assert literals.pinned == {1}
+    assert literals.in_fingerprint == {1}
 
 
 def test_literals_of_a_definition_pin_nothing() -> None:
     literals = Literals([10], fixed=True)
     assert literals.value(0) == 10
-    assert literals.pinned == frozenset()
+    assert literals.in_fingerprint == frozenset()
 
 
 def test_a_literal_that_stands_for_many_has_no_value() -> None:
@@ -54,10 +54,10 @@ def test_a_literal_that_stands_for_many_has_no_value() -> None:
     ],
 )
 def test_what_a_plan_depends_on_is_pinned(sql: str, pinned: set[int]) -> None:
-    assert bind_text(catalog_with_t(), sql).pinned == pinned
+    assert bind_text(catalog_with_t(), sql).in_fingerprint == pinned
 
 
-def test_rows_of_values_that_are_lifted_as_one_literal_become_slots_by_column() -> None:
+def test_rows_of_values_that_are_parameterized_as_one_literal_become_slots_by_column() -> None:
     bound = bind_text(catalog_with_t(), "insert into t values (1, 'a', 1), (-2, null, 2.5)")
     values = bound.statement.plan
     assert isinstance(values, Values) and values.repeated and values.slot == 0
@@ -67,10 +67,10 @@ def test_rows_of_values_that_are_lifted_as_one_literal_become_slots_by_column() 
     assert all(slot.nullable for slot in slots)
 
 
-def test_a_view_over_lifted_rows_has_the_rows_themselves() -> None:
+def test_a_view_over_parameterized_rows_has_the_rows_themselves() -> None:
     catalog = catalog_with_t()
     define_text(catalog, "create view v as select * from (values (1, 'x'), (2, null)) as v(n, s)")
     parsed = parse("select s from v where n = 7")
     bound = bind(parsed.statement, Literals(parsed.literals), catalog)
-    assert bound.pinned == frozenset()
+    assert bound.in_fingerprint == frozenset()
     assert [view.name for view in bound.views] == ["v"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from qserver.errors import FeatureNotSupported, QserverError
-from qserver.sql.lift import lift
+from qserver.sql.fingerprint import parameterize
 from qserver.sql.parser import parse
 
 VARIABLE = "QSERVER_SLT"
@@ -44,12 +44,15 @@ def test_what_postgresql_runs_can_be_parsed() -> None:
                 continue
             count += 1
             try:
-                parsed, lifted = parse(record.sql), lift(record.sql)
+                parsed, parameterized = parse(record.sql), parameterize(record.sql)
             except FeatureNotSupported:
                 continue
             except QserverError as error:
                 failures.append(f"{key}:{record.line}: {error!r}")
                 continue
-            assert (parsed.literals, parsed.kinds) == (lifted.literals, lifted.kinds), record.sql
+            assert (parsed.literals, parsed.kinds) == (
+                parameterized.literals,
+                parameterized.kinds,
+            ), record.sql
     assert failures == []
     assert count > 0

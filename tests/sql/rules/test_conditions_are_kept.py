@@ -13,7 +13,7 @@ from qserver.errors import QserverError
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.sql_database import SqlDatabase
 from qserver.sql.binder import Literals, bind
-from qserver.sql.lift import lift
+from qserver.sql.fingerprint import parameterize
 from qserver.sql.parser import parse
 from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.rules.choose_access import choose_access
@@ -56,7 +56,9 @@ def _bound(database: SqlDatabase, sql: str) -> tuple[Any, RowCount] | None:
             return None
         if not isinstance(statement, Query | Insert | Update | Delete | Merge):
             return None
-        return bind(statement, Literals(lift(sql).literals), names).statement, names.row_count
+        return bind(
+            statement, Literals(parameterize(sql).literals), names
+        ).statement, names.row_count
     except QserverError:
         return None
 

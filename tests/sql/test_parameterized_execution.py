@@ -2,7 +2,7 @@
 
 Statements are glued from templates and literals of all kinds. Each is run three times: with every
 literal a constant of its own plan, with a plan made for it, and with one made for another
-statement of the same shape.
+statement of the same fingerprint.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ async def kept_plan(database: SqlDatabase, sql: str) -> Any:
 
 
 async def plan_of_its_own(database: SqlDatabase, sql: str) -> Any:
-    """What the statement answers if none of its literals is lifted."""
+    """What the statement answers if none of its literals is parameterized."""
     snapshot = database.database.durable_snapshot()
     assert snapshot is not None
     now = datetime.fromtimestamp(NOON, UTC)

@@ -1,4 +1,5 @@
-"""Lifting: what shape and literals a text has, and that the lexer agrees about the literals."""
+"""Parameterizing: what fingerprint and literals a text has, and that the lexer agrees about the
+literals."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError, SqlSyntaxError
+from qserver.sql.fingerprint import MARK, parameterize
 from qserver.sql.lexer import tokenize
-from qserver.sql.lift import MARK, lift
 from qserver.sql.literals import LITERAL_TOKENS, read_literal
 from qserver.sql.parser import parse
 
@@ -43,7 +44,7 @@ PIECES = [
 
 
 @pytest.mark.parametrize(
-    ("sql", "shape", "literals", "kinds"),
+    ("sql", "fingerprint", "literals", "kinds"),
     [
         ("SELECT a1, t2.c3", "SELECT a1, t2.c3", [], ""),
         ("SELECT 1", "SELECT ␀", [1], "i"),
@@ -64,32 +65,32 @@ PIECES = [
     ],
 )
 def test_a_text_has_a_shape_and_literals(
-    sql: str, shape: str, literals: list[Any], kinds: str
+    sql: str, fingerprint: str, literals: list[Any], kinds: str
 ) -> None:
-    lifted = lift(sql)
-    assert lifted.shape == shape.replace("␀", MARK)
-    assert (lifted.literals, lifted.kinds) == (literals, kinds)
+    parameterized = parameterize(sql)
+    assert parameterized.fingerprint == fingerprint.replace("␀", MARK)
+    assert (parameterized.literals, parameterized.kinds) == (literals, kinds)
 
 
 def test_statements_that_differ_in_literals_only_have_one_shape() -> None:
-    one = lift("SELECT * FROM t WHERE a = 1 AND b = 'x'")
-    other = lift("SELECT * FROM t WHERE a = 234 AND b = 'it''s'")
-    assert (one.shape, one.kinds) == (other.shape, other.kinds)
+    one = parameterize("SELECT * FROM t WHERE a = 1 AND b = 'x'")
+    other = parameterize("SELECT * FROM t WHERE a = 234 AND b = 'it''s'")
+    assert (one.fingerprint, one.kinds) == (other.fingerprint, other.kinds)
 
 
 def test_a_text_cannot_pretend_to_be_another_shape() -> None:
     with pytest.raises(QserverError):
-        lift(f"SELECT {MARK}")
+        parameterize(f"SELECT {MARK}")
 
 
 @pytest.mark.parametrize("sql", ["'a", '"a', "/* a", "$$a", "E'\\'", "1 'a''"])
 def test_what_is_not_closed_is_refused_by_lift_as_by_the_lexer(sql: str) -> None:
-    with pytest.raises(SqlSyntaxError) as lifted:
-        lift(sql)
+    with pytest.raises(SqlSyntaxError) as parameterized:
+        parameterize(sql)
     with pytest.raises(SqlSyntaxError) as tokenized:
         list(tokenize(sql))
-    assert lifted.value.message == tokenized.value.message
-    assert lifted.value.position == tokenized.value.position
+    assert parameterized.value.message == tokenized.value.message
+    assert parameterized.value.position == tokenized.value.position
 
 
 def literals_by_the_lexer(sql: str) -> tuple[list[Any], str]:
@@ -112,20 +113,20 @@ def test_lift_and_lexer_find_the_same_literals_however_tokens_are_glued(pieces: 
         expected = literals_by_the_lexer(sql)
     except QserverError:
         return  # whether it is refused by both is another test's question
-    lifted = lift(sql, repeat=False)
-    assert (lifted.literals, lifted.kinds) == expected
+    parameterized = parameterize(sql, repeat=False)
+    assert (parameterized.literals, parameterized.kinds) == expected
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=10))
 def test_putting_the_literals_back_gives_the_text(pieces: list[str]) -> None:
-    """So the shape is the text and nothing else, and equal shapes are equal texts."""
+    """So the fingerprint is the text and nothing else, and equal fingerprints are equal texts."""
     sql = "".join(pieces)
     try:
         tokens = list(tokenize(sql))
     except QserverError:
         return
     try:
-        rest = lift(sql, repeat=False).shape.split(MARK)
+        rest = parameterize(sql, repeat=False).fingerprint.split(MARK)
     except QserverError:
         return  # a literal that means nothing, such as B'1''a'
     literals = [token.text for token in tokens if token.kind in LITERAL_TOKENS]
@@ -143,11 +144,11 @@ def test_lift_refuses_exactly_what_cannot_be_cut(sql: str) -> None:
             return  # only the parser looks so closely
         cut = False
     try:
-        lift(sql)
-        lifted = True
+        parameterize(sql)
+        parameterized = True
     except QserverError:
-        lifted = False
-    assert lifted == cut
+        parameterized = False
+    assert parameterized == cut
 
 
 @pytest.mark.parametrize(
@@ -161,5 +162,5 @@ def test_lift_refuses_exactly_what_cannot_be_cut(sql: str) -> None:
 )
 def test_the_parser_counts_literals_as_lift_does(sql: str) -> None:
     for repeat in (True, False):
-        lifted, parsed = lift(sql, repeat=repeat), parse(sql, repeat=repeat)
-        assert (lifted.literals, lifted.kinds) == (parsed.literals, parsed.kinds)
+        parameterized, parsed = parameterize(sql, repeat=repeat), parse(sql, repeat=repeat)
+        assert (parameterized.literals, parameterized.kinds) == (parsed.literals, parsed.kinds)

@@ -1,26 +1,27 @@
-"""Lifting: a statement's text without its literals, and the literals.
+"""Parameterizing: a statement's text without its literals, and the literals.
 
     INSERT INTO t VALUES (1, 'a') RETURNING id + 1.5
-    ──► shape      INSERT INTO t VALUES (␀, ␀) RETURNING id + ␀
+    ──► fingerprint      INSERT INTO t VALUES (␀, ␀) RETURNING id + ␀
         literals   [1, 'a', Decimal('1.5')]
         kinds      "isn"
 
-Statements of the same shape and kinds mean the same but for the values in their slots, so shape and
-kinds together are the key of everything that is kept about statements. This runs for each request,
-so it makes no tokens: one regular expression cuts the text into pieces that end in a literal. It is
-made of the lexer's own patterns and must find what the lexer finds, in the same order; a test
-compares them on anything that Hypothesis can glue together.
+Statements of the same fingerprint and kinds mean the same but for the values in their slots, so
+fingerprint and kinds together are the key of everything that is kept about statements. This runs
+for each request, so it makes no tokens: one regular expression cuts the text into pieces that end
+in a literal. It is made of the lexer's own patterns and must find what the lexer finds, in the same
+order; a test compares them on anything that Hypothesis can glue together.
 
-A NUL stands for a literal. No text may hold one, so no text can pretend to be another's shape.
+A NUL stands for a literal. No text may hold one, so no text can pretend to be another's
+fingerprint.
 
 Rows of VALUES
     INSERT INTO t VALUES (1, 'a'), (-2, NULL), (3, 'c') RETURNING id
-    ──► shape      INSERT INTO t VALUES ␀␀ RETURNING id
+    ──► fingerprint      INSERT INTO t VALUES ␀␀ RETURNING id
         literals   [[(1, 'a'), (-2, None), (3, 'c')]]
         kinds      "(is)"
 
 Two rows or more that hold nothing but values become one slot, whose value is the list of the rows,
-so a thousand rows have the shape of two; see `value_rows`. Whoever runs the statement gets
+so a thousand rows have the fingerprint of two; see `value_rows`. Whoever runs the statement gets
 `rows: list[tuple]`, with None for NULL in any column, and all values of a column of one kind. ␀␀
 stands for the rows: two literals never touch in a statement that means anything, and the
 parentheses in `kinds` tell them apart even then.
@@ -63,17 +64,17 @@ _SIMPLE: Final = re.compile(
 )
 
 
-class Lifted(msgspec.Struct, frozen=True):
+class Parameterized(msgspec.Struct, frozen=True):
     """`kinds` has a letter for each literal (see `literals`), and a group in parentheses, with a
     letter for each column, where the literal is a list of rows."""
 
-    shape: str
+    fingerprint: str
     literals: list[Any]
     kinds: str
 
 
-def lift(sql: str, *, repeat: bool = True) -> Lifted:
-    """Shape and literals of a text; refuses one that cannot be cut into tokens.
+def parameterize(sql: str, *, repeat: bool = True) -> Parameterized:
+    """Fingerprint and literals of a text; refuses one that cannot be cut into tokens.
 
     Without `repeat`, every row of VALUES stands for itself.
     """
@@ -84,21 +85,21 @@ def lift(sql: str, *, repeat: bool = True) -> Lifted:
     kinds: list[str] = []
     try:
         if rows is None:
-            shape = _lift_part(sql, literals, kinds)
+            fingerprint = _parameterize_part(sql, literals, kinds)
         else:
-            head = _lift_part(sql[: rows.start], literals, kinds)
+            head = _parameterize_part(sql[: rows.start], literals, kinds)
             literals.append(rows.values)
             kinds.append(f"({rows.kinds})")
-            shape = head + ROWS_MARK + _lift_part(sql[rows.end :], literals, kinds)
+            fingerprint = head + ROWS_MARK + _parameterize_part(sql[rows.end :], literals, kinds)
     except QserverError:
         _refuse(sql)
-    return Lifted(shape, literals, "".join(kinds))
+    return Parameterized(fingerprint, literals, "".join(kinds))
 
 
-def _lift_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
-    """The shape of a text; its literals are added to the lists."""
+def _parameterize_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
+    """The fingerprint of a text; its literals are added to the lists."""
     texts: Sequence[str] | None = None
-    shape = ""
+    fingerprint = ""
     if (
         '"' not in sql
         and "$" not in sql
@@ -107,14 +108,14 @@ def _lift_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
         and ".." not in sql
     ):
         pieces = _SIMPLE.split(sql)
-        shape = MARK.join(pieces[0::2])
-        if "'" not in shape:
+        fingerprint = MARK.join(pieces[0::2])
+        if "'" not in fingerprint:
             texts = pieces[1::2]
     if texts is None:
         others, texts, _ = zip(*_SCAN.findall(sql + MARK), strict=True)
         if texts[-1] != MARK:
             raise SqlSyntaxError("something was not closed")
-        shape, texts = MARK.join(others), texts[:-1]
+        fingerprint, texts = MARK.join(others), texts[:-1]
     if len(texts) > STATEMENT_TOKENS_MAX:
         raise lexer.too_many_tokens()
     for text in texts:
@@ -128,7 +129,7 @@ def _lift_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
             kind, value = read_literal(text, 0)
             literals.append(value)
             kinds.append(kind)
-    return shape
+    return fingerprint
 
 
 def _refuse(sql: str) -> NoReturn:
@@ -136,4 +137,4 @@ def _refuse(sql: str) -> NoReturn:
     for token in lexer.tokenize(sql):
         if token.kind in LITERAL_TOKENS:
             read_literal(token.text, token.start)
-    raise AssertionError("the lexer takes what lift does not")
+    raise AssertionError("the lexer takes what parameterize does not")
