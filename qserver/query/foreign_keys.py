@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.constraints import referenced_index
 from qserver.sql.execution import Rows
 from qserver.storage.transaction import Journal, Transaction
@@ -40,7 +40,7 @@ class Runner(Protocol):
     def run_with(
         self,
         name: tuple[str, ...],
-        statement: syntax.Statement,
+        statement: ast.Statement,
         values: Sequence[tuple[SqlType, Any]],
     ) -> Generator[Rows | None, None, int]: ...
 
@@ -256,7 +256,7 @@ def _act(
     name = ("foreign key", other.key, key.name, action, "delete" if new is None else "update")
     parameters = list(values)
     if action == "cascade" and new is None:
-        statement: syntax.Statement = syntax.Delete(syntax.TableRef(other.path), where=_refers(key))
+        statement: ast.Statement = ast.Delete(ast.TableRef(other.path), where=_refers(key))
     else:
         if action == "cascade" and new is not None:
             parameters += [
@@ -268,17 +268,17 @@ def _act(
         yield
 
 
-def _update(other: Table, key: ForeignKey, action: str) -> syntax.Update:
+def _update(other: Table, key: ForeignKey, action: str) -> ast.Update:
     count = len(key.columns)
-    value: dict[str, syntax.Expression] = {
-        "set null": syntax.Constant(None),
-        "set default": syntax.Default(),
+    value: dict[str, ast.Expression] = {
+        "set null": ast.Constant(None),
+        "set default": ast.Default(),
     }
     assignments = tuple(
-        syntax.Assignment((column,), value.get(action) or syntax.Parameter(count + number))
+        ast.Assignment((column,), value.get(action) or ast.Parameter(count + number))
         for number, column in enumerate(key.columns, 1)
     )
-    return syntax.Update(syntax.TableRef(other.path), assignments, where=_refers(key))
+    return ast.Update(ast.TableRef(other.path), assignments, where=_refers(key))
 
 
 def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | None) -> Steps:
@@ -315,11 +315,11 @@ def _refuse_if_referenced(
     key: ForeignKey,
     values: list[tuple[SqlType, Any]],
 ) -> Steps:
-    select = syntax.Select(
-        (syntax.Target(syntax.Constant(True)),), (syntax.TableRef(other.path),), _refers(key)
+    select = ast.Select(
+        (ast.Target(ast.Constant(True)),), (ast.TableRef(other.path),), _refers(key)
     )
     name = ("foreign key", other.key, key.name, "look")
-    for page in runner.run_with(name, syntax.Query(select), values):
+    for page in runner.run_with(name, ast.Query(select), values):
         if page:
             names = ", ".join(key.referenced)
             texts = ", ".join(shown(value, sql_type) for sql_type, value in values)
@@ -333,12 +333,12 @@ def _refuse_if_referenced(
         yield
 
 
-def _refers(key: ForeignKey) -> syntax.Expression:
+def _refers(key: ForeignKey) -> ast.Expression:
     """`a = $1 AND b = $2`"""
-    condition: syntax.Expression | None = None
+    condition: ast.Expression | None = None
     for number, column in enumerate(key.columns, 1):
-        equal = syntax.Operator("=", syntax.Name((column,)), syntax.Parameter(number))
-        condition = equal if condition is None else syntax.Operator("and", condition, equal)
+        equal = ast.Operator("=", ast.Name((column,)), ast.Parameter(number))
+        condition = equal if condition is None else ast.Operator("and", condition, equal)
     assert condition is not None
     return condition
 

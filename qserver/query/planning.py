@@ -28,7 +28,7 @@ from qserver.errors import (
 from qserver.limits import PLANNING_STEPS_MAX, PLANS_KEPT_MAX
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.plan_cache import Plan, PlanCache
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
@@ -209,7 +209,7 @@ class Planner:
         if about is None:
             return Prepared(parsed)
         fixed = Literals(parsed.literals, fixed=True)
-        is_explained = isinstance(statement, syntax.Explain)
+        is_explained = isinstance(statement, ast.Explain)
         declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
         try:
             plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, effort)
@@ -233,7 +233,7 @@ class Planner:
 
     async def make_long(
         self,
-        statement: syntax.Statement,
+        statement: ast.Statement,
         literals: Literals,
         catalog: Catalog,
         snapshot: Snapshot,
@@ -253,7 +253,7 @@ class Planner:
     def plan_of(
         self,
         name: tuple[str, ...],
-        statement: syntax.Statement,
+        statement: ast.Statement,
         types: Sequence[SqlType],
         catalog: Catalog,
         snapshot: Snapshot,
@@ -287,7 +287,7 @@ def locate(error: QserverError, sql: str) -> None:
     if error.definition is not None:
         text, place = error.definition
         for node in _nodes(parse(sql).statement):
-            if isinstance(node, syntax.Constraint | syntax.AlterAction) and node.text == text:
+            if isinstance(node, ast.Constraint | ast.AlterAction) and node.text == text:
                 assert node.expression is not None, "the text is its"
                 alone, _ = parsed_expression(text)
                 error.position = node.expression.position - alone.position + place
@@ -295,12 +295,12 @@ def locate(error: QserverError, sql: str) -> None:
     elif error.literal is not None:
         index = _index_of_literal(error.literal, error.item, parameterize(sql).literals)
         for node in _nodes(parse(sql, repeat=False).statement):
-            if isinstance(node, syntax.Literal) and node.index == index:
+            if isinstance(node, ast.Literal) and node.index == index:
                 error.position = node.position + 1
                 return
 
 
-def _nodes(statement: syntax.Statement) -> Iterator[Any]:
+def _nodes(statement: ast.Statement) -> Iterator[Any]:
     """All nodes of a statement, in their order."""
     waiting: list[Any] = [statement]
     while waiting:
@@ -326,24 +326,24 @@ def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
     return slot + count if number == slot else number - 1 + count
 
 
-def only_reads(statement: syntax.Statement) -> bool:
+def only_reads(statement: ast.Statement) -> bool:
     """Can it be run on a snapshot, without a transaction?"""
-    return isinstance(statement, syntax.Query) and all(
+    return isinstance(statement, ast.Query) and all(
         only_reads(table.statement) for table in statement.common_tables
     )
 
 
-_PLANNED = (syntax.Query, syntax.Insert, syntax.Update, syntax.Delete, syntax.Merge)
+_PLANNED = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
 
 
-def statement_inside(statement: syntax.Statement) -> syntax.Statement | None:
+def statement_inside(statement: ast.Statement) -> ast.Statement | None:
     """What EXPLAIN, CREATE VIEW or CREATE TABLE AS is about, if it is something with a plan."""
     inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
     return inside if isinstance(inside, _PLANNED) else None
 
 
 def make_plan(
-    statement: syntax.Statement,
+    statement: ast.Statement,
     literals: Literals,
     catalog: Catalog,
     snapshot: Snapshot,
@@ -420,7 +420,7 @@ def _with_row_id(node: Any) -> Any:
 
 
 def _bound(
-    statement: syntax.Statement,
+    statement: ast.Statement,
     literals: Literals,
     names: CatalogNames,
     declared: Mapping[int | str, SqlType] | None,

@@ -33,7 +33,7 @@ from qserver.query.request import Request, RequestContext
 from qserver.query.slots import run_heavy, slots_in_steps
 from qserver.query.system_tables import SystemReader
 from qserver.query.variables import set_variable, show_variable
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.definitions import DEFINITIONS, perform
 from qserver.sql.definitions.port import Work
@@ -118,7 +118,7 @@ class StatementRun:
 
     def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
         """What needs no plan."""
-        if isinstance(parsed.statement, syntax.Explain):
+        if isinstance(parsed.statement, ast.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
         if given:
             raise ProtocolViolation("a statement of this kind has no parameters")
@@ -151,7 +151,7 @@ class StatementRun:
     def run_with(
         self,
         name: tuple[str, ...],
-        statement: syntax.Statement,
+        statement: ast.Statement,
         values: Sequence[tuple[SqlType, Any]],
     ) -> Steps:
         """A statement of the engine's own, which is part of another; its parameters are values."""
@@ -182,7 +182,7 @@ class StatementRun:
 
     def _plan(
         self,
-        statement: syntax.Statement,
+        statement: ast.Statement,
         literals: Sequence[Any],
         declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
         given: Given = None,
@@ -208,32 +208,30 @@ class StatementRun:
         return plan
 
     def describe(
-        self, query: syntax.Query, literals: Sequence[Any]
+        self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Step, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
         plan = yield from self._plan(query, literals)
         return plan.compiled.columns, tuple(plan.names)
 
     def columns_of(
-        self, query: syntax.Query, literals: Sequence[Any]
+        self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Step, Any, tuple[OutputColumn, ...]]:
         plan = yield from self._plan(query, literals)
         return plan.compiled.columns
 
-    def check(self, statement: syntax.Statement) -> Generator[Step, Any, None]:
+    def check(self, statement: ast.Statement) -> Generator[Step, Any, None]:
         yield from self._plan(statement, ())
 
-    def run(
-        self, statement: syntax.Statement, literals: Sequence[Any]
-    ) -> Generator[Step, Any, Steps]:
+    def run(self, statement: ast.Statement, literals: Sequence[Any]) -> Generator[Step, Any, Steps]:
         plan = yield from self._plan(statement, literals)
         return plan.compiled.run(self.transaction, literals, self.context)
 
-    def parse_query(self, text: str) -> syntax.Query:
+    def parse_query(self, text: str) -> ast.Query:
         statement = parse(text).statement
-        assert isinstance(statement, syntax.Query), "a view is a query"
+        assert isinstance(statement, ast.Query), "a view is a query"
         return statement
 
-    def parse_expression(self, text: str) -> tuple[syntax.Expression, Sequence[Any]]:
+    def parse_expression(self, text: str) -> tuple[ast.Expression, Sequence[Any]]:
         parsed = parse_expression(text)
         return parsed.expression, parsed.literals
 
@@ -254,11 +252,11 @@ class StatementRun:
 
     # --- the rest ---
 
-    def explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Cursor:
+    def explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Cursor:
         steps = self._explain(node, literals, given)
         return Cursor(steps, self.context, heading=Heading(("QUERY PLAN",), (TEXT,)))
 
-    def _explain(self, node: syntax.Explain, literals: Sequence[Any], given: Given) -> Steps:
+    def _explain(self, node: ast.Explain, literals: Sequence[Any], given: Given) -> Steps:
         if type(node.statement) in DEFINITIONS or type(node.statement) in _SPECIAL:
             yield [("Utility Statement",)]
             return 0
@@ -286,16 +284,16 @@ class StatementRun:
             return [f"Actual rows: {rows}, changed: {cursor.affected_rows}"]
         return [f"Actual rows: {rows}"]
 
-    def show(self, node: syntax.Show, literals: Sequence[Any]) -> Cursor:
+    def show(self, node: ast.Show, literals: Sequence[Any]) -> Cursor:
         columns, rows = show_variable(node.name)
         heading = Heading(columns, (TEXT,) * len(columns))
         return Cursor(rows_at_once(rows), self.context, heading=heading)
 
-    def set_variable(self, node: syntax.SetVariable, literals: Sequence[Any]) -> Cursor:
+    def set_variable(self, node: ast.SetVariable, literals: Sequence[Any]) -> Cursor:
         set_variable(node.name, node.value)
         return Cursor(rows_at_once([]), self.context)
 
-    def refuse_control(self, node: syntax.TransactionControl, literals: Sequence[Any]) -> Cursor:
+    def refuse_control(self, node: ast.TransactionControl, literals: Sequence[Any]) -> Cursor:
         raise ActiveTransaction(
             f"{node.kind.upper()} is not supported: every request is a transaction",
             hint="Send the statements of a transaction together, in one request.",
@@ -303,7 +301,7 @@ class StatementRun:
 
 
 _SPECIAL: Final[Mapping[type, Callable[[StatementRun, Any, Sequence[Any]], Cursor]]] = {
-    syntax.Show: StatementRun.show,
-    syntax.SetVariable: StatementRun.set_variable,
-    syntax.TransactionControl: StatementRun.refuse_control,
+    ast.Show: StatementRun.show,
+    ast.SetVariable: StatementRun.set_variable,
+    ast.TransactionControl: StatementRun.refuse_control,
 }

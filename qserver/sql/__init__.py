@@ -11,7 +11,7 @@
       string_escapes
     keywords, definition_words, which word is a keyword where
       terminals
-    grammar.lark, parser,       the grammar, and syntax nodes from what it recognizes
+    grammar.lark, parser,       the grammar, and AST nodes from what it recognizes
       builder, depth
     syntax                      what a statement says
     binder, bound               what its names mean
@@ -22,5 +22,5 @@
     ports, parameters           what this room reads through; values that come beside the text
 
 The room is pure: no waiting, no clock, no chance, no files. It asks the database through ports, and
-whoever runs a function decides when. Start with `fingerprint`, then `syntax`.
+whoever runs a function decides when. Start with `fingerprint`, then `ast`.
 """

@@ -6,7 +6,7 @@ from typing import Any
 
 from qserver.errors import StatementTooComplex
 from qserver.limits import SYNTAX_DEPTH_MAX
-from qserver.sql.syntax import Node
+from qserver.sql.ast import Node
 
 
 def check_depth(tree: Node) -> None:

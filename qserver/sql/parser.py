@@ -28,12 +28,12 @@ from lark.lexer import Lexer
 
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.limits import SYNTAX_DEPTH_MAX
+from qserver.sql.ast import Expression, Statement
 from qserver.sql.builder import Builder
 from qserver.sql.builder.places import unexpected_next
 from qserver.sql.builder.select_into import without_into
 from qserver.sql.depth import check_depth
 from qserver.sql.effort import Effort
-from qserver.sql.syntax import Expression, Statement
 from qserver.sql.terminals import Source, Terminal
 
 # A terminal makes at most four nodes: SELECT in parentheses is ScalarQuery, Query, Select, Target.

@@ -18,12 +18,12 @@ from typing import Any, ClassVar, Final
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import IDENTIFIER_BYTES_MAX
 from qserver.sql import definition_words
+from qserver.sql.ast import Literal, Parameter
 from qserver.sql.effort import Effort
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
 from qserver.sql.lexer import Token, check_text, tokenize
 from qserver.sql.literals import KIND_NAMES, read_literal
 from qserver.sql.string_escapes import unicode_text
-from qserver.sql.syntax import Literal, Parameter
 from qserver.sql.value_rows import Rows, find_rows
 
 _PUNCTUATION: Final = {

@@ -18,7 +18,7 @@ from qserver.errors import (
     UndefinedFunction,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_aggregate, refuse_grouping
 from qserver.sql.binder.coercion import condition, implicit, settled, with_blanks
@@ -36,11 +36,11 @@ from qserver.sql.walk import everything
 from qserver.values.types import INTEGER, SqlType
 
 
-def bind_aggregate(scope: Scope, node: syntax.Call, name: str) -> Expression:
+def bind_aggregate(scope: Scope, node: ast.Call, name: str) -> Expression:
     return place_aggregate(scope, node, _call(scope, node, name), name)
 
 
-def place_aggregate(scope: Scope, node: syntax.Call, call: AggregateCall, name: str) -> Expression:
+def place_aggregate(scope: Scope, node: ast.Call, call: AggregateCall, name: str) -> Expression:
     """What stands for the call's value, which the query that it belongs to computes."""
     level = _owner(scope, [call])
     _check_contents(scope, level, call)
@@ -57,7 +57,7 @@ def place_aggregate(scope: Scope, node: syntax.Call, call: AggregateCall, name: 
     return column
 
 
-def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
+def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
     """The aggregate with its arguments, filter and order, over the rows of its query."""
     binding = scope.binding
     operands = aggregate_arguments(scope, node, name)
@@ -91,7 +91,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> AggregateCall:
     )
 
 
-def aggregate_arguments(scope: Scope, node: syntax.Call, name: str) -> list[Operand]:
+def aggregate_arguments(scope: Scope, node: ast.Call, name: str) -> list[Operand]:
     """The bound arguments; none for a star."""
     if is_ordered_set_aggregate(name) and not node.within_group:
         raise WrongObjectType(
@@ -122,7 +122,7 @@ def aggregate_arguments(scope: Scope, node: syntax.Call, name: str) -> list[Oper
 
 
 def resolve(
-    scope: Scope, name: str, operands: Sequence[Operand], node: syntax.Call
+    scope: Scope, name: str, operands: Sequence[Operand], node: ast.Call
 ) -> ResolvedAggregate:
     def by_types(types: Sequence[SqlType]) -> ResolvedAggregate:
         return resolve_aggregate(name, types)
@@ -141,21 +141,21 @@ def cast_arguments(
     )
 
 
-def bind_filter(scope: Scope, node: syntax.Call) -> Expression | None:
+def bind_filter(scope: Scope, node: ast.Call) -> Expression | None:
     if node.filter is None:
         return None
     operand = scope.bind_in(Clause.FILTER, node.filter)
     return condition(scope.binding, operand, "FILTER", leftmost(node.filter))
 
 
-def sort_key(item: syntax.OrderItem, expression: Expression) -> SortKey:
+def sort_key(item: ast.OrderItem, expression: Expression) -> SortKey:
     """NULLs are larger than everything unless the statement says otherwise."""
     nulls_first = item.descending if item.nulls_first is None else item.nulls_first
     return SortKey(expression, item.descending, nulls_first)
 
 
 def _check_distinct(
-    scope: Scope, node: syntax.Call, operands: Sequence[Operand], keys: Sequence[Operand]
+    scope: Scope, node: ast.Call, operands: Sequence[Operand], keys: Sequence[Operand]
 ) -> None:
     """What is ordered by must be what is told apart, as both were before any cast."""
     for item, key in zip(node.order_by, keys, strict=True):
@@ -210,7 +210,7 @@ def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:
 # --- GROUPING ------------------------------------------------------------------------------------
 
 
-def bind_grouping(scope: Scope, node: syntax.Call) -> Expression:
+def bind_grouping(scope: Scope, node: ast.Call) -> Expression:
     """One bit for each argument, the first is the highest: is it left out of the grouping set?
 
     The mask has one bit for each key, in order of the keys; which key an argument is, `grouping`

@@ -21,7 +21,7 @@ from qserver.errors import (
     UndefinedSchema,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import bind_aggregate, bind_grouping
 from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import alike, implicit, settled
@@ -49,7 +49,7 @@ from qserver.values.types import DOUBLE, INTEGER, TEXT, Kind, SqlType
 _SCHEMAS: Final = ("pg_catalog", "public")
 
 
-def bind_call(scope: Scope, node: syntax.Call) -> Operand:
+def bind_call(scope: Scope, node: ast.Call) -> Operand:
     if len(node.name) > 1 and node.name[0] not in _SCHEMAS:
         raise UndefinedSchema(f'schema "{node.name[0]}" does not exist', position=node.position + 1)
     name = node.name[-1]
@@ -77,15 +77,15 @@ def bind_call(scope: Scope, node: syntax.Call) -> Operand:
     return function(scope.binding, name, operands, node.position)
 
 
-def _arguments(scope: Scope, node: syntax.Call) -> list[Operand]:
+def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
     """The arguments in order, those that are given by name in their places."""
-    named = [each for each in node.arguments if isinstance(each, syntax.NamedArgument)]
+    named = [each for each in node.arguments if isinstance(each, ast.NamedArgument)]
     if not named:
         return [scope.bind(argument) for argument in node.arguments]
     parameters = _PARAMETER_NAMES.get(node.name[-1], {})
     given: dict[str, Operand] = {}
     for name, argument in zip(parameters, node.arguments, strict=False):
-        if not isinstance(argument, syntax.NamedArgument):
+        if not isinstance(argument, ast.NamedArgument):
             given[name] = scope.bind(argument)
     for each in named:
         if each.name not in parameters or each.name in given:
@@ -113,12 +113,12 @@ _PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
 # --- what looks like a function ------------------------------------------------------------------
 
 
-def _coalesce(scope: Scope, node: syntax.Call) -> Expression:
+def _coalesce(scope: Scope, node: ast.Call) -> Expression:
     operands, target = _alike(scope, node, "COALESCE")
     return Coalesce(operands, target) if len(operands) > 1 else operands[0]
 
 
-def _nullif(scope: Scope, node: syntax.Call) -> Expression:
+def _nullif(scope: Scope, node: ast.Call) -> Expression:
     """NULL if both are equal, else the first, as the operator that compares them takes it."""
     if len(node.arguments) != 2:
         raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
@@ -131,14 +131,14 @@ def _nullif(scope: Scope, node: syntax.Call) -> Expression:
     return Case(((equal, Constant(None, first.type)),), first, first.type)
 
 
-def _greatest_or_least(scope: Scope, node: syntax.Call) -> Expression:
+def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:
     name = node.name[-1]
     operands, target = _alike(scope, node, name.upper())
     chosen = function(scope.binding, name, operands, node.position)
     return replace(chosen, type=target) if isinstance(chosen, Apply) else chosen
 
 
-def _type_of(scope: Scope, node: syntax.Call) -> Expression:
+def _type_of(scope: Scope, node: ast.Call) -> Expression:
     """pg_typeof: known now, whatever the value is."""
     if len(node.arguments) != 1:
         return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
@@ -148,9 +148,7 @@ def _type_of(scope: Scope, node: syntax.Call) -> Expression:
     return Constant(str(operand.type.bare), TEXT)
 
 
-def _alike(
-    scope: Scope, node: syntax.Call, construct: str
-) -> tuple[tuple[Expression, ...], SqlType]:
+def _alike(scope: Scope, node: ast.Call, construct: str) -> tuple[tuple[Expression, ...], SqlType]:
     operands = [scope.bind(argument) for argument in node.arguments]
     if not operands:
         raise SqlSyntaxError(f"{construct} takes arguments", position=node.position + 1)
@@ -158,7 +156,7 @@ def _alike(
     return alike(scope.binding, operands, construct, places)
 
 
-_SPECIAL: Final[dict[str, Callable[[Scope, syntax.Call], Operand]]] = {
+_SPECIAL: Final[dict[str, Callable[[Scope, ast.Call], Operand]]] = {
     "coalesce": _coalesce,
     "nullif": _nullif,
     "greatest": _greatest_or_least,
@@ -172,7 +170,7 @@ _SPECIAL: Final[dict[str, Callable[[Scope, syntax.Call], Operand]]] = {
 # --- errors --------------------------------------------------------------------------------------
 
 
-def _refuse_what_only_aggregates_have(scope: Scope, node: syntax.Call) -> None:
+def _refuse_what_only_aggregates_have(scope: Scope, node: ast.Call) -> None:
     if node.star:
         raise _only_for_aggregates(scope, node, f"{node.name[-1]}(*)", "")
     for given, words in (
@@ -185,7 +183,7 @@ def _refuse_what_only_aggregates_have(scope: Scope, node: syntax.Call) -> None:
             raise _only_for_aggregates(scope, node, words, "")
 
 
-def _only_for_aggregates(scope: Scope, node: syntax.Call, words: str, more: str) -> QserverError:
+def _only_for_aggregates(scope: Scope, node: ast.Call, words: str, more: str) -> QserverError:
     """A function that does not exist is the first thing to say."""
     name = node.name[-1]
     if not is_table_function(name):

@@ -7,7 +7,7 @@ a cast lets a strong name through (`a::text` is `a`) and replaces a weak one.
 
 from __future__ import annotations
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.type_names import internal_name
 
 NAMELESS = "?column?"
@@ -15,51 +15,51 @@ NAMELESS = "?column?"
 _NONE, _WEAK, _STRONG = 0, 1, 2
 
 
-def column_name(node: syntax.Expression) -> str:
+def column_name(node: ast.Expression) -> str:
     return _name(node)[0]
 
 
-def _name(node: syntax.Expression) -> tuple[str, int]:
+def _name(node: ast.Expression) -> tuple[str, int]:
     match node:
-        case syntax.Name():
+        case ast.Name():
             return node.parts[-1], _STRONG
-        case syntax.Field():
+        case ast.Field():
             return node.name, _STRONG
-        case syntax.Call():
+        case ast.Call():
             return node.name[-1], _STRONG
-        case syntax.Cast():
+        case ast.Cast():
             name, strength = _name(node.operand)
             if strength < _STRONG:
                 return internal_name(node.type.name).rpartition(".")[2], _WEAK
             return name, strength
-        case syntax.Case():
+        case ast.Case():
             name, strength = (NAMELESS, _NONE)
             if node.otherwise is not None:
                 name, strength = _name(node.otherwise)
             return (name, strength) if strength == _STRONG else ("case", _WEAK)
-        case syntax.Collate() | syntax.Subscript():
+        case ast.Collate() | ast.Subscript():
             return _name(node.operand)
-        case syntax.ArrayItems() | syntax.ArrayQuery():
+        case ast.ArrayItems() | ast.ArrayQuery():
             return "array", _STRONG
-        case syntax.Row():
+        case ast.Row():
             return "row", _STRONG
-        case syntax.Exists():
+        case ast.Exists():
             return "exists", _STRONG
-        case syntax.ScalarQuery():
+        case ast.ScalarQuery():
             return _first_name(node.query), _STRONG
         case _:
             return NAMELESS, _NONE
 
 
-def _first_name(query: syntax.QueryBody) -> str:
+def _first_name(query: ast.QueryBody) -> str:
     """What the one column of a subquery is called."""
-    while not isinstance(query, syntax.Select):
+    while not isinstance(query, ast.Select):
         match query:
-            case syntax.Query():
+            case ast.Query():
                 query = query.body
-            case syntax.SetOperation():
+            case ast.SetOperation():
                 query = query.left
-            case syntax.Values():
+            case ast.Values():
                 return "column1"
     if not query.targets:
         return NAMELESS

@@ -20,7 +20,7 @@ from qserver.errors import (
     QserverError,
     SqlSyntaxError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.recursive_tables import (
     Entry,
     bind_recursive,
@@ -59,7 +59,7 @@ class CommonTables:
         return None
 
 
-def with_common_tables(scope: Scope, nodes: Sequence[syntax.CommonTable], recursive: bool) -> Scope:
+def with_common_tables(scope: Scope, nodes: Sequence[ast.CommonTable], recursive: bool) -> Scope:
     """The scope in which the names are known."""
     if not nodes:
         return scope
@@ -91,9 +91,7 @@ def with_tables(scope: Scope, plan: Plan) -> Plan:
     return WithTables(tuple(needed), plan) if needed else plan
 
 
-def scan_common_table(
-    scope: Scope, item: syntax.TableRef
-) -> tuple[CommonTableScan, Relation] | None:
+def scan_common_table(scope: Scope, item: ast.TableRef) -> tuple[CommonTableScan, Relation] | None:
     """The rows of the common table of that name, if there is one."""
     found = None if scope.common_tables is None else scope.common_tables.find(item.name[0])
     if found is None:
@@ -112,7 +110,7 @@ def scan_common_table(
     return scan, relation_of_query(entry.node.name, source, entry.columns)
 
 
-def _no_columns(entry: Entry, item: syntax.TableRef) -> QserverError:
+def _no_columns(entry: Entry, item: ast.TableRef) -> QserverError:
     """Why the columns of a common table that is named are not known."""
     name = entry.node.name
     if entry.table is not None:
@@ -138,7 +136,7 @@ def _add(tables: CommonTables, entry: Entry) -> None:
 
 
 def _is_change(entry: Entry) -> bool:
-    return not isinstance(entry.node.statement, syntax.Query)
+    return not isinstance(entry.node.statement, ast.Query)
 
 
 def _bind(tables: CommonTables, entry: Entry, recursive: bool) -> None:
@@ -149,7 +147,7 @@ def _bind(tables: CommonTables, entry: Entry, recursive: bool) -> None:
     assert scope is not None
     scope.binding.enter()
     statement = node.statement
-    if isinstance(statement, syntax.Query):
+    if isinstance(statement, ast.Query):
         if recursive and mentions(statement, node.name):
             bind_recursive(scope, entry, statement)
         elif node.search is not None or node.cycle is not None:

@@ -13,7 +13,7 @@ from qserver.errors import (
     UndefinedColumn,
     UndefinedObject,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition, settled
 from qserver.sql.binder.same import same
@@ -27,9 +27,7 @@ from qserver.sql.walk import conjuncts
 from qserver.values.schema import Index, Table, is_predicate, predicate_text
 
 
-def bind_conflict(
-    scope: Scope, target: Target, new: int, node: syntax.OnConflict
-) -> ConflictAction:
+def bind_conflict(scope: Scope, target: Target, new: int, node: ast.OnConflict) -> ConflictAction:
     binding, table = scope.binding, target.table
     arbiters = _arbiters(scope, target, node)
     old = binding.new_source()
@@ -55,7 +53,7 @@ def bind_conflict(
     return ConflictAction(arbiters, old, values, where, new, checks)
 
 
-def _arbiters(scope: Scope, target: Target, node: syntax.OnConflict) -> tuple[Index | None, ...]:
+def _arbiters(scope: Scope, target: Target, node: ast.OnConflict) -> tuple[Index | None, ...]:
     """The unique indexes that count; None is the primary key. See `require_arbiters`."""
     table = target.table
     if node.constraint is not None:
@@ -76,7 +74,7 @@ def _arbiters(scope: Scope, target: Target, node: syntax.OnConflict) -> tuple[In
     return tuple(found)
 
 
-def require_arbiters(node: syntax.OnConflict, action: ConflictAction) -> None:
+def require_arbiters(node: ast.OnConflict, action: ConflictAction) -> None:
     """What is named must be unique. PostgreSQL asks when everything else is bound."""
     if node.columns and not action.arbiters:
         raise InvalidColumnReference(
@@ -90,7 +88,7 @@ def _is_meant(
     source: int,
     index: Index,
     wanted: set[int],
-    where: syntax.Expression | None,
+    where: ast.Expression | None,
 ) -> bool:
     """Is it over what was named, and over all rows, or such as the WHERE is about?
 
@@ -113,14 +111,14 @@ def _is_meant(
     )
 
 
-def _element(scope: Scope, target: Target, source: int, node: syntax.Expression) -> int:
+def _element(scope: Scope, target: Target, source: int, node: ast.Expression) -> int:
     """The position of a column, or of the hidden column of an expression that an index is over.
 
     -1 if no index is over it.
     """
-    if isinstance(node, syntax.Collate):
+    if isinstance(node, ast.Collate):
         node = node.operand
-    if isinstance(node, syntax.Name) and len(node.parts) == 1:
+    if isinstance(node, ast.Name) and len(node.parts) == 1:
         return _column(target, node)
     binding, table = scope.binding, target.table
     expression = settled(binding, scope.bind_in(Clause.INDEX, node))
@@ -143,7 +141,7 @@ def _named(table: Table, name: str, position: int) -> Index | None:
     )
 
 
-def _column(target: Target, node: syntax.Name) -> int:
+def _column(target: Target, node: ast.Name) -> int:
     name = node.parts[0]
     if name not in target.relation(0).positions:
         raise UndefinedColumn(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.binding import ExpressionBinder
 from qserver.sql.binder.calls import bind_call
 from qserver.sql.binder.fields import bind_field
@@ -43,31 +43,31 @@ from qserver.sql.binder.subqueries import (
 
 EXPRESSION_BINDERS: Final[Mapping[type, ExpressionBinder]] = MappingProxyType(
     {
-        syntax.Literal: bind_literal,
-        syntax.Constant: bind_constant,
-        syntax.Parameter: bind_parameter,
-        syntax.Name: bind_name,
-        syntax.Star: bind_star,
-        syntax.Operator: bind_operator,
-        syntax.Like: bind_like,
-        syntax.Is: bind_is,
-        syntax.Between: bind_between,
-        syntax.InList: bind_in_list,
-        syntax.InQuery: bind_in_query,
-        syntax.Exists: bind_exists,
-        syntax.ScalarQuery: bind_scalar_query,
-        syntax.Quantified: bind_quantified,
-        syntax.ArrayQuery: bind_array_query,
-        syntax.Case: bind_case,
-        syntax.Cast: bind_cast,
-        syntax.Call: bind_call,
-        syntax.Word: bind_word,
-        syntax.Row: bind_row,
-        syntax.ArrayItems: bind_array_items,
-        syntax.Subscript: bind_subscript,
-        syntax.Field: bind_field,
-        syntax.NamedArgument: bind_named_argument,
-        syntax.Default: bind_default,
-        syntax.Collate: bind_collate,
+        ast.Literal: bind_literal,
+        ast.Constant: bind_constant,
+        ast.Parameter: bind_parameter,
+        ast.Name: bind_name,
+        ast.Star: bind_star,
+        ast.Operator: bind_operator,
+        ast.Like: bind_like,
+        ast.Is: bind_is,
+        ast.Between: bind_between,
+        ast.InList: bind_in_list,
+        ast.InQuery: bind_in_query,
+        ast.Exists: bind_exists,
+        ast.ScalarQuery: bind_scalar_query,
+        ast.Quantified: bind_quantified,
+        ast.ArrayQuery: bind_array_query,
+        ast.Case: bind_case,
+        ast.Cast: bind_cast,
+        ast.Call: bind_call,
+        ast.Word: bind_word,
+        ast.Row: bind_row,
+        ast.ArrayItems: bind_array_items,
+        ast.Subscript: bind_subscript,
+        ast.Field: bind_field,
+        ast.NamedArgument: bind_named_argument,
+        ast.Default: bind_default,
+        ast.Collate: bind_collate,
     }
 )

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.errors import FeatureNotSupported, UndefinedColumn, WrongObjectType
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.scope import Scope, leftmost
@@ -15,7 +15,7 @@ from qserver.sql.functions.registry import Function
 from qserver.values.types import Kind, SqlType
 
 
-def bind_field(scope: Scope, node: syntax.Field) -> Operand:
+def bind_field(scope: Scope, node: ast.Field) -> Operand:
     if node.name == "*":
         raise FeatureNotSupported(
             'row expansion via "*" is not supported here', position=node.position + 1
@@ -28,7 +28,7 @@ def bind_field(scope: Scope, node: syntax.Field) -> Operand:
     )
 
 
-def fields_of(scope: Scope, node: syntax.Field) -> list[tuple[str, Operand]]:
+def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
     """All fields of the row that the operand is, by name."""
     operand = scope.bind(node.operand)
     if isinstance(operand, RowValue):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from qserver.errors import GroupingError, StatementTooComplex, TooManyColumns, WindowingError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
@@ -38,9 +38,7 @@ class GroupBy:
         self._alike = Alike(scope.literals)
         self.sets: tuple[GroupingSet, ...] | None = None
 
-    def bind(
-        self, items: Sequence[syntax.Expression | syntax.GroupingSets], distinct: bool
-    ) -> None:
+    def bind(self, items: Sequence[ast.Expression | ast.GroupingSets], distinct: bool) -> None:
         sets: list[GroupingSet] = [()]
         for item in items:
             choices = self._sets(item)
@@ -51,19 +49,19 @@ class GroupBy:
                 )
             sets = [_united(one, other) for one in sets for other in choices]
         self.scope.binding.effort.spend(len(sets) * STEPS_OF_SET)
-        has_sets = any(isinstance(item, syntax.GroupingSets) for item in items)
+        has_sets = any(isinstance(item, ast.GroupingSets) for item in items)
         if has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)
 
-    def _sets(self, item: syntax.Expression | syntax.GroupingSets) -> list[GroupingSet]:
-        if not isinstance(item, syntax.GroupingSets):
+    def _sets(self, item: ast.Expression | ast.GroupingSets) -> list[GroupingSet]:
+        if not isinstance(item, ast.GroupingSets):
             return [self._set((item,))]
         if item.kind == "sets":
             return [
                 found
                 for each in item.sets
                 for found in (
-                    self._sets(each) if isinstance(each, syntax.GroupingSets) else [self._set(each)]
+                    self._sets(each) if isinstance(each, ast.GroupingSets) else [self._set(each)]
                 )
             ]
         elements = [
@@ -82,16 +80,16 @@ class GroupBy:
             for chosen in combinations(elements, count)
         ]
 
-    def _set(self, nodes: Sequence[syntax.Expression]) -> GroupingSet:
+    def _set(self, nodes: Sequence[ast.Expression]) -> GroupingSet:
         found: list[int] = []
         for node in nodes:
-            if isinstance(node, syntax.Row):
+            if isinstance(node, ast.Row):
                 found += self._set(node.items)
             else:
                 found.append(self._key(node))
         return tuple(dict.fromkeys(found))
 
-    def _key(self, node: syntax.Expression) -> int:
+    def _key(self, node: ast.Expression) -> int:
         found = find_output(self.scope, self.outputs, node, Clause.GROUP_BY)
         if isinstance(found, int):
             expression = typed(self.scope, self.outputs[found])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.errors import UndefinedFunction
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import bind_filter, place_aggregate, sort_key
 from qserver.sql.binder.calling import operator
 from qserver.sql.binder.coercion import alike, settled
@@ -26,7 +26,7 @@ from qserver.values.types import BIGINT, BOOLEAN, DOUBLE
 HYPOTHETICAL: Final = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
 
 
-def bind_hypothetical(scope: Scope, node: syntax.Call, name: str) -> Expression:
+def bind_hypothetical(scope: Scope, node: ast.Call, name: str) -> Expression:
     given, keys = node.arguments, node.within_group
     if len(given) != len(keys):
         raise UndefinedFunction(
@@ -49,7 +49,7 @@ class _Counts:
     """Rows are counted by aggregates of the query, which are then put together."""
 
     def __init__(
-        self, scope: Scope, node: syntax.Call, pairs: list[tuple[SortKey, Expression]]
+        self, scope: Scope, node: ast.Call, pairs: list[tuple[SortKey, Expression]]
     ) -> None:
         self.scope = scope
         self.node = node

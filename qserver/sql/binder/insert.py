@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qserver.errors import DuplicateColumn, SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
@@ -37,7 +37,7 @@ from qserver.values.schema import Table
 from qserver.values.types import UNKNOWN, SqlType
 
 
-def bind_insert(around: Scope, node: syntax.Insert) -> Insert:
+def bind_insert(around: Scope, node: ast.Insert) -> Insert:
     scope = with_common_tables(around, node.common_tables, node.recursive)
     binding = scope.binding
     target = find_target(scope, node.table, "insert into")
@@ -80,7 +80,7 @@ class _Place:
     part: Part | None = None
 
 
-def _places(target: Target, node: syntax.Insert) -> list[_Place]:
+def _places(target: Target, node: ast.Insert) -> list[_Place]:
     """What the statement has values for, in its order."""
     columns = target.table.columns
     if not node.columns:
@@ -115,14 +115,14 @@ def _whole_columns(
 
 
 def _source(
-    scope: Scope, table: Table, node: syntax.Insert, places: Sequence[_Place]
+    scope: Scope, table: Table, node: ast.Insert, places: Sequence[_Place]
 ) -> tuple[Plan, dict[int, Expression]]:
     """The plan, and the value for each place that it has one for, by number."""
     query = node.source
     if query is None:
         return OneRow(), {}
     plain = not (query.order_by or query.limit or query.offset or query.common_tables)
-    if isinstance(query.body, syntax.Values) and plain:
+    if isinstance(query.body, ast.Values) and plain:
         return _from_values(scope, table, node, query.body, places)
     return _from_query(scope, table, node, query, places)
 
@@ -130,8 +130,8 @@ def _source(
 def _from_values(
     scope: Scope,
     table: Table,
-    node: syntax.Insert,
-    rows: syntax.Values,
+    node: ast.Insert,
+    rows: ast.Values,
     places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
     check_lengths(rows)
@@ -168,12 +168,12 @@ def _from_values(
 
 
 def _item(
-    scope: Scope, table: Table, node: syntax.Insert, item: syntax.Expression, place: _Place
+    scope: Scope, table: Table, node: ast.Insert, item: ast.Expression, place: _Place
 ) -> Expression:
     column = table.columns[place.at]
-    if isinstance(item, syntax.Default) and place.part is not None:
+    if isinstance(item, ast.Default) and place.part is not None:
         raise refuse_default(leftmost(item))
-    if isinstance(item, syntax.Default) or (node.overriding == "user" and column.identity):
+    if isinstance(item, ast.Default) or (node.overriding == "user" and column.identity):
         return default_of(scope.binding, column)
     if not (node.overriding == "system" and column.identity):
         refuse_value(column, leftmost(item), inserting=True)
@@ -184,8 +184,8 @@ def _item(
 def _from_query(
     scope: Scope,
     table: Table,
-    node: syntax.Insert,
-    query: syntax.Query,
+    node: ast.Insert,
+    query: ast.Query,
     places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
     """Columns of unknown type become what the table's columns are."""
@@ -210,7 +210,7 @@ def _from_query(
 
 
 def _check_count(
-    node: syntax.Insert, places: Sequence[_Place], count: int, positions: Sequence[int]
+    node: ast.Insert, places: Sequence[_Place], count: int, positions: Sequence[int]
 ) -> None:
     if count > len(places):
         raise SqlSyntaxError(

@@ -20,7 +20,7 @@ from qserver.errors import (
     QserverError,
     UndefinedColumn,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition, implicit, shared_type
 from qserver.sql.binder.operands import located
@@ -33,7 +33,7 @@ from qserver.sql.plan import Join, OneRow, Plan
 from qserver.sql.walk import free_columns, free_sources, output_sources
 
 
-def bind_from(scope: Scope, items: Sequence[syntax.FromItem]) -> tuple[Plan, Scope]:
+def bind_from(scope: Scope, items: Sequence[ast.FromItem]) -> tuple[Plan, Scope]:
     """All of FROM, and the scope in which the rest of the query is bound.
 
     Items that a comma separates are joined without a condition.
@@ -55,13 +55,13 @@ def bind_from(scope: Scope, items: Sequence[syntax.FromItem]) -> tuple[Plan, Sco
     return joined.plan, scope.with_relations(joined.relations)
 
 
-def bind_sources(scope: Scope, item: syntax.FromItem) -> Sources:
+def bind_sources(scope: Scope, item: ast.FromItem) -> Sources:
     """An item or a join. `scope` has the relations to its left, for those that are lateral.
 
     Joins lean to the left, as deep as there are tables: hence the loop.
     """
-    chain: list[syntax.Join] = []
-    while isinstance(item, syntax.Join):
+    chain: list[ast.Join] = []
+    while isinstance(item, ast.Join):
         chain.append(item)
         item = item.left
     left = bind_item(scope, item)
@@ -74,14 +74,14 @@ def bind_sources(scope: Scope, item: syntax.FromItem) -> Sources:
     return left
 
 
-def _is_lateral(item: syntax.FromItem, left: Plan, right: Plan) -> bool:
+def _is_lateral(item: ast.FromItem, left: Plan, right: Plan) -> bool:
     """Does the right plan name sources of the left one?"""
-    if isinstance(item, syntax.TableRef):
+    if isinstance(item, ast.TableRef):
         return False
     return not free_sources(right).isdisjoint(output_sources(left))
 
 
-def _joined(scope: Scope, join: syntax.Join, left: Sources, right: Sources) -> Sources:
+def _joined(scope: Scope, join: ast.Join, left: Sources, right: Sources) -> Sources:
     check_names(left.relations, right.relations, join.right.position)
     merged: list[_Merged] = []
     on: Expression | None = None
@@ -131,7 +131,7 @@ class _Merged:
     equal: Expression
 
 
-def _merge(scope: Scope, join: syntax.Join, left: Sources, right: Sources) -> list[_Merged]:
+def _merge(scope: Scope, join: ast.Join, left: Sources, right: Sources) -> list[_Merged]:
     names = join.using or _common_names(left, right)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -190,7 +190,7 @@ def _find(relations: Sequence[AnyRelation], name: str, side: str, position: int)
 
 def _visible(
     scope: Scope,
-    join: syntax.Join,
+    join: ast.Join,
     kind: str,
     merged: Sequence[_Merged],
     left: tuple[AnyRelation, ...],

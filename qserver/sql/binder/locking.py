@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError, UndefinedTable
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.scope import Scope
 
-Lockings = tuple[syntax.Locking, ...]
+Lockings = tuple[ast.Locking, ...]
 
 
-def check_locking(query: syntax.Query) -> None:
+def check_locking(query: ast.Query) -> None:
     """What can be told from the words alone."""
     for each in query.locking:
         if each.wait == "skip locked":
@@ -28,27 +28,27 @@ def check_locking(query: syntax.Query) -> None:
                 hint="Rows are not locked here: a transaction that meets another is run again.",
                 position=each.position + 1,
             )
-        if isinstance(query.body, syntax.SetOperation):
+        if isinstance(query.body, ast.SetOperation):
             raise not_with_set_operations(each)
-        if isinstance(query.body, syntax.Values) and not each.inherited:
+        if isinstance(query.body, ast.Values) and not each.inherited:
             raise FeatureNotSupported(f"{each.words} cannot be applied to VALUES")
 
 
-def not_with_set_operations(locking: syntax.Locking) -> QserverError:
+def not_with_set_operations(locking: ast.Locking) -> QserverError:
     return FeatureNotSupported(f"{locking.words} is not allowed with UNION/INTERSECT/EXCEPT")
 
 
 def locked_sources(
-    sources: tuple[syntax.FromItem, ...], locking: Lockings
-) -> tuple[syntax.FromItem, ...]:
+    sources: tuple[ast.FromItem, ...], locking: Lockings
+) -> tuple[ast.FromItem, ...]:
     """The same with the locks handed on to subqueries and views."""
     if not locking:
         return sources
     return tuple([_handed_on(item, locking) for item in sources])
 
 
-def _handed_on(item: syntax.FromItem, locking: Lockings) -> syntax.FromItem:
-    if isinstance(item, syntax.Join):
+def _handed_on(item: ast.FromItem, locking: Lockings) -> ast.FromItem:
+    if isinstance(item, ast.Join):
         left, right = _handed_on(item.left, locking), _handed_on(item.right, locking)
         return replace(item, left=left, right=right)
     name = _name(item)
@@ -61,12 +61,12 @@ def _handed_on(item: syntax.FromItem, locking: Lockings) -> syntax.FromItem:
     )
     if not own:
         return item
-    if isinstance(item, syntax.SubqueryRef):
+    if isinstance(item, ast.SubqueryRef):
         return replace(item, query=replace(item.query, locking=(*item.query.locking, *own)))
-    return replace(item, locking=own) if isinstance(item, syntax.TableRef) else item
+    return replace(item, locking=own) if isinstance(item, ast.TableRef) else item
 
 
-def check_locked_select(scope: Scope, select: syntax.Select, locking: Lockings) -> None:
+def check_locked_select(scope: Scope, select: ast.Select, locking: Lockings) -> None:
     """Whether the rows of a query are rows of its tables; its clauses are bound."""
     for each in locking:
         reason = _reason(scope, select)
@@ -77,7 +77,7 @@ def check_locked_select(scope: Scope, select: syntax.Select, locking: Lockings) 
         _check_nullable(scope, select.sources, each)
 
 
-def _reason(scope: Scope, select: syntax.Select) -> str | None:
+def _reason(scope: Scope, select: ast.Select) -> str | None:
     """PostgreSQL's word for what stands in the way, in the order in which it looks."""
     level = scope.level
     reasons = (
@@ -93,8 +93,8 @@ def _reason(scope: Scope, select: syntax.Select) -> str | None:
 
 def _check_named(
     scope: Scope,
-    sources: Sequence[syntax.FromItem],
-    locking: syntax.Locking,
+    sources: Sequence[ast.FromItem],
+    locking: ast.Locking,
     table: tuple[str, ...],
 ) -> None:
     words = locking.words
@@ -108,18 +108,16 @@ def _check_named(
             UndefinedTable(f'relation "{table[0]}" in {words} clause not found in FROM clause'),
             locking.position,
         )
-    what = {syntax.Join: "a join", syntax.FunctionRef: "a function"}.get(type(found[0]))
+    what = {ast.Join: "a join", ast.FunctionRef: "a function"}.get(type(found[0]))
     if _is_common_table(scope, found[0]):
         what = "a WITH query"
     if what is not None:
         raise located(FeatureNotSupported(f"{words} cannot be applied to {what}"), locking.position)
 
 
-def _check_nullable(
-    scope: Scope, sources: Sequence[syntax.FromItem], locking: syntax.Locking
-) -> None:
+def _check_nullable(scope: Scope, sources: Sequence[ast.FromItem], locking: ast.Locking) -> None:
     for item, nullable in _items(sources, named=False):
-        if not nullable or isinstance(item, syntax.FunctionRef) or _is_common_table(scope, item):
+        if not nullable or isinstance(item, ast.FunctionRef) or _is_common_table(scope, item):
             continue
         if not locking.tables or (_name(item),) in locking.tables:
             raise FeatureNotSupported(
@@ -127,15 +125,13 @@ def _check_nullable(
             )
 
 
-def _is_common_table(scope: Scope, item: syntax.FromItem) -> bool:
-    if not isinstance(item, syntax.TableRef) or scope.common_tables is None:
+def _is_common_table(scope: Scope, item: ast.FromItem) -> bool:
+    if not isinstance(item, ast.TableRef) or scope.common_tables is None:
         return False
     return len(item.name) == 1 and scope.common_tables.find(item.name[0]) is not None
 
 
-def _items(
-    sources: Sequence[syntax.FromItem], *, named: bool
-) -> Iterator[tuple[syntax.FromItem, bool]]:
+def _items(sources: Sequence[ast.FromItem], *, named: bool) -> Iterator[tuple[ast.FromItem, bool]]:
     """The items of FROM, each with whether an outer join may lack its row.
 
     `named`: those that can be named, so a join with a name of its own hides what it is made of.
@@ -143,16 +139,16 @@ def _items(
     waiting = [(item, False) for item in reversed(sources)]
     while waiting:
         item, nullable = waiting.pop()
-        if not isinstance(item, syntax.Join) or (named and item.alias is not None):
+        if not isinstance(item, ast.Join) or (named and item.alias is not None):
             yield item, nullable
             continue
         waiting.append((item.right, nullable or item.kind in ("left", "full")))
         waiting.append((item.left, nullable or item.kind in ("right", "full")))
 
 
-def _name(item: syntax.FromItem) -> str | None:
+def _name(item: ast.FromItem) -> str | None:
     if item.alias is not None:
         return item.alias
-    if isinstance(item, syntax.TableRef):
+    if isinstance(item, ast.TableRef):
         return item.name[-1]
-    return item.call.name[-1] if isinstance(item, syntax.FunctionRef) else None
+    return item.call.name[-1] if isinstance(item, ast.FunctionRef) else None

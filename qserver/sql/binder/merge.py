@@ -11,7 +11,7 @@ the table's row, which is never NULL. Of the actions the first whose condition h
 from __future__ import annotations
 
 from qserver.errors import QserverError, SqlSyntaxError, WrongObjectType
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, condition
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
@@ -29,7 +29,7 @@ from qserver.sql.bound import Expression
 from qserver.sql.plan import Join, Merge, MergeAction
 
 
-def bind_merge(around: Scope, node: syntax.Merge) -> Merge:
+def bind_merge(around: Scope, node: ast.Merge) -> Merge:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     target = find_target(outer, node.table, "merge into")
     if target.view is not None:
@@ -64,7 +64,7 @@ def bind_merge(around: Scope, node: syntax.Merge) -> Merge:
     return Merge(target.table, merged, relation.source, new, actions)
 
 
-def _check_order(node: syntax.Merge) -> None:
+def _check_order(node: ast.Merge) -> None:
     """What follows an action without a condition could never happen."""
     final: set[bool] = set()
     for when in node.whens:
@@ -77,9 +77,7 @@ def _check_order(node: syntax.Merge) -> None:
             final.add(when.matched)
 
 
-def _action(
-    scope: Scope, target: Target, old: int, new: int, when: syntax.MergeWhen
-) -> MergeAction:
+def _action(scope: Scope, target: Target, old: int, new: int, when: ast.MergeWhen) -> MergeAction:
     binding, table = scope.binding, target.table
     chosen = None
     if when.condition is not None:
@@ -101,7 +99,7 @@ def _action(
     return MergeAction(when.matched, when.action, chosen, values, checks)
 
 
-def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Expression, ...]:
+def _inserted(scope: Scope, target: Target, when: ast.MergeWhen) -> tuple[Expression, ...]:
     table, place = target.table, when.position
     positions = (
         [
@@ -120,7 +118,7 @@ def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Exp
     given: dict[int, Expression] = {}
     for at, node in zip(positions, when.values, strict=False):
         column = table.columns[at]
-        if isinstance(node, syntax.Default) or (when.overriding == "user" and column.identity):
+        if isinstance(node, ast.Default) or (when.overriding == "user" and column.identity):
             continue
         if not (when.overriding == "system" and column.identity):
             refuse_value(column, leftmost(node), inserting=True)
@@ -134,5 +132,5 @@ def _inserted(scope: Scope, target: Target, when: syntax.MergeWhen) -> tuple[Exp
     )
 
 
-def _counts(message: str, when: syntax.MergeWhen) -> QserverError:
+def _counts(message: str, when: ast.MergeWhen) -> QserverError:
     return SqlSyntaxError(message, position=leftmost(when.values[-1]) + 1)

@@ -16,7 +16,7 @@ from qserver.errors import (
     UndefinedColumn,
     UndefinedTable,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_column
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.relations import AMBIGUOUS, AnyRelation, JoinedRelation
@@ -25,7 +25,7 @@ from qserver.sql.bound import Column, Expression
 from qserver.sql.walk import everything
 
 
-def bind_name(scope: Scope, node: syntax.Name) -> Operand:
+def bind_name(scope: Scope, node: ast.Name) -> Operand:
     error = refuse_column(scope.level.clause)
     if error is not None:
         error.position = node.position + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.scope import Scope
 from qserver.sql.bound import Constant, Expression, Slot
 from qserver.values.types import BIGINT, INTEGER, NUMERIC
@@ -18,7 +18,7 @@ _TYPES = {"integer": INTEGER, "bigint": BIGINT, "numeric": NUMERIC}
 _SMALLEST = {"bigint": (2**31, INTEGER), "numeric": (2**63, BIGINT)}
 
 
-def negative_literal(scope: Scope, node: syntax.Literal) -> Expression | None:
+def negative_literal(scope: Scope, node: ast.Literal) -> Expression | None:
     """The literal with a minus; None if it is no number."""
     sql_type = _TYPES.get(node.kind)
     if sql_type is None:

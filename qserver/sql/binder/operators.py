@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import function, has_rows, operator
 from qserver.sql.binder.coercion import condition
 from qserver.sql.binder.copies import again
@@ -38,22 +38,22 @@ _LIKE_OPERATORS = {
 }
 
 
-def bind_operator(scope: Scope, node: syntax.Operator) -> Operand:
+def bind_operator(scope: Scope, node: ast.Operator) -> Operand:
     if node.symbol in ("and", "or"):
         return _logic(scope, node)
     if node.symbol == "not":
         operand = scope.bind(node.right)
         return Not(condition(scope.binding, operand, "NOT", leftmost(node.right)))
     if node.left is None:
-        if node.symbol == "-" and isinstance(node.right, syntax.Literal):
+        if node.symbol == "-" and isinstance(node.right, ast.Literal):
             negative = negative_literal(scope, node.right)
             if negative is not None:
                 return negative
         return operator(scope.binding, node.symbol, None, scope.bind(node.right), node.position)
     chain = [node]
-    first: syntax.Expression = node.left
+    first: ast.Expression = node.left
     while (
-        isinstance(first, syntax.Operator)
+        isinstance(first, ast.Operator)
         and first.left is not None
         and first.symbol not in ("and", "or")
     ):
@@ -65,14 +65,14 @@ def bind_operator(scope: Scope, node: syntax.Operator) -> Operand:
     return operand
 
 
-def _logic(scope: Scope, node: syntax.Operator) -> Expression:
+def _logic(scope: Scope, node: ast.Operator) -> Expression:
     """All operands of a chain of the same word, in order."""
     symbol = node.symbol
-    nodes: list[syntax.Expression] = []
-    waiting: list[syntax.Expression] = [node]
+    nodes: list[ast.Expression] = []
+    waiting: list[ast.Expression] = [node]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, syntax.Operator) and each.symbol == symbol:
+        if isinstance(each, ast.Operator) and each.symbol == symbol:
             assert each.left is not None
             waiting += [each.right, each.left]
         else:
@@ -82,7 +82,7 @@ def _logic(scope: Scope, node: syntax.Operator) -> Expression:
     return conjunction(parts) if symbol == "and" else disjunction(parts)
 
 
-def _binary(scope: Scope, node: syntax.Operator, left: Operand) -> Operand:
+def _binary(scope: Scope, node: ast.Operator, left: Operand) -> Operand:
     binding, symbol = scope.binding, node.symbol
     right = _right(scope, left, node.right)
     if symbol in COMPARISONS and has_rows(left, right):
@@ -96,14 +96,14 @@ def _binary(scope: Scope, node: syntax.Operator, left: Operand) -> Operand:
     return operator(binding, symbol, left, right, node.position)
 
 
-def _right(scope: Scope, left: Operand, node: syntax.Expression) -> Operand:
+def _right(scope: Scope, left: Operand, node: ast.Expression) -> Operand:
     """Beside a row, a query in parentheses stands for a row, too."""
-    if isinstance(left, RowValue) and isinstance(node, syntax.ScalarQuery):
+    if isinstance(left, RowValue) and isinstance(node, ast.ScalarQuery):
         return row_query(scope, node, len(left.items))
     return scope.bind(node)
 
 
-def bind_like(scope: Scope, node: syntax.Like) -> Operand:
+def bind_like(scope: Scope, node: ast.Like) -> Operand:
     left, pattern = scope.bind(node.operand), scope.bind(node.pattern)
     escape = None if node.escape is None else scope.bind(node.escape)
     return _like(scope, node.kind, left, pattern, escape, node.negated, node.position)
@@ -135,7 +135,7 @@ def _like(
     return matched
 
 
-def bind_between(scope: Scope, node: syntax.Between) -> Expression:
+def bind_between(scope: Scope, node: ast.Between) -> Expression:
     """Two comparisons; the second bound is looked at when the first is compared."""
     binding, at = scope.binding, node.position
     above, below = ("<", ">") if node.negated else (">=", "<=")
@@ -157,7 +157,7 @@ def bind_between(scope: Scope, node: syntax.Between) -> Expression:
     return conjunction(either) if node.negated else disjunction(either)
 
 
-def bind_in_list(scope: Scope, node: syntax.InList) -> Expression:
+def bind_in_list(scope: Scope, node: ast.InList) -> Expression:
     operand = scope.bind(node.operand)
     items = [_right(scope, operand, item) for item in node.items]
     return in_list(scope.binding, operand, items, node.negated, node.position)

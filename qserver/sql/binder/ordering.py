@@ -17,7 +17,7 @@ from qserver.errors import (
     SqlSyntaxError,
     UndefinedFunction,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
@@ -38,7 +38,7 @@ from qserver.values.types import BIGINT, SqlType
 class OrderKey:
     """What to sort by: an item of the select list (`output`), or an expression."""
 
-    item: syntax.OrderItem
+    item: ast.OrderItem
     output: int | None
     expression: Expression
 
@@ -62,7 +62,7 @@ class Bounds:
 
 
 def bind_order(
-    scope: Scope, items: Sequence[syntax.OrderItem], outputs: Sequence[Output]
+    scope: Scope, items: Sequence[ast.OrderItem], outputs: Sequence[Output]
 ) -> list[OrderKey]:
     keys: list[OrderKey] = []
     expressions: list[Expression] = []
@@ -127,7 +127,7 @@ def keys_for_distinct(
 
 
 def bind_distinct_on(
-    scope: Scope, nodes: Sequence[syntax.Expression], outputs: Sequence[Output]
+    scope: Scope, nodes: Sequence[ast.Expression], outputs: Sequence[Output]
 ) -> list[tuple[int | None, Expression]]:
     """The expressions of DISTINCT ON, each with the number of the item that it is, if it is one."""
     found: list[tuple[int | None, Expression]] = []
@@ -144,7 +144,7 @@ def check_distinct_on(
     scope: Scope,
     on: Sequence[tuple[int | None, Expression]],
     keys: Sequence[OrderKey],
-    nodes: Sequence[syntax.Expression],
+    nodes: Sequence[ast.Expression],
 ) -> None:
     """The rows of a group must come together: ORDER BY begins with the same expressions."""
     expressions = [expression for _, expression in on]
@@ -164,7 +164,7 @@ def check_distinct_on(
         raise _mismatch(nodes[missing[0]])
 
 
-def _mismatch(node: syntax.Expression) -> InvalidColumnReference:
+def _mismatch(node: ast.Expression) -> InvalidColumnReference:
     return InvalidColumnReference(
         "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
         position=leftmost(node) + 1,
@@ -187,7 +187,7 @@ def output_keys(
 # --- LIMIT ---------------------------------------------------------------------------------------
 
 
-def bind_bounds(scope: Scope, query: syntax.Query) -> Bounds:
+def bind_bounds(scope: Scope, query: ast.Query) -> Bounds:
     if query.with_ties and not query.order_by:
         raise SqlSyntaxError(
             "WITH TIES cannot be specified without ORDER BY clause", position=query.position + 1
@@ -197,7 +197,7 @@ def bind_bounds(scope: Scope, query: syntax.Query) -> Bounds:
     return Bounds(limit, offset, query.with_ties)
 
 
-def _bound(scope: Scope, node: syntax.Expression | None, clause: Clause) -> Expression | None:
+def _bound(scope: Scope, node: ast.Expression | None, clause: Clause) -> Expression | None:
     """A number of rows: no column can be meant."""
     if node is None:
         return None

@@ -20,7 +20,7 @@ from qserver.errors import (
     TooManyColumns,
 )
 from qserver.limits import TARGETS_MAX
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.column_names import column_name
@@ -42,17 +42,17 @@ class Output:
     position: int
 
 
-def bind_targets(scope: Scope, targets: Sequence[syntax.Target], clause: Clause) -> list[Output]:
+def bind_targets(scope: Scope, targets: Sequence[ast.Target], clause: Clause) -> list[Output]:
     """The items, stars spelled out."""
     level = scope.level
     outer, level.clause = level.clause, clause
     outputs: list[Output] = []
     for target in targets:
         node = target.expression
-        if isinstance(node, syntax.Star):
+        if isinstance(node, ast.Star):
             outputs += _star(scope, node)
             continue
-        if isinstance(node, syntax.Field) and node.name == "*":
+        if isinstance(node, ast.Field) and node.name == "*":
             outputs += [
                 Output(name, operand, node.position) for name, operand in fields_of(scope, node)
             ]
@@ -66,7 +66,7 @@ def bind_targets(scope: Scope, targets: Sequence[syntax.Target], clause: Clause)
     return outputs
 
 
-def _star(scope: Scope, node: syntax.Star) -> list[Output]:
+def _star(scope: Scope, node: ast.Star) -> list[Output]:
     if node.table:
         relation = find_relation(scope, node.table)
         if relation is None:
@@ -95,21 +95,21 @@ def _columns(scope: Scope, relation: AnyRelation, position: int) -> list[Output]
 
 
 def find_output(
-    scope: Scope, outputs: Sequence[Output], node: syntax.Expression, clause: Clause
+    scope: Scope, outputs: Sequence[Output], node: ast.Expression, clause: Clause
 ) -> int | Expression:
     """The number of the item that is meant, or an expression of its own."""
     word = clause.value
-    if isinstance(node, syntax.Name) and len(node.parts) == 1:
+    if isinstance(node, ast.Name) and len(node.parts) == 1:
         name = node.parts[0]
         if clause is not Clause.GROUP_BY or find_in(scope, name, node.position) is None:
             at = _by_name(scope, outputs, name, word, node.position)
             if at is not None:
                 return at
-    elif isinstance(node, syntax.Literal):
+    elif isinstance(node, ast.Literal):
         return _by_number(scope, outputs, node, word)
     elif _is_negative_literal(node):
         _refuse_negative(scope, node, word)
-    elif isinstance(node, syntax.Constant):
+    elif isinstance(node, ast.Constant):
         raise _not_a_number(word, node.position)
     expression = settled(scope.binding, scope.bind_in(clause, node))
     at = scope.level.alike_outputs.position(expression, [each.operand for each in outputs])
@@ -129,7 +129,7 @@ def _by_name(
     return found
 
 
-def _by_number(scope: Scope, outputs: Sequence[Output], node: syntax.Literal, word: str) -> int:
+def _by_number(scope: Scope, outputs: Sequence[Output], node: ast.Literal, word: str) -> int:
     if node.kind != "integer":
         raise _not_a_number(word, node.position)
     number = scope.literals.value(node.index)
@@ -141,19 +141,19 @@ def _by_number(scope: Scope, outputs: Sequence[Output], node: syntax.Literal, wo
     return int(number) - 1
 
 
-def _is_negative_literal(node: syntax.Expression) -> TypeGuard[syntax.Operator]:
+def _is_negative_literal(node: ast.Expression) -> TypeGuard[ast.Operator]:
     return (
-        isinstance(node, syntax.Operator)
+        isinstance(node, ast.Operator)
         and node.symbol == "-"
         and node.left is None
-        and isinstance(node.right, syntax.Literal)
+        and isinstance(node.right, ast.Literal)
     )
 
 
-def _refuse_negative(scope: Scope, node: syntax.Operator, word: str) -> NoReturn:
+def _refuse_negative(scope: Scope, node: ast.Operator, word: str) -> NoReturn:
     """-1 is a number like others, but no item has it."""
     literal = node.right
-    assert isinstance(literal, syntax.Literal)
+    assert isinstance(literal, ast.Literal)
     if literal.kind != "integer":
         raise _not_a_number(word, node.position)
     raise InvalidColumnReference(

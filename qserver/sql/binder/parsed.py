@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.literals import Literals
 from qserver.sql.parser import parse, parse_expression
 
 
 @lru_cache(maxsize=1024)
-def parsed_query(text: str) -> tuple[syntax.Query, Literals]:
+def parsed_query(text: str) -> tuple[ast.Query, Literals]:
     """A query and its literals, which are part of the definition."""
     parsed = parse(text)
-    assert isinstance(parsed.statement, syntax.Query), "a view is a query"
+    assert isinstance(parsed.statement, ast.Query), "a view is a query"
     return parsed.statement, Literals(parsed.literals, fixed=True)
 
 
 @lru_cache(maxsize=4096)
-def parsed_expression(text: str) -> tuple[syntax.Expression, Literals]:
+def parsed_expression(text: str) -> tuple[ast.Expression, Literals]:
     parsed = parse_expression(text)
     return parsed.expression, Literals(parsed.literals, fixed=True)

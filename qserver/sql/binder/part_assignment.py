@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.errors import DatatypeMismatch, FeatureNotSupported
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import implicit
 from qserver.sql.binder.scalars import array_bound, array_bounds, subscripts
@@ -19,13 +19,13 @@ from qserver.sql.bound import Expression
 from qserver.values.schema import Column
 from qserver.values.types import TEXT, Kind, SqlType
 
-Part = syntax.Subscript | syntax.Field
+Part = ast.Subscript | ast.Field
 
 
 def part_type(column: Column, part: Part) -> SqlType:
     """The type of what may be assigned to the part; an error if the column has no such parts."""
     place = leftmost(part)
-    if isinstance(part, syntax.Field):
+    if isinstance(part, ast.Field):
         raise DatatypeMismatch(
             f'cannot assign to field "{part.name}" of column "{column.name}" because its type '
             f"{column.type.bare} is not a composite type",
@@ -44,7 +44,7 @@ def part_type(column: Column, part: Part) -> SqlType:
 
 def with_part(scope: Scope, whole: Expression, part: Part, value: Expression) -> Expression:
     """The column's value `whole` with another value in the part."""
-    assert isinstance(part, syntax.Subscript), "other parts have no type"
+    assert isinstance(part, ast.Subscript), "other parts have no type"
     _, chain = subscripts(part)
     if whole.type.kind is Kind.JSONB:
         keys = [_key(scope, each) for each in chain]
@@ -59,7 +59,7 @@ def with_part(scope: Scope, whole: Expression, part: Part, value: Expression) ->
     return function(scope.binding, "array_assign", [whole, value, *numbers], part.position)
 
 
-def _given(chain: Sequence[syntax.Subscript]) -> list[bool]:
+def _given(chain: Sequence[ast.Subscript]) -> list[bool]:
     """Which of the bounds of a slice are written, even if as NULL."""
     found: list[bool] = []
     for each in chain:
@@ -67,7 +67,7 @@ def _given(chain: Sequence[syntax.Subscript]) -> list[bool]:
     return found
 
 
-def _key(scope: Scope, subscript: syntax.Subscript) -> Expression:
+def _key(scope: Scope, subscript: ast.Subscript) -> Expression:
     if subscript.is_slice or subscript.low is None:
         raise DatatypeMismatch(
             "jsonb subscript does not support slices", position=subscript.position + 1

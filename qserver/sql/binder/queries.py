@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
 from qserver.sql.binder.locking import check_locking
 from qserver.sql.binder.prepared import Finished, Prepared
@@ -20,7 +20,7 @@ DEPTH_OF_QUERY = 4
 """A query inside a query takes as much of the stack as so many nested expressions."""
 
 
-def prepare_query(around: Scope, query: syntax.Query) -> Prepared:
+def prepare_query(around: Scope, query: ast.Query) -> Prepared:
     """A query that stands in a scope, whose columns it may name."""
     binding = around.binding
     for _ in range(DEPTH_OF_QUERY):
@@ -39,15 +39,15 @@ def prepare_query(around: Scope, query: syntax.Query) -> Prepared:
     return Prepared(prepared.outlines, complete)
 
 
-def _prepare_body(scope: Scope, query: syntax.Query) -> Prepared:
+def _prepare_body(scope: Scope, query: ast.Query) -> Prepared:
     body = query.body
     check_locking(query)
-    if isinstance(body, syntax.Select):
+    if isinstance(body, ast.Select):
         return prepare_select(scope.inside(), body, query)
-    if isinstance(body, syntax.Values):
+    if isinstance(body, ast.Values):
         inner = prepare_values(scope.inside(), body)
         return prepare_around(scope, inner, query, only_outputs=False)
-    if isinstance(body, syntax.SetOperation):
+    if isinstance(body, ast.SetOperation):
         inner = prepare_set_operation(scope, body)
         return prepare_around(scope, inner, query, only_outputs=True)
     _refuse_twice(body, query)
@@ -62,7 +62,7 @@ def _prepare_body(scope: Scope, query: syntax.Query) -> Prepared:
     return prepare_query(scope, merged)
 
 
-def _refuse_twice(inner: syntax.Query, outer: syntax.Query) -> None:
+def _refuse_twice(inner: ast.Query, outer: ast.Query) -> None:
     """What stands around parentheses belongs to the query inside: (SELECT …) ORDER BY a."""
     for what, one, other in (
         ("ORDER BY", inner.order_by, outer.order_by),

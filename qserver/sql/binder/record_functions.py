@@ -7,7 +7,7 @@ SELECT jsonb_populate_record(t, '{"a": 5}') FROM t     the row that is given say
 from __future__ import annotations
 
 from qserver.errors import DatatypeMismatch, QserverError, SqlSyntaxError, UndefinedFunction
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_rows
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, RowValue, located
@@ -26,13 +26,13 @@ from qserver.sql.plan import FunctionScan, OutputColumn
 from qserver.values.types import JSON, JSONB, Kind, SqlType, record_of
 
 
-def wants_columns(item: syntax.FunctionRef) -> bool:
+def wants_columns(item: ast.FunctionRef) -> bool:
     """Is an item of FROM for `record_scan`?"""
     name = item.call.name[-1]
     return bool(item.column_types) or name in RECORD_FUNCTIONS or name in POPULATING
 
 
-def record_scan(scope: Scope, item: syntax.FunctionRef) -> FunctionScan:
+def record_scan(scope: Scope, item: ast.FunctionRef) -> FunctionScan:
     """The rows of such a function in FROM."""
     name, position = item.call.name[-1], item.position
     find_type = scope.binding.catalog.find_type
@@ -56,7 +56,7 @@ def record_scan(scope: Scope, item: syntax.FunctionRef) -> FunctionScan:
     return _scan(scope, made, (_json(scope, item.call, operands[0]),))
 
 
-def bind_populating(scope: Scope, node: syntax.Call) -> Operand:
+def bind_populating(scope: Scope, node: ast.Call) -> Operand:
     """json_populate_record and json_populate_recordset where a value is expected."""
     name = node.name[-1]
     operands = [scope.bind(argument) for argument in node.arguments]
@@ -82,7 +82,7 @@ def bind_populating(scope: Scope, node: syntax.Call) -> Operand:
     return Apply(made, arguments, record_of(base.type.columns), nullable=True)
 
 
-def _base(scope: Scope, node: syntax.Call, operands: list[Operand]) -> Expression:
+def _base(scope: Scope, node: ast.Call, operands: list[Operand]) -> Expression:
     if len(operands) != 2:
         raise _no_such_function(node, operands)
     base = settled(scope.binding, operands[0])
@@ -94,7 +94,7 @@ def _base(scope: Scope, node: syntax.Call, operands: list[Operand]) -> Expressio
 
 
 def _populating(
-    scope: Scope, node: syntax.Call, base: Expression, value: Operand, columns: Columns
+    scope: Scope, node: ast.Call, base: Expression, value: Operand, columns: Columns
 ) -> FunctionScan:
     if not columns:
         raise _unknown_row_type(node)
@@ -102,7 +102,7 @@ def _populating(
     return _scan(scope, made, (base, _json(scope, node, value)))
 
 
-def _json(scope: Scope, node: syntax.Call, operand: Operand) -> Expression:
+def _json(scope: Scope, node: ast.Call, operand: Operand) -> Expression:
     own: SqlType = JSONB if node.name[-1].startswith("jsonb") else JSON
     try:
         return implicit(scope.binding, operand, own, node.position)
@@ -147,7 +147,7 @@ def _needs_columns(position: int) -> QserverError:
     )
 
 
-def _unknown_row_type(node: syntax.Call) -> QserverError:
+def _unknown_row_type(node: ast.Call) -> QserverError:
     return DatatypeMismatch(
         f"could not determine row type for result of {node.name[-1]}",
         hint="Provide a non-null record argument, or call the function in the FROM clause"
@@ -156,7 +156,7 @@ def _unknown_row_type(node: syntax.Call) -> QserverError:
     )
 
 
-def _no_such_function(node: syntax.Call, operands: list[Operand]) -> QserverError:
+def _no_such_function(node: ast.Call, operands: list[Operand]) -> QserverError:
     types = ", ".join(str(each.type.bare) for each in operands)
     return UndefinedFunction(
         f"function {node.name[-1]}({types}) does not exist", position=node.position + 1

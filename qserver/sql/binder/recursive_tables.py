@@ -21,7 +21,7 @@ from qserver.errors import (
     QserverError,
     SqlSyntaxError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.search_cycle import written_out
@@ -38,7 +38,7 @@ class Entry:
         *("begun", "columns", "named", "node", "number", "recursive", "self_named", "table"),
     )
 
-    def __init__(self, node: syntax.CommonTable, number: int) -> None:
+    def __init__(self, node: ast.CommonTable, number: int) -> None:
         self.node = node
         self.number = number
         self.begun = False
@@ -50,7 +50,7 @@ class Entry:
 
 
 def named_columns(
-    node: syntax.CommonTable, columns: Sequence[OutputColumn]
+    node: ast.CommonTable, columns: Sequence[OutputColumn]
 ) -> tuple[OutputColumn, ...]:
     given = node.column_aliases
     if len(given) > len(columns):
@@ -63,10 +63,10 @@ def named_columns(
     return tuple([replace(column, name=name) for column, name in zip(columns, names, strict=True)])
 
 
-def bind_recursive(scope: Scope, entry: Entry, query: syntax.Query) -> None:
+def bind_recursive(scope: Scope, entry: Entry, query: ast.Query) -> None:
     node, binding = entry.node, scope.binding
     body = query.body
-    if not isinstance(body, syntax.SetOperation) or body.kind != "union":
+    if not isinstance(body, ast.SetOperation) or body.kind != "union":
         raise InvalidRecursion(
             f'recursive query "{node.name}" does not have the form '
             "non-recursive-term UNION [ALL] recursive-term",
@@ -97,7 +97,7 @@ def bind_recursive(scope: Scope, entry: Entry, query: syntax.Query) -> None:
 def _bind_again(
     scope: Scope,
     entry: Entry,
-    body: syntax.SetOperation,
+    body: ast.SetOperation,
     start: Finished,
     places: Sequence[int],
 ) -> Finished:
@@ -148,7 +148,7 @@ def misplaced(entry: Entry, where: str, which: int = 0) -> InvalidRecursion:
     )
 
 
-def _refuse_around_recursion(query: syntax.Query) -> None:
+def _refuse_around_recursion(query: ast.Query) -> None:
     for what, given in (
         ("ORDER BY", query.order_by),
         ("OFFSET", query.offset),
@@ -160,8 +160,8 @@ def _refuse_around_recursion(query: syntax.Query) -> None:
             )
 
 
-def _as_query(body: syntax.QueryBody) -> syntax.Query:
-    return body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+def _as_query(body: ast.QueryBody) -> ast.Query:
+    return body if isinstance(body, ast.Query) else ast.Query(body, position=body.position)
 
 
 def mentions(node: Any, name: str) -> bool:
@@ -171,12 +171,12 @@ def mentions(node: Any, name: str) -> bool:
         each = waiting.pop()
         if isinstance(each, tuple):
             waiting.extend(each)
-        elif isinstance(each, syntax.Query) and name in (c.name for c in each.common_tables):
+        elif isinstance(each, ast.Query) and name in (c.name for c in each.common_tables):
             # From there on the name means another one.
             names = [common.name for common in each.common_tables]
             waiting.extend(each.common_tables[: names.index(name) + (not each.recursive)])
-        elif isinstance(each, syntax.Node):
-            if isinstance(each, syntax.TableRef) and each.name == (name,):
+        elif isinstance(each, ast.Node):
+            if isinstance(each, ast.TableRef) and each.name == (name,):
                 return True
             waiting.extend([getattr(each, field.name) for field in fields(each)])
     return False

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qserver.errors import FeatureNotSupported
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_rows
 from qserver.sql.binder.coercion import implicit
@@ -27,7 +27,7 @@ from qserver.values.types import BIGINT, SqlType
 
 
 def bind_row_function(
-    scope: Scope, node: syntax.Call, name: str, operands: Sequence[Operand]
+    scope: Scope, node: ast.Call, name: str, operands: Sequence[Operand]
 ) -> Operand:
     """The column of the function, or its columns as a row.
 

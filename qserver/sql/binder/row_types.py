@@ -6,7 +6,7 @@ A table's name is a type only there. No column can have it, because a row is nev
 from __future__ import annotations
 
 from qserver.errors import CannotCoerce, QserverError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.coercion import explicit, settled
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
 from qserver.sql.binder.scope import Scope
@@ -14,7 +14,7 @@ from qserver.sql.bound import Constant
 from qserver.values.types import RECORD, Kind, SqlType, record_of
 
 
-def row_type(scope: Scope, node: syntax.TypeName) -> SqlType | None:
+def row_type(scope: Scope, node: ast.TypeName) -> SqlType | None:
     """The type of rows that is meant by a name that is no other type's."""
     if node.array_dimensions or node.arguments:
         return None

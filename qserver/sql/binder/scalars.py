@@ -12,7 +12,7 @@ from qserver.errors import (
     SqlSyntaxError,
     UndefinedObject,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import alike, assigned, condition, explicit, settled
 from qserver.sql.binder.copies import again
@@ -45,7 +45,7 @@ DIMENSIONS_MAX = 6
 COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
 
 
-def bind_literal(scope: Scope, node: syntax.Literal) -> Operand:
+def bind_literal(scope: Scope, node: ast.Literal) -> Operand:
     """A slot; a constant where the text is part of a definition."""
     literals = scope.literals
     if node.kind == "text":
@@ -61,30 +61,30 @@ def bind_literal(scope: Scope, node: syntax.Literal) -> Operand:
     return Slot(node.index, sql_type, nullable=node.nullable)
 
 
-def bind_constant(scope: Scope, node: syntax.Constant) -> Operand:
+def bind_constant(scope: Scope, node: ast.Constant) -> Operand:
     return Unknown(None, node.position) if node.value is None else Constant(node.value, BOOLEAN)
 
 
-def bind_parameter(scope: Scope, node: syntax.Parameter) -> Operand:
+def bind_parameter(scope: Scope, node: ast.Parameter) -> Operand:
     return scope.binding.parameter(node.name, node.position)
 
 
-def bind_word(scope: Scope, node: syntax.Word) -> Operand:
+def bind_word(scope: Scope, node: ast.Word) -> Operand:
     return Constant(node.text, TEXT)
 
 
-def bind_row(scope: Scope, node: syntax.Row) -> Operand:
+def bind_row(scope: Scope, node: ast.Row) -> Operand:
     items: list[Operand] = []
     for item in node.items:
         bound = scope.bind(item)
-        if isinstance(item, syntax.Star) and isinstance(bound, RowValue):
+        if isinstance(item, ast.Star) and isinstance(bound, RowValue):
             items.extend(bound.items)
         else:
             items.append(bound)
     return RowValue(tuple(items), node.position)
 
 
-def bind_star(scope: Scope, node: syntax.Star) -> Operand:
+def bind_star(scope: Scope, node: ast.Star) -> Operand:
     """`t.*` inside an expression is t's row; a lone `*` means nothing there."""
     if not node.table:
         raise SqlSyntaxError(
@@ -96,15 +96,15 @@ def bind_star(scope: Scope, node: syntax.Star) -> Operand:
     return whole_row(scope, relation, node.position)
 
 
-def bind_named_argument(scope: Scope, node: syntax.NamedArgument) -> Operand:
+def bind_named_argument(scope: Scope, node: ast.NamedArgument) -> Operand:
     raise FeatureNotSupported("arguments by name are not supported", position=node.position + 1)
 
 
-def bind_default(scope: Scope, node: syntax.Default) -> Operand:
+def bind_default(scope: Scope, node: ast.Default) -> Operand:
     raise SqlSyntaxError("DEFAULT is not allowed in this context", position=node.position + 1)
 
 
-def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
+def bind_cast(scope: Scope, node: ast.Cast) -> Operand:
     try:
         target = bind_type(node.type, scope.literals, scope.binding.catalog.find_type)
     except UndefinedObject:
@@ -113,14 +113,14 @@ def bind_cast(scope: Scope, node: syntax.Cast) -> Operand:
             raise
         return as_row(scope, scope.bind(node.operand), row, leftmost(node))
     operand = node.operand
-    if isinstance(operand, syntax.ArrayItems) and target.kind is Kind.ARRAY:
+    if isinstance(operand, ast.ArrayItems) and target.kind is Kind.ARRAY:
         return _array_of_type(scope, operand, target)
-    is_text = isinstance(operand, syntax.Literal) and operand.kind == "text"
+    is_text = isinstance(operand, ast.Literal) and operand.kind == "text"
     place = operand.position if is_text else node.position
     return explicit(scope.binding, scope.bind(operand), target, place)
 
 
-def bind_collate(scope: Scope, node: syntax.Collate) -> Operand:
+def bind_collate(scope: Scope, node: ast.Collate) -> Operand:
     """Text has one order here, by code point."""
     operand = scope.bind(node.operand)
     if node.collation not in COLLATIONS:
@@ -137,7 +137,7 @@ def bind_collate(scope: Scope, node: syntax.Collate) -> Operand:
     return expression
 
 
-def bind_is(scope: Scope, node: syntax.Is) -> Expression:
+def bind_is(scope: Scope, node: ast.Is) -> Expression:
     binding, operand = scope.binding, scope.bind(node.operand)
     if node.what == "null":
         return is_null(binding, operand, node.negated)
@@ -148,7 +148,7 @@ def bind_is(scope: Scope, node: syntax.Is) -> Expression:
     return IsTruth(tested, node.what == "true", node.negated)
 
 
-def bind_case(scope: Scope, node: syntax.Case) -> Expression:
+def bind_case(scope: Scope, node: ast.Case) -> Expression:
     """A simple CASE compares its operand in each condition."""
     binding = scope.binding
     operand: Operand | None = None
@@ -176,7 +176,7 @@ def bind_case(scope: Scope, node: syntax.Case) -> Expression:
 # --- arrays --------------------------------------------------------------------------------------
 
 
-def bind_array_items(scope: Scope, node: syntax.ArrayItems) -> Expression:
+def bind_array_items(scope: Scope, node: ast.ArrayItems) -> Expression:
     if not node.items:
         raise IndeterminateDatatype(
             "cannot determine type of empty array",
@@ -189,12 +189,12 @@ def bind_array_items(scope: Scope, node: syntax.ArrayItems) -> Expression:
     return Array(items, array_of(element))
 
 
-def _array_of_type(scope: Scope, node: syntax.ArrayItems, target: SqlType) -> Expression:
+def _array_of_type(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expression:
     """ARRAY[…]::t[]: each item is cast, so that an empty or unknown one is no riddle."""
     assert target.element is not None
     items: list[Expression] = []
     for item in node.items:
-        if isinstance(item, syntax.ArrayItems):
+        if isinstance(item, ast.ArrayItems):
             items.append(_array_of_type(scope, item, target))
         else:
             operand = scope.bind(item)
@@ -203,7 +203,7 @@ def _array_of_type(scope: Scope, node: syntax.ArrayItems, target: SqlType) -> Ex
     return Array(tuple(items), target)
 
 
-def bind_subscript(scope: Scope, node: syntax.Subscript) -> Expression:
+def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
     """`a[i][j]` and `a[i:j]` are functions of the array and all of its subscripts.
 
     If one of them is a slice all are: `a[2][1:3]` is `a[1:2][1:3]`, as in PostgreSQL.
@@ -235,11 +235,11 @@ def bind_subscript(scope: Scope, node: syntax.Subscript) -> Expression:
     return Case(((unknown, Constant(None, part.type)),), part, part.type)
 
 
-def subscripts(node: syntax.Subscript) -> tuple[syntax.Expression, list[syntax.Subscript]]:
+def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]]:
     """What the subscripts belong to, and all of them, the first one first."""
     chain = [node]
-    first: syntax.Expression = node.operand
-    while isinstance(first, syntax.Subscript) and not chain[-1].grouped:
+    first: ast.Expression = node.operand
+    while isinstance(first, ast.Subscript) and not chain[-1].grouped:
         chain.append(first)
         first = first.operand
     chain.reverse()
@@ -252,7 +252,7 @@ def subscripts(node: syntax.Subscript) -> tuple[syntax.Expression, list[syntax.S
     return first, chain
 
 
-def array_bounds(scope: Scope, chain: Sequence[syntax.Subscript]) -> list[Expression]:
+def array_bounds(scope: Scope, chain: Sequence[ast.Subscript]) -> list[Expression]:
     """Two bounds for each dimension of a slice."""
     bounds: list[Expression] = []
     for each in chain:
@@ -263,7 +263,7 @@ def array_bounds(scope: Scope, chain: Sequence[syntax.Subscript]) -> list[Expres
     return bounds
 
 
-def array_bound(scope: Scope, node: syntax.Expression | None) -> Expression:
+def array_bound(scope: Scope, node: ast.Expression | None) -> Expression:
     """A subscript; one that is left out is NULL."""
     if node is None:
         return Constant(None, INTEGER)
@@ -276,7 +276,7 @@ def array_bound(scope: Scope, node: syntax.Expression | None) -> Expression:
         ) from None
 
 
-def _inside_json(scope: Scope, operand: Expression, chain: list[syntax.Subscript]) -> Expression:
+def _inside_json(scope: Scope, operand: Expression, chain: list[ast.Subscript]) -> Expression:
     for each in chain:
         if each.is_slice or each.low is None:
             raise DatatypeMismatch(

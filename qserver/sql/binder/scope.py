@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.binding import Binding, QuotedLiteral
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.literals import Literals
@@ -75,7 +75,7 @@ class Level:
         self.alike_windows = Alike()
         self.window_source = 0
         self.quoted_in_windows: list[QuotedLiteral] = []
-        self.window_definitions: dict[str, syntax.Window] = {}
+        self.window_definitions: dict[str, ast.Window] = {}
         self.row_functions: list[FunctionScan] = []
         self.in_aggregate = False
         self.in_window = False
@@ -92,7 +92,7 @@ class Scope:
     relations: tuple[AnyRelation, ...] = ()
     common_tables: CommonTables | None = None
 
-    def bind(self, node: syntax.Expression) -> Operand:
+    def bind(self, node: ast.Expression) -> Operand:
         """An expression, which may still lack a type."""
         binding = self.binding
         binding.enter()
@@ -100,7 +100,7 @@ class Scope:
         binding.leave()
         return operand
 
-    def bind_in(self, clause: Clause, node: syntax.Expression) -> Operand:
+    def bind_in(self, clause: Clause, node: ast.Expression) -> Operand:
         level = self.level
         outer, level.clause = level.clause, clause
         operand = self.bind(node)
@@ -131,7 +131,7 @@ def outermost(
     return Scope(binding, Level(None), literals, None, (), common_tables)
 
 
-def leftmost(node: syntax.Node) -> int:
+def leftmost(node: ast.Node) -> int:
     """Where an expression begins: an operator's own place is that of its symbol."""
     while True:
         at = _LEFT.get(type(node))
@@ -141,23 +141,23 @@ def leftmost(node: syntax.Node) -> int:
         node = left
 
 
-_LEFT: dict[type, Callable[..., syntax.Node | None]] = {
-    syntax.Operator: lambda node: node.left,
-    syntax.Like: lambda node: node.operand,
-    syntax.Is: lambda node: node.operand,
-    syntax.Between: lambda node: node.operand,
-    syntax.InList: lambda node: node.operand,
-    syntax.InQuery: lambda node: node.operand,
-    syntax.Quantified: lambda node: node.operand,
-    syntax.Subscript: lambda node: node.operand,
-    syntax.Field: lambda node: node.operand,
-    syntax.Collate: lambda node: node.operand,
-    syntax.Cast: lambda node: node.operand if _is_first(node) else None,
+_LEFT: dict[type, Callable[..., ast.Node | None]] = {
+    ast.Operator: lambda node: node.left,
+    ast.Like: lambda node: node.operand,
+    ast.Is: lambda node: node.operand,
+    ast.Between: lambda node: node.operand,
+    ast.InList: lambda node: node.operand,
+    ast.InQuery: lambda node: node.operand,
+    ast.Quantified: lambda node: node.operand,
+    ast.Subscript: lambda node: node.operand,
+    ast.Field: lambda node: node.operand,
+    ast.Collate: lambda node: node.operand,
+    ast.Cast: lambda node: node.operand if _is_first(node) else None,
 }
 
 
-def _is_first(node: syntax.Cast) -> bool:
+def _is_first(node: ast.Cast) -> bool:
     """Is the operand what an error points at? In DATE '…' it is, in CAST(a AS t) it is not."""
     operand = node.operand
-    is_text = isinstance(operand, syntax.Literal) and operand.kind == "text"
+    is_text = isinstance(operand, ast.Literal) and operand.kind == "text"
     return is_text or operand.position < node.position

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.errors import UndefinedObject, WindowingError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition, implicit, settled
@@ -59,7 +59,7 @@ from qserver.sql.walk import sources_named
 from qserver.values.types import SqlType
 
 
-def prepare_select(scope: Scope, select: syntax.Select, query: syntax.Query) -> Prepared:
+def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepared:
     """`query` is what stands around: ORDER BY and LIMIT."""
     bound = _Select(scope, select, query)
     outlines = [
@@ -71,7 +71,7 @@ def prepare_select(scope: Scope, select: syntax.Select, query: syntax.Query) -> 
 class _Select:
     """A SELECT whose clauses are bound."""
 
-    def __init__(self, scope: Scope, select: syntax.Select, query: syntax.Query) -> None:
+    def __init__(self, scope: Scope, select: ast.Select, query: ast.Query) -> None:
         self.select = select
         self.level = scope.level
         self.input, self.scope = bind_from(scope, locked_sources(select.sources, query.locking))
@@ -108,7 +108,7 @@ class _Select:
                 )
             self.level.window_definitions[name] = window
 
-    def _condition(self, node: syntax.Expression | None, clause: Clause) -> Expression | None:
+    def _condition(self, node: ast.Expression | None, clause: Clause) -> Expression | None:
         if node is None:
             return None
         operand = self.scope.bind_in(clause, node)

@@ -8,7 +8,7 @@ as PostgreSQL does: in SELECT 1 UNION SELECT 2 UNION SELECT 3.5 the first two ar
 from __future__ import annotations
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import shared_type, type_of_values
@@ -25,10 +25,10 @@ from qserver.sql.plan import OutputColumn, SetOperation, Sort
 from qserver.values.types import SqlType
 
 
-def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
-    chain: list[syntax.SetOperation] = []
-    first: syntax.QueryBody = node
-    while isinstance(first, syntax.SetOperation):
+def prepare_set_operation(scope: Scope, node: ast.SetOperation) -> Prepared:
+    chain: list[ast.SetOperation] = []
+    first: ast.QueryBody = node
+    while isinstance(first, ast.SetOperation):
         chain.append(first)
         first = first.left
     result = _member(scope, first)
@@ -37,8 +37,8 @@ def prepare_set_operation(scope: Scope, node: syntax.SetOperation) -> Prepared:
     return result
 
 
-def _member(scope: Scope, body: syntax.QueryBody) -> Prepared:
-    query = body if isinstance(body, syntax.Query) else syntax.Query(body, position=body.position)
+def _member(scope: Scope, body: ast.QueryBody) -> Prepared:
+    query = body if isinstance(body, ast.Query) else ast.Query(body, position=body.position)
     for each in query.locking:
         raise not_with_set_operations(each)
     return scope.binding.prepare_query(scope, query)
@@ -50,7 +50,7 @@ def _shared(scope: Scope, one: Outline, other: Outline, word: str) -> SqlType:
     return shared_type([one.type, other.type], word, [one.position, other.position])
 
 
-def _combined(scope: Scope, node: syntax.SetOperation, left: Prepared, right: Prepared) -> Prepared:
+def _combined(scope: Scope, node: ast.SetOperation, left: Prepared, right: Prepared) -> Prepared:
     word = node.kind.upper()
     if len(left.outlines) != len(right.outlines):
         place = right.outlines[0].position if right.outlines else node.right.position
@@ -102,9 +102,7 @@ def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
     return Prepared(tuple(outlines), complete)
 
 
-def prepare_around(
-    scope: Scope, inner: Prepared, node: syntax.Query, only_outputs: bool
-) -> Prepared:
+def prepare_around(scope: Scope, inner: Prepared, node: ast.Query, only_outputs: bool) -> Prepared:
     """ORDER BY and LIMIT around something that is not a plain SELECT.
 
     Only its columns are visible; with `only_outputs` they can be named, but not computed with.
@@ -135,9 +133,7 @@ def prepare_around(
     return prepared(scope, Finished(plan, query.source, query.columns), positions)
 
 
-def _key(
-    scope: Scope, outputs: list[Output], item: syntax.OrderItem, only_outputs: bool
-) -> SortKey:
+def _key(scope: Scope, outputs: list[Output], item: ast.OrderItem, only_outputs: bool) -> SortKey:
     found = find_output(scope, outputs, item.expression, Clause.ORDER_BY)
     if isinstance(found, int):
         operand = outputs[found].operand

@@ -18,7 +18,7 @@ from qserver.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.calling import function, operator
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import implicit, settled
@@ -51,16 +51,16 @@ class Sources:
     relations: tuple[AnyRelation, ...]
 
 
-def bind_item(scope: Scope, item: syntax.FromItem) -> Sources:
+def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
     """One item; the relations of `scope` are those that it may name if it is lateral."""
     level = scope.level
     outer, level.clause = level.clause, Clause.FROM
     match item:
-        case syntax.TableRef():
+        case ast.TableRef():
             plan, relation = _bind_table(scope, item)
-        case syntax.SubqueryRef():
+        case ast.SubqueryRef():
             plan, relation = _bind_subquery(scope, item)
-        case syntax.FunctionRef():
+        case ast.FunctionRef():
             plan, relation = _bind_function(scope, item)
         case _:
             raise AssertionError("joins are bound by `joins`")
@@ -83,7 +83,7 @@ def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], posit
 # --- tables --------------------------------------------------------------------------------------
 
 
-def _bind_table(scope: Scope, item: syntax.TableRef) -> tuple[Plan, Relation]:
+def _bind_table(scope: Scope, item: ast.TableRef) -> tuple[Plan, Relation]:
     found = scan_common_table(scope, item) if len(item.name) == 1 else None
     if found is not None:
         return found[0], aliased(found[1], item.alias, item.column_aliases, item.position)
@@ -99,7 +99,7 @@ def _bind_table(scope: Scope, item: syntax.TableRef) -> tuple[Plan, Relation]:
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 
-def scan_table(scope: Scope, table: Table, item: syntax.TableRef) -> tuple[Scan, Relation]:
+def scan_table(scope: Scope, table: Table, item: ast.TableRef) -> tuple[Scan, Relation]:
     binding = scope.binding
     binding.use_table(table)
     source = binding.new_source()
@@ -109,7 +109,7 @@ def scan_table(scope: Scope, table: Table, item: syntax.TableRef) -> tuple[Scan,
     return Scan(source, table, alias=relation.name, rows=rows), relation
 
 
-def _sampled(scope: Scope, scan: Scan, sample: syntax.TableSample) -> Plan:
+def _sampled(scope: Scope, scan: Scan, sample: ast.TableSample) -> Plan:
     """TABLESAMPLE: each row by chance. A seed changes nothing: chance comes from outside."""
     binding, method = scope.binding, sample.method[-1]
     if method not in ("bernoulli", "system"):
@@ -151,9 +151,9 @@ def aliased(
 # --- queries and functions -----------------------------------------------------------------------
 
 
-def _bind_subquery(scope: Scope, item: syntax.SubqueryRef) -> tuple[Plan, Relation]:
+def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]:
     if item.alias is None:
-        values = isinstance(item.query.body, syntax.Values)
+        values = isinstance(item.query.body, ast.Values)
         what, example = ("VALUES", "VALUES ...") if values else ("subquery", "SELECT ...")
         raise SqlSyntaxError(
             f"{what} in FROM must have an alias",
@@ -166,7 +166,7 @@ def _bind_subquery(scope: Scope, item: syntax.SubqueryRef) -> tuple[Plan, Relati
     return query.plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 
-def _bind_function(scope: Scope, item: syntax.FunctionRef) -> tuple[Plan, Relation]:
+def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]:
     """Rows of a function. One with one column is named by the alias: generate_series(1, 3) AS n."""
     name = item.call.name[-1]
     if wants_columns(item):
@@ -188,7 +188,7 @@ def _bind_function(scope: Scope, item: syntax.FunctionRef) -> tuple[Plan, Relati
     return plan, aliased(relation, item.alias, item.column_aliases, item.position)
 
 
-def _one_row_of(scope: Scope, item: syntax.FunctionRef) -> Project:
+def _one_row_of(scope: Scope, item: ast.FunctionRef) -> Project:
     """An ordinary function gives one row with one column."""
     scope.level.clause = Clause.FUNCTION_IN_FROM
     operand = scope.bind(item.call)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from qserver.errors import StatementError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.binding import Binding, too_deep
 from qserver.sql.binder.coercion import unreadable
 from qserver.sql.binder.expressions import EXPRESSION_BINDERS
@@ -53,7 +53,7 @@ class Bound:
 
 
 def bind(
-    statement: syntax.Statement,
+    statement: ast.Statement,
     literals: Literals,
     catalog: CatalogPort,
     parameters: Parameters | None = None,
@@ -84,22 +84,22 @@ def bind(
     )
 
 
-def _bind_statement(scope: Scope, statement: syntax.Statement) -> Select | Change:
-    if isinstance(statement, syntax.Query):
+def _bind_statement(scope: Scope, statement: ast.Statement) -> Select | Change:
+    if isinstance(statement, ast.Query):
         query = prepare_query(scope, statement).finish()
         return Select(query.plan, query.source, query.columns)
-    if isinstance(statement, syntax.Merge):
+    if isinstance(statement, ast.Merge):
         return bind_merge(scope, statement)
-    if isinstance(statement, syntax.Insert | syntax.Update | syntax.Delete):
+    if isinstance(statement, ast.Insert | ast.Update | ast.Delete):
         return _bind_change(scope, statement)
     raise AssertionError(f"{type(statement).__name__} is not for the binder")
 
 
-def _bind_change(scope: Scope, statement: syntax.Insert | syntax.Update | syntax.Delete) -> Change:
+def _bind_change(scope: Scope, statement: ast.Insert | ast.Update | ast.Delete) -> Change:
     match statement:
-        case syntax.Insert():
+        case ast.Insert():
             return bind_insert(scope, statement)
-        case syntax.Update():
+        case ast.Update():
             return bind_update(scope, statement)
-        case syntax.Delete():
+        case ast.Delete():
             return bind_delete(scope, statement)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.errors import DatatypeMismatch, QserverError, SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import refuse_subquery
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.copies import again
@@ -35,29 +35,29 @@ from qserver.sql.plan import Filter, OutputColumn, Project
 from qserver.values.types import BOOLEAN, Kind, SqlType, array_of
 
 
-def bind_scalar_query(scope: Scope, node: syntax.ScalarQuery) -> Expression:
+def bind_scalar_query(scope: Scope, node: ast.ScalarQuery) -> Expression:
     query = _one_column(scope, node.query, node.position)
     return ScalarQuery(query.plan, query.columns[0].type)
 
 
-def bind_exists(scope: Scope, node: syntax.Exists) -> Expression:
+def bind_exists(scope: Scope, node: ast.Exists) -> Expression:
     return Exists(_query(scope, node.query, node.position).plan)
 
 
-def bind_array_query(scope: Scope, node: syntax.ArrayQuery) -> Expression:
+def bind_array_query(scope: Scope, node: ast.ArrayQuery) -> Expression:
     query = _one_column(scope, node.query, node.position)
     return ArrayQuery(query.plan, array_of(query.columns[0].type))
 
 
-def bind_in_query(scope: Scope, node: syntax.InQuery) -> Expression:
+def bind_in_query(scope: Scope, node: ast.InQuery) -> Expression:
     operand = scope.bind(node.operand)
     return _in_query(scope, operand, node.query, node.negated, node.position)
 
 
-def bind_quantified(scope: Scope, node: syntax.Quantified) -> Expression:
+def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
     operand = scope.bind(node.operand)
     source = node.source
-    if not isinstance(source, syntax.Query):
+    if not isinstance(source, ast.Query):
         return _over_values(scope, node, operand, source)
     if node.symbol == "=" and not node.every:
         return _in_query(scope, operand, source, False, node.position)
@@ -80,7 +80,7 @@ def bind_quantified(scope: Scope, node: syntax.Quantified) -> Expression:
 
 
 def _over_rows(
-    scope: Scope, node: syntax.Quantified, operand: RowValue, source: syntax.Query
+    scope: Scope, node: ast.Quantified, operand: RowValue, source: ast.Query
 ) -> Expression:
     """A row beside the rows of a query: is there one that decides, or one that leaves it open?
 
@@ -106,11 +106,11 @@ def _over_rows(
 
 
 def _over_values(
-    scope: Scope, node: syntax.Quantified, operand: Operand, source: syntax.Expression
+    scope: Scope, node: ast.Quantified, operand: Operand, source: ast.Expression
 ) -> Expression:
     binding = scope.binding
-    if isinstance(source, syntax.ArrayItems) and not any(
-        isinstance(item, syntax.ArrayItems) for item in source.items
+    if isinstance(source, ast.ArrayItems) and not any(
+        isinstance(item, ast.ArrayItems) for item in source.items
     ):
         items = [scope.bind(item) for item in source.items]
         found = over_items(binding, node.symbol, operand, items, node.every, node.position)
@@ -121,7 +121,7 @@ def _over_values(
 
 
 def _in_query(
-    scope: Scope, operand: Operand, node: syntax.Query, negated: bool, position: int
+    scope: Scope, operand: Operand, node: ast.Query, negated: bool, position: int
 ) -> Expression:
     query = _query(scope, node, position)
     if (
@@ -149,7 +149,7 @@ def _in_query(
     )
 
 
-def row_query(scope: Scope, node: syntax.ScalarQuery, count: int) -> RowValue:
+def row_query(scope: Scope, node: ast.ScalarQuery, count: int) -> RowValue:
     """The one row of a query as a row value: one scalar query for each of its columns.
 
     The query is bound anew for each, because no two plans of a statement make the same source.
@@ -167,14 +167,14 @@ def row_query(scope: Scope, node: syntax.ScalarQuery, count: int) -> RowValue:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _query(scope: Scope, node: syntax.Query, position: int) -> Finished:
+def _query(scope: Scope, node: ast.Query, position: int) -> Finished:
     error = refuse_subquery(scope.level.clause)
     if error is not None:
         raise located(error, position)
     return scope.binding.prepare_query(scope, node).finish()
 
 
-def _one_column(scope: Scope, node: syntax.Query, position: int) -> Finished:
+def _one_column(scope: Scope, node: ast.Query, position: int) -> Finished:
     query = _query(scope, node, position)
     if len(query.columns) != 1:
         raise SqlSyntaxError("subquery must return only one column", position=position + 1)

@@ -11,7 +11,7 @@ from qserver.errors import (
     UndefinedColumn,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
@@ -80,7 +80,7 @@ class Target:
         return at
 
 
-def find_target(scope: Scope, node: syntax.TableRef, verb: str) -> Target:
+def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
     """What is to be changed; `verb` is "insert into", "update" or "delete from"."""
     catalog = scope.binding.catalog
     tables = scope.common_tables
@@ -118,7 +118,7 @@ def refuse_value(column: Column, position: int, inserting: bool) -> None:
 
 
 def bind_returning(
-    scope: Scope, targets: Sequence[syntax.Target], relations: tuple[AnyRelation, ...]
+    scope: Scope, targets: Sequence[ast.Target], relations: tuple[AnyRelation, ...]
 ) -> Returning | None:
     """RETURNING over the given relations."""
     if not targets:

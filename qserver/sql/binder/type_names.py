@@ -12,7 +12,7 @@ from qserver.errors import (
     UndefinedObject,
     UndefinedSchema,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import located
 from qserver.values.types import (
@@ -110,7 +110,7 @@ def internal_name(name: str) -> str:
     return INTERNAL_NAMES.get(name, name)
 
 
-def bind_type(node: syntax.TypeName, literals: Literals, find_type: FindType) -> SqlType:
+def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> SqlType:
     """The type that is meant. Its arguments belong to the fingerprint: a plan is made for one
     type."""
     arguments = tuple(

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from qserver.errors import NotInPrerequisiteState, QserverError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import condition, settled
 from qserver.sql.binder.outputs import bind_targets
@@ -95,9 +95,9 @@ def bind_updatable(
     reason = why_not_updatable(query)
     if reason is not None:
         raise _refusal(view, verb, reason, position)
-    assert isinstance(body, syntax.Select)
+    assert isinstance(body, ast.Select)
     (item,) = body.sources
-    assert isinstance(item, syntax.TableRef)
+    assert isinstance(item, ast.TableRef)
     binding = scope.binding
     binding.views[view.name] = view
     inner = outermost(binding, literals)
@@ -139,7 +139,7 @@ Base = tuple[AnyRelation, Table, int, Expression | None, tuple[tuple[str, Expres
 
 
 def _base(
-    scope: Scope, item: syntax.TableRef, verb: str, position: int, cascades: bool
+    scope: Scope, item: ast.TableRef, verb: str, position: int, cascades: bool
 ) -> Base | None:
     """What the view selects from: a table, or another view that can be changed."""
     binding = scope.binding
@@ -168,16 +168,16 @@ def _base(
 _SINGLE = "Views that do not select from a single table or view are not automatically updatable."
 
 
-def why_not_updatable(query: syntax.Query) -> str | None:
+def why_not_updatable(query: ast.Query) -> str | None:
     """What in a query stands between its rows and those of a table."""
     body = query.body
     if query.common_tables:
         what = "WITH"
     elif query.limit is not None or query.offset is not None:
         what = "LIMIT or OFFSET"
-    elif isinstance(body, syntax.SetOperation):
+    elif isinstance(body, ast.SetOperation):
         what = "UNION, INTERSECT, or EXCEPT"
-    elif not isinstance(body, syntax.Select):
+    elif not isinstance(body, ast.Select):
         return _SINGLE
     elif body.distinct or body.distinct_on:
         what = "DISTINCT"
@@ -185,7 +185,7 @@ def why_not_updatable(query: syntax.Query) -> str | None:
         what = "GROUP BY"
     elif body.having is not None:
         what = "HAVING"
-    elif len(body.sources) != 1 or not isinstance(body.sources[0], syntax.TableRef):
+    elif len(body.sources) != 1 or not isinstance(body.sources[0], ast.TableRef):
         return _SINGLE
     else:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, condition
 from qserver.sql.binder.common_tables import with_common_tables, with_tables
@@ -32,7 +32,7 @@ from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
 
 
-def bind_update(around: Scope, node: syntax.Update) -> Update:
+def bind_update(around: Scope, node: ast.Update) -> Update:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     binding = outer.binding
     target = find_target(outer, node.table, "update")
@@ -62,7 +62,7 @@ def bind_update(around: Scope, node: syntax.Update) -> Update:
     )
 
 
-def bind_delete(around: Scope, node: syntax.Delete) -> Delete:
+def bind_delete(around: Scope, node: ast.Delete) -> Delete:
     outer = with_common_tables(around, node.common_tables, node.recursive)
     target = find_target(outer, node.table, "delete from")
     plan, scope, old = _found_rows(outer, target, node.table, node.sources)
@@ -74,7 +74,7 @@ def bind_delete(around: Scope, node: syntax.Delete) -> Delete:
 
 
 def _found_rows(
-    outer: Scope, target: Target, node: syntax.TableRef, sources: Sequence[syntax.FromItem]
+    outer: Scope, target: Target, node: ast.TableRef, sources: Sequence[ast.FromItem]
 ) -> tuple[Plan, Scope, int]:
     """The table's rows, joined to those of FROM or USING; the first relation is the table's."""
     inner = outer.inside()
@@ -96,7 +96,7 @@ def _found_rows(
     return plan, inner.with_relations(relations), old
 
 
-def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan:
+def _filtered(scope: Scope, plan: Plan, where: ast.Expression | None) -> Plan:
     if where is None:
         return plan
     operand = scope.bind_in(Clause.WHERE, where)
@@ -107,7 +107,7 @@ def _filtered(scope: Scope, plan: Plan, where: syntax.Expression | None) -> Plan
 
 
 def bind_assignments(
-    scope: Scope, target: Target, old: int, assignments: Sequence[syntax.Assignment]
+    scope: Scope, target: Target, old: int, assignments: Sequence[ast.Assignment]
 ) -> dict[int, Expression]:
     """The new value of each assigned column, by position; `old` is the row before."""
     table = target.table
@@ -137,7 +137,7 @@ def bind_assignments(
 
 
 def _part(
-    scope: Scope, column: Column, part: Part, node: syntax.Expression, operand: Operand | None
+    scope: Scope, column: Column, part: Part, node: ast.Expression, operand: Operand | None
 ) -> Expression:
     wanted = part_type(column, part)
     if operand is None:
@@ -147,19 +147,19 @@ def _part(
 
 
 def _operands(
-    scope: Scope, assignment: syntax.Assignment
-) -> list[tuple[syntax.Expression, Operand | None]]:
+    scope: Scope, assignment: ast.Assignment
+) -> list[tuple[ast.Expression, Operand | None]]:
     """One operand for each column; None for DEFAULT."""
     node, count = assignment.expression, len(assignment.columns)
     if count == 1:
-        if isinstance(node, syntax.Row) and len(node.items) == 1:
+        if isinstance(node, ast.Row) and len(node.items) == 1:
             node = node.items[0]
         return [(node, _operand(scope, node))]
-    if isinstance(node, syntax.ScalarQuery):
+    if isinstance(node, ast.ScalarQuery):
         row = row_query(scope, node, count)
         return [(node, item) for item in row.items]
-    if isinstance(node, syntax.Row):
-        if any(isinstance(item, syntax.Star) for item in node.items):
+    if isinstance(node, ast.Row):
+        if any(isinstance(item, ast.Star) for item in node.items):
             whole = scope.bind_in(Clause.UPDATE, node)
             if isinstance(whole, RowValue) and len(whole.items) == count:
                 return [(node, item) for item in whole.items]
@@ -174,14 +174,14 @@ def _operands(
     )
 
 
-def _operand(scope: Scope, node: syntax.Expression) -> Operand | None:
-    if isinstance(node, syntax.Default):
+def _operand(scope: Scope, node: ast.Expression) -> Operand | None:
+    if isinstance(node, ast.Default):
         return None
     return scope.bind_in(Clause.UPDATE, node)
 
 
 def _value(
-    scope: Scope, table: Table, at: int, node: syntax.Expression, operand: Operand | None
+    scope: Scope, table: Table, at: int, node: ast.Expression, operand: Operand | None
 ) -> Expression:
     column = table.columns[at]
     if operand is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import implicit, shared_type, type_of_values
 from qserver.sql.binder.literals import RepeatedLiterals
@@ -20,7 +20,7 @@ from qserver.sql.plan import OutputColumn, Values
 from qserver.values.types import UNKNOWN, SqlType
 
 
-def check_lengths(node: syntax.Values) -> None:
+def check_lengths(node: ast.Values) -> None:
     length = len(node.rows[0])
     for row in node.rows:
         if len(row) != length:
@@ -28,12 +28,12 @@ def check_lengths(node: syntax.Values) -> None:
             raise SqlSyntaxError("VALUES lists must all be the same length", position=place + 1)
 
 
-def for_rows(scope: Scope, node: syntax.Values) -> Scope:
+def for_rows(scope: Scope, node: ast.Values) -> Scope:
     """The scope of the rows' expressions."""
     return replace(scope, literals=RepeatedLiterals()) if node.repeated else scope
 
 
-def prepare_values(scope: Scope, node: syntax.Values) -> Prepared:
+def prepare_values(scope: Scope, node: ast.Values) -> Prepared:
     check_lengths(node)
     scope.level.clause = Clause.VALUES
     if node.repeated and scope.literals.fixed:
@@ -57,10 +57,10 @@ def prepare_values(scope: Scope, node: syntax.Values) -> Prepared:
     return Prepared(tuple(outlines), complete)
 
 
-def _spelled_out(scope: Scope, node: syntax.Values) -> list[list[Operand]]:
+def _spelled_out(scope: Scope, node: ast.Values) -> list[list[Operand]]:
     """The rows themselves: those of a definition are known."""
     assert node.slot is not None, "rows that stand for others have a slot"
-    kinds = [item for item in node.rows[0] if isinstance(item, syntax.Literal)]
+    kinds = [item for item in node.rows[0] if isinstance(item, ast.Literal)]
     assert len(kinds) == len(node.rows[0]), "and are made of literals only"
     return [
         [_known(kind, value) for kind, value in zip(kinds, row, strict=True)]
@@ -68,7 +68,7 @@ def _spelled_out(scope: Scope, node: syntax.Values) -> list[list[Operand]]:
     ]
 
 
-def _known(node: syntax.Literal, value: Any) -> Operand:
+def _known(node: ast.Literal, value: Any) -> Operand:
     if value is None:
         return Unknown(None, node.position)
     if node.kind == "text":
@@ -78,7 +78,7 @@ def _known(node: syntax.Literal, value: Any) -> Operand:
 
 def _finished(
     scope: Scope,
-    node: syntax.Values,
+    node: ast.Values,
     rows: list[list[Operand]],
     outlines: list[Outline],
     wanted: Sequence[SqlType | None],

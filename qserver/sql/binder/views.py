@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from qserver.errors import InvalidRecursion, QserverError, UndefinedColumn
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.parsed import parsed_query
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.scope import Scope, outermost
@@ -15,7 +15,7 @@ from qserver.sql.plan import OutputColumn, Project
 from qserver.values.relations import View
 
 
-def bind_view(scope: Scope, view: View, locking: tuple[syntax.Locking, ...] = ()) -> Finished:
+def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -> Finished:
     """The view's query, with the columns that the view has, whatever else it gives by now."""
     binding = scope.binding
     if view.key in binding.views_open:

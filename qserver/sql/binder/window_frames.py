@@ -16,7 +16,7 @@ from qserver.errors import (
     UndefinedObject,
     WindowingError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, implicit
 from qserver.sql.binder.scope import Scope, leftmost
@@ -36,7 +36,7 @@ from qserver.values.types import (
 )
 
 
-def whole_window(scope: Scope, window: syntax.Window) -> syntax.Window:
+def whole_window(scope: Scope, window: ast.Window) -> ast.Window:
     """The window with what the one that it refers to says."""
     if window.name is None:
         return window
@@ -65,7 +65,7 @@ def whole_window(scope: Scope, window: syntax.Window) -> syntax.Window:
     )
 
 
-def bind_frame(scope: Scope, window: syntax.Window, order_by: Sequence[SortKey]) -> WindowFrame:
+def bind_frame(scope: Scope, window: ast.Window, order_by: Sequence[SortKey]) -> WindowFrame:
     frame = window.frame
     if frame is None:
         return WindowFrame()
@@ -77,7 +77,7 @@ def bind_frame(scope: Scope, window: syntax.Window, order_by: Sequence[SortKey])
     return WindowFrame(frame.mode, start, end, frame.exclude)
 
 
-def _check_frame(frame: syntax.Frame, order_by: Sequence[SortKey]) -> None:
+def _check_frame(frame: ast.Frame, order_by: Sequence[SortKey]) -> None:
     start, end = frame.start[0], frame.end[0]
     wrong = None
     if start == "unbounded following":
@@ -101,7 +101,7 @@ def _check_frame(frame: syntax.Frame, order_by: Sequence[SortKey]) -> None:
 
 
 def _offset(
-    scope: Scope, frame: syntax.Frame, node: syntax.Expression, order_by: Sequence[SortKey]
+    scope: Scope, frame: ast.Frame, node: ast.Expression, order_by: Sequence[SortKey]
 ) -> Expression:
     """How far the frame reaches: in rows or groups, or in units of what the order goes by."""
     operand = scope.bind_in(Clause.WINDOW, node)

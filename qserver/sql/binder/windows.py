@@ -15,7 +15,7 @@ from qserver.errors import (
     UndefinedFunction,
     WindowingError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.aggregates import (
     aggregate_arguments,
     bind_filter,
@@ -56,7 +56,7 @@ _OF_A_VALUE: Final = {
 }
 
 
-def bind_window_call(scope: Scope, node: syntax.Call, name: str) -> Expression:
+def bind_window_call(scope: Scope, node: ast.Call, name: str) -> Expression:
     level, binding = scope.level, scope.binding
     error = refuse_window(level.clause)
     if error is not None:
@@ -88,7 +88,7 @@ def bind_window_call(scope: Scope, node: syntax.Call, name: str) -> Expression:
     return column
 
 
-def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
+def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
     _refuse_what_windows_lack(node, name)
     aggregate: Aggregate | None = None
     if is_window_function(name):
@@ -115,7 +115,7 @@ def _call(scope: Scope, node: syntax.Call, name: str) -> WindowCall:
 
 
 def _window(
-    scope: Scope, window: syntax.Window
+    scope: Scope, window: ast.Window
 ) -> tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]:
     """What a window goes by. Its literals count as read when the rest of the query is bound."""
     binding = scope.binding
@@ -135,7 +135,7 @@ def _window(
     return partition_by, order_by, frame
 
 
-def _refuse_what_windows_lack(node: syntax.Call, name: str) -> None:
+def _refuse_what_windows_lack(node: ast.Call, name: str) -> None:
     if node.distinct:
         what = "DISTINCT is not implemented for window functions"
     elif node.order_by:
@@ -153,7 +153,7 @@ def _refuse_what_windows_lack(node: syntax.Call, name: str) -> None:
 
 
 def _function(
-    scope: Scope, node: syntax.Call, name: str
+    scope: Scope, node: ast.Call, name: str
 ) -> tuple[tuple[Expression, ...], SqlType, bool]:
     """Arguments as the function wants them, the type of its result, and whether it may be NULL."""
     binding = scope.binding
@@ -191,7 +191,7 @@ def _fits(operand: Operand, wanted: SqlType) -> bool:
     return operand.type == wanted or operand.type.kind in kinds
 
 
-def _undefined(node: syntax.Call, name: str, operands: Sequence[Operand]) -> UndefinedFunction:
+def _undefined(node: ast.Call, name: str, operands: Sequence[Operand]) -> UndefinedFunction:
     types = ", ".join([str(each.type.bare) for each in operands])
     return UndefinedFunction(
         f"function {name}({types}) does not exist",

@@ -1,4 +1,4 @@
-"""The builder: from what the grammar recognizes to syntax nodes.
+"""The builder: from what the grammar recognizes to AST nodes.
 
 Lark calls a method for each rule as soon as it is complete, with what the parts have become. So the
 tree is built from the leaves up, without recursion, and there is no tree of Lark's in between. A

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from qserver.sql.ast import AlterAction, AlterTable, Constraint, Expression
 from qserver.sql.builder.definitions import is_cascade
 from qserver.sql.builder.expressions import Children, parts
 from qserver.sql.builder.places import text_between, unexpected
-from qserver.sql.syntax import AlterAction, AlterTable, Constraint, Expression
 
 
 class Alterations:

@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import FeatureNotSupported
-from qserver.sql.builder.expressions import Children, indirect, parts
-from qserver.sql.builder.queries import With
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     Assignment,
     Delete,
     Expression,
@@ -23,6 +21,8 @@ from qserver.sql.syntax import (
     TableRef,
     Update,
 )
+from qserver.sql.builder.expressions import Children, indirect, parts
+from qserver.sql.builder.queries import With
 from qserver.sql.terminals import Terminal
 
 ColumnTarget = tuple[str, Any, int]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import leftmost, text_between, unexpected
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     Collate,
     CommentOn,
     CommonTable,
@@ -29,6 +27,8 @@ from qserver.sql.syntax import (
     Truncate,
     TypeName,
 )
+from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.builder.places import leftmost, text_between, unexpected
 from qserver.sql.terminals import Source, Terminal
 
 Option = tuple[str, Expression | None]

@@ -5,23 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from qserver.sql.builder.places import leftmost
-from qserver.sql.builder.precedence import (
-    AT_TIME_ZONE,
-    CAST,
-    COLLATE,
-    IS,
-    MEMBERSHIP,
-    OTHER,
-    Infix,
-    Suffix,
-    between_operator,
-    build_chain,
-    like_operator,
-    operand,
-    operator_level,
-)
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     ArrayItems,
     ArrayQuery,
     Call,
@@ -45,6 +29,22 @@ from qserver.sql.syntax import (
     Star,
     Subscript,
     Word,
+)
+from qserver.sql.builder.places import leftmost
+from qserver.sql.builder.precedence import (
+    AT_TIME_ZONE,
+    CAST,
+    COLLATE,
+    IS,
+    MEMBERSHIP,
+    OTHER,
+    Infix,
+    Suffix,
+    between_operator,
+    build_chain,
+    like_operator,
+    operand,
+    operator_level,
 )
 from qserver.sql.terminals import Terminal
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.precedence import operand
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     Call,
     Cast,
     Expression,
@@ -18,6 +16,8 @@ from qserver.sql.syntax import (
     Window,
     Word,
 )
+from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.builder.precedence import operand
 from qserver.sql.terminals import Terminal
 
 _NORMAL_FORMS = ("nfc", "nfd", "nfkc", "nfkd")

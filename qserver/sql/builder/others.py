@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from qserver.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
+from qserver.sql.ast import Explain, Literal, SetVariable, Show, TransactionControl
 from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.syntax import Explain, Literal, SetVariable, Show, TransactionControl
 from qserver.sql.terminals import Terminal
 
 _YES = frozenset({"on", "true", "1", "yes", ""})

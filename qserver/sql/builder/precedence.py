@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql.builder.places import unexpected, unexpected_next
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     Between,
     Call,
     Expression,
@@ -29,6 +28,7 @@ from qserver.sql.syntax import (
     Row,
     ScalarQuery,
 )
+from qserver.sql.builder.places import unexpected, unexpected_next
 from qserver.sql.terminals import Terminal
 
 OR: Final = 1

@@ -6,11 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qserver.errors import SqlSyntaxError, WrongObjectType
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.functions import number
-from qserver.sql.builder.places import leftmost
-from qserver.sql.builder.select_into import Into, SelectInto
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     CommonTable,
     Cycle,
     Expression,
@@ -26,6 +22,10 @@ from qserver.sql.syntax import (
     Target,
     Values,
 )
+from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.builder.functions import number
+from qserver.sql.builder.places import leftmost
+from qserver.sql.builder.select_into import Into, SelectInto
 from qserver.sql.terminals import Terminal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql.syntax import CreateTable, Query, QueryBody, Select, SetOperation, Statement
+from qserver.sql.ast import CreateTable, Query, QueryBody, Select, SetOperation, Statement
 from qserver.sql.terminals import Source
 
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import FeatureNotSupported, SqlSyntaxError, WindowingError
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     Call,
     Expression,
     Frame,
@@ -24,6 +23,7 @@ from qserver.sql.syntax import (
     Values,
     Window,
 )
+from qserver.sql.builder.expressions import Children, parts
 from qserver.sql.terminals import Terminal
 
 Bound = tuple[str, Expression | None]

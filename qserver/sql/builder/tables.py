@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import text_between, unexpected
-from qserver.sql.builder.precedence import operand
-from qserver.sql.syntax import (
+from qserver.sql.ast import (
     ColumnDefinition,
     Constraint,
     CreateTable,
     ForeignKey,
     TableLike,
 )
+from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.builder.places import text_between, unexpected
+from qserver.sql.builder.precedence import operand
 
 Options = tuple[tuple[str, str], ...]
 # Kinds whose check may be put off to the end of a transaction.

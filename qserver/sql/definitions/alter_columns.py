@@ -16,7 +16,7 @@ from qserver.errors import (
     SqlSyntaxError,
     UndefinedColumn,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.alter_constraints import add_constraint
 from qserver.sql.definitions.columns import (
     check_generated,
@@ -47,7 +47,7 @@ from qserver.values.schema import Column, Table
 from qserver.values.types import SqlType
 
 
-def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def add_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     node = action.column
     assert node is not None
     if node.name in table.positions:
@@ -76,7 +76,7 @@ def add_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     return 0
 
 
-def drop_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     if action.name not in table.positions:
         if action.if_exists:
             return 0
@@ -85,7 +85,7 @@ def drop_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     return 0
 
 
-def rename_column(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def rename_column(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     old, new = action.name, action.new_name
     if old not in table.positions:
         raise UndefinedColumn(f'column "{old}" does not exist', table=table.name, column=old)
@@ -119,7 +119,7 @@ def _rename_referenced(work: Work, other: Table, table: str, old: str, new: str)
 # --- ALTER COLUMN --------------------------------------------------------------------------------
 
 
-def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def set_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     column = table.columns[at]
     _require_plain(table, column)
@@ -132,7 +132,7 @@ def set_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     yield
 
 
-def drop_default(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     _require_plain(table, table.columns[at])
     work.transaction.define(table.key, replace_column(table, at, default=None, sequence=None))
@@ -152,14 +152,14 @@ def _require_plain(table: Table, column: Column) -> None:
         )
 
 
-def set_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def set_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     yield from require_no_null(work, table, action.name)
     work.transaction.define(table.key, replace_column(table, at, nullable=False))
     return 0
 
 
-def drop_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     if at in table.primary_key:
         raise InvalidTableDefinition(
@@ -174,7 +174,7 @@ def drop_not_null(work: Work, table: Table, action: syntax.AlterAction) -> Steps
     yield
 
 
-def change_type(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     """Every row is written anew, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
@@ -209,7 +209,7 @@ def _check_default(
     table: Table,
     column: Column,
     sql_type: SqlType,
-    using: syntax.Expression | None,
+    using: ast.Expression | None,
 ) -> Generator[Any, Any, None]:
     """A default is assigned as a value of the column was; only what USING says comes before it."""
     if column.default is None:
@@ -218,8 +218,8 @@ def _check_default(
         assignment_function(column.type, sql_type)
     except CannotCoerce:
         if using is not None:
-            select = syntax.Select((syntax.Target(using),), (syntax.TableRef(table.path),))
-            yield from work.statements.columns_of(syntax.Query(select), work.literals)
+            select = ast.Select((ast.Target(using),), (ast.TableRef(table.path),))
+            yield from work.statements.columns_of(ast.Query(select), work.literals)
         raise DatatypeMismatch(
             f'default for column "{column.name}" cannot be cast automatically to type {sql_type}'
         ) from None
@@ -236,9 +236,7 @@ def _check_foreign_keys(work: Work, new: Table) -> None:
                     check_referenced(table, target, key)
 
 
-def _no_automatic_cast(
-    column: Column, sql_type: str, action: syntax.AlterAction
-) -> DatatypeMismatch:
+def _no_automatic_cast(column: Column, sql_type: str, action: ast.AlterAction) -> DatatypeMismatch:
     if action.expression is not None:
         return DatatypeMismatch(
             f'result of USING clause for column "{column.name}" cannot be cast automatically'
@@ -265,7 +263,7 @@ def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any
 # --- identity and generation ---------------------------------------------------------------------
 
 
-def add_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def add_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at, constraint = _position(table, action.name), action.constraint
     column = table.columns[at]
     assert constraint is not None
@@ -288,7 +286,7 @@ def add_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
     yield
 
 
-def drop_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     if table.columns[at].identity is None:
         if action.if_exists:
@@ -304,7 +302,7 @@ def drop_identity(work: Work, table: Table, action: syntax.AlterAction) -> Steps
     yield
 
 
-def drop_expression(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_expression(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     """The column keeps the values that were generated, and is an ordinary one from now on."""
     at = _position(table, action.name)
     if table.columns[at].generated is None:

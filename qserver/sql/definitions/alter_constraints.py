@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.errors import InvalidTableDefinition, UndefinedObject
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.constraints import (
     key_columns,
     referenced_index,
@@ -32,7 +32,7 @@ from qserver.values.schema import Index, Table, catalog_key
 
 
 def add_constraint(
-    work: Work, table: Table, constraint: syntax.Constraint, column: str | None = None
+    work: Work, table: Table, constraint: ast.Constraint, column: str | None = None
 ) -> Steps:
     """`column` is the one behind which the constraint stands, if it does."""
     match constraint.kind:
@@ -63,7 +63,7 @@ def add_constraint(
 
 
 def _add_primary_key(
-    work: Work, table: Table, constraint: syntax.Constraint, columns: tuple[str, ...]
+    work: Work, table: Table, constraint: ast.Constraint, columns: tuple[str, ...]
 ) -> Steps:
     """The rows move to a tree in which the key is what they are found by."""
     if not table.has_row_id:
@@ -101,7 +101,7 @@ def _build_key(work: Work, table: Table, new: Table) -> Steps:
 # --- DROP and RENAME CONSTRAINT ------------------------------------------------------------------
 
 
-def drop_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def drop_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     name = action.name
     if name not in constraint_names(table):
         if action.if_exists:
@@ -152,7 +152,7 @@ def drop_primary_key(work: Work, table: Table) -> Steps:
     return 0
 
 
-def validate_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def validate_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     """Hold the rows that are there against a CHECK or a FOREIGN KEY that was added NOT VALID."""
     _require_constraint(table, action.name)
     for check in table.checks:
@@ -168,7 +168,7 @@ def validate_constraint(work: Work, table: Table, action: syntax.AlterAction) ->
     return 0
 
 
-def alter_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def alter_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     """When a constraint is checked cannot be chosen: it is at the end of each statement."""
     _require_constraint(table, action.name)
     return 0
@@ -180,7 +180,7 @@ def _require_constraint(table: Table, name: str) -> None:
         raise _missing(table, name)
 
 
-def rename_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def rename_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     old, new = action.name, action.new_name
     if old not in constraint_names(table):
         raise _missing(table, old)

@@ -12,7 +12,7 @@ from qserver.errors import (
     UndefinedTable,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.alter_columns import (
     add_column,
     add_identity,
@@ -53,10 +53,10 @@ from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table, catalog_key
 
-Action = Callable[[Work, Table, syntax.AlterAction], Steps]
+Action = Callable[[Work, Table, ast.AlterAction], Steps]
 
 
-def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
+def alter_table(work: Work, node: ast.AlterTable) -> Steps:
     if node.what == "type":
         return (yield from _alter_type(work, node, work.find(type_key(node.name))))
     if node.what == "schema":
@@ -95,7 +95,7 @@ def alter_table(work: Work, node: syntax.AlterTable) -> Steps:
     return 0
 
 
-def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | None) -> Steps:
+def _alter_type(work: Work, node: ast.AlterTable, definition: Definition | None) -> Steps:
     if not isinstance(definition, Enumeration):
         raise missing("type", node.name)
     for action in node.actions:
@@ -104,9 +104,7 @@ def _alter_type(work: Work, node: syntax.AlterTable, definition: Definition | No
     return 0
 
 
-def _set_options(
-    work: Work, definition: Table | View | Sequence, action: syntax.AlterAction
-) -> Steps:
+def _set_options(work: Work, definition: Table | View | Sequence, action: ast.AlterAction) -> Steps:
     """Those of a table have no effect; a view has one that does."""
     if isinstance(definition, View):
         yield from set_view_options(work, definition, action.words)
@@ -115,12 +113,12 @@ def _set_options(
     return 0
 
 
-def _add_constraint(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def _add_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     assert action.constraint is not None
     return (yield from add_constraint(work, table, action.constraint))
 
 
-def _options_of_table(work: Work, table: Table, action: syntax.AlterAction) -> Steps:
+def _options_of_table(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     raise WrongObjectType(f'"{table.name}" is not a sequence')
     yield
 
@@ -148,7 +146,7 @@ WITHOUT_EFFECT: Final = frozenset({"nothing", "owner"})
 """What concerns PostgreSQL's storage or its users."""
 
 
-def _missing(node: syntax.AlterTable) -> UndefinedTable:
+def _missing(node: ast.AlterTable) -> UndefinedTable:
     return UndefinedTable(f'relation "{".".join(node.name)}" does not exist', table=node.name[-1])
 
 
@@ -158,7 +156,7 @@ def _require_kind(definition: Definition, what: str) -> None:
         raise WrongObjectType(f'"{definition.name}" is not a {what}')
 
 
-def _not_for(definition: Definition, action: syntax.AlterAction) -> WrongObjectType:
+def _not_for(definition: Definition, action: ast.AlterAction) -> WrongObjectType:
     return WrongObjectType(
         f'ALTER action {action.kind.upper()} cannot be performed on relation "{definition.name}"',
         detail=f"This operation is not supported for {kind_of(definition)}s.",
@@ -242,7 +240,7 @@ def _is_index(work: Work, key: str) -> bool:
     return work.find(key) is None and work.transaction.catalog.index_owner(key) is not None
 
 
-def _alter_index(work: Work, node: syntax.AlterTable) -> Steps:
+def _alter_index(work: Work, node: ast.AlterTable) -> Steps:
     name = node.name[-1]
     table = work.transaction.catalog.index_owner(known_key(node.name))
     if table is None:

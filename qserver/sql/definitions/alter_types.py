@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.dependencies import is_of
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.enumeration import Enumeration, Label
@@ -20,7 +20,7 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 
-def alter_type(work: Work, enumeration: Enumeration, action: syntax.AlterAction) -> Steps:
+def alter_type(work: Work, enumeration: Enumeration, action: ast.AlterAction) -> Steps:
     match action.kind:
         case "add value":
             _add_value(work, enumeration, action)
@@ -36,11 +36,11 @@ def alter_type(work: Work, enumeration: Enumeration, action: syntax.AlterAction)
 
 
 def _label(work: Work, node: object) -> str:
-    assert isinstance(node, syntax.Literal)
+    assert isinstance(node, ast.Literal)
     return str(work.value(node))
 
 
-def _add_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> None:
+def _add_value(work: Work, old: Enumeration, action: ast.AlterAction) -> None:
     text = _label(work, action.expression)
     if text in old.labels:
         if action.if_exists:
@@ -52,7 +52,7 @@ def _add_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> None
     _replace(work, old, old.with_label(text, before, after))
 
 
-def _rename_value(work: Work, old: Enumeration, action: syntax.AlterAction) -> Steps:
+def _rename_value(work: Work, old: Enumeration, action: ast.AlterAction) -> Steps:
     text, new_text = _label(work, action.expression), _label(work, action.new_label)
     if text not in old.labels:
         raise InvalidParameterValue(f'"{text}" is not an existing enum label')

@@ -19,7 +19,7 @@ from qserver.errors import (
     InvalidTableDefinition,
     SqlSyntaxError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.names import as_written, choose_relation_name, known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.sequences import Options, make_sequence
@@ -53,13 +53,11 @@ class DefinedColumn:
     """A column, what it asks of its table, and the sequence that it needs."""
 
     column: Column
-    constraints: tuple[syntax.Constraint, ...] = ()
+    constraints: tuple[ast.Constraint, ...] = ()
     sequence: Sequence | None = None
 
 
-def define_column(
-    work: Work, schema: str, table: str, node: syntax.ColumnDefinition
-) -> DefinedColumn:
+def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinition) -> DefinedColumn:
     """The column of a definition, apart from what the table must see to."""
     if node.name in SYSTEM_COLUMNS:
         raise InvalidTableDefinition(
@@ -108,15 +106,15 @@ def define_column(
 
 
 def with_default(
-    work: Work, column: Column, expression: syntax.Expression | None, text: str
+    work: Work, column: Column, expression: ast.Expression | None, text: str
 ) -> Column:
     """The column with a default; one that takes numbers of a sequence depends on it."""
     sequence = None
     match expression:
-        case syntax.Call(name=(*_, "nextval"), arguments=(argument,)):
-            if isinstance(argument, syntax.Cast) and argument.type.name == "regclass":
+        case ast.Call(name=(*_, "nextval"), arguments=(argument,)):
+            if isinstance(argument, ast.Cast) and argument.type.name == "regclass":
                 argument = argument.operand
-            if isinstance(argument, syntax.Literal):
+            if isinstance(argument, ast.Literal):
                 found = work.find(known_key(tuple(str(work.value(argument)).split("."))))
                 sequence = found.key if isinstance(found, Sequence) else None
     return replace(column, default=text, sequence=sequence)
@@ -140,7 +138,7 @@ def _place(column: str, table: str) -> str:
     return f'column "{column}" of table "{table}"'
 
 
-def _conflicting(column: str, table: str, node: syntax.Node) -> SqlSyntaxError:
+def _conflicting(column: str, table: str, node: ast.Node) -> SqlSyntaxError:
     return SqlSyntaxError(
         f"conflicting NULL/NOT NULL declarations for {_place(column, table)}",
         position=node.position + 1,
@@ -183,7 +181,7 @@ def names_in(node: object) -> list[str]:
 
 
 def _gather(node: object, found: dict[str, None]) -> None:
-    if isinstance(node, syntax.Name):
+    if isinstance(node, ast.Name):
         found[node.parts[-1]] = None
     elif isinstance(node, tuple):
         for part in node:

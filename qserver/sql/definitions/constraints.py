@@ -18,7 +18,7 @@ from qserver.errors import (
     UndefinedColumn,
     UndefinedObject,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.columns import names_in
 from qserver.sql.definitions.names import (
     choose,
@@ -81,7 +81,7 @@ def require_new_constraint(table: Table, name: str) -> None:
 
 
 def with_unique(
-    work: Work, table: Table, constraint: syntax.Constraint, columns: Sequence[str]
+    work: Work, table: Table, constraint: ast.Constraint, columns: Sequence[str]
 ) -> tuple[Table, Index]:
     """The table with one more UNIQUE constraint."""
     positions = key_columns(table.columns, columns, "unique", table.name)
@@ -118,9 +118,7 @@ def with_index_like(work: Work, table: Table, index: Index, columns: Sequence[st
     return table.with_index(replace(index, id=number, name=name, columns=positions))
 
 
-def with_check(
-    table: Table, constraint: syntax.Constraint, column: str | None
-) -> tuple[Table, Check]:
+def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> tuple[Table, Check]:
     """The table with one more CHECK; `column` is the one that it stands behind."""
     assert constraint.expression is not None
     mentioned = [name for name in names_in(constraint.expression) if name in table.positions]
@@ -138,7 +136,7 @@ def with_check(
 
 
 def with_foreign_key(
-    work: Work, table: Table, constraint: syntax.Constraint, column: str | None
+    work: Work, table: Table, constraint: ast.Constraint, column: str | None
 ) -> tuple[Table, ForeignKey]:
     """The table with one more FOREIGN KEY; its columns are given, or it stands behind one."""
     node = constraint.foreign_key

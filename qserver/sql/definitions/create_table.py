@@ -21,7 +21,7 @@ from qserver.errors import (
     QserverError,
     SqlSyntaxError,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.columns import (
     DefinedColumn,
     check_generated,
@@ -50,7 +50,7 @@ from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key
 
 
-def create_table(work: Work, node: syntax.CreateTable) -> Steps:
+def create_table(work: Work, node: ast.CreateTable) -> Steps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
@@ -67,9 +67,9 @@ def create_table(work: Work, node: syntax.CreateTable) -> Steps:
 
 def check_definition(work: Work, table: Table) -> Steps:
     """Raise what the first INSERT would raise whatever it inserts."""
-    target = syntax.TableRef(table.path)
+    target = ast.TableRef(table.path)
     try:
-        yield from work.statements.check(syntax.Insert(target, (), None))
+        yield from work.statements.check(ast.Insert(target, (), None))
     except QserverError as error:
         error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
         if isinstance(error, DatatypeMismatch):
@@ -78,7 +78,7 @@ def check_definition(work: Work, table: Table) -> Steps:
     return 0
 
 
-def _define(work: Work, schema: str, name: str, node: syntax.CreateTable) -> Table:
+def _define(work: Work, schema: str, name: str, node: ast.CreateTable) -> Table:
     defined = [define_column(work, schema, name, column) for column in node.columns]
     columns = [each.column for each in defined]
     taken = [(like.before, likeness(work, schema, name, like)) for like in node.likes]
@@ -111,8 +111,8 @@ def _refuse_duplicates(columns: Sequence[Column]) -> None:
 
 
 def _primary_key(
-    node: syntax.CreateTable, defined: Sequence[DefinedColumn], likes: Sequence[Likeness]
-) -> syntax.Constraint | None:
+    node: ast.CreateTable, defined: Sequence[DefinedColumn], likes: Sequence[Likeness]
+) -> ast.Constraint | None:
     """The one primary key, its columns named, wherever it stands."""
     keys = [
         replace(constraint, columns=(each.column.name,))
@@ -122,7 +122,7 @@ def _primary_key(
     ]
     keys += [constraint for constraint in node.constraints if constraint.kind == "primary key"]
     keys += [
-        syntax.Constraint("primary key", columns=like.primary_key)
+        ast.Constraint("primary key", columns=like.primary_key)
         for like in likes
         if like.primary_key
     ]
@@ -139,7 +139,7 @@ def _with_key(
     schema: str,
     name: str,
     columns: Sequence[Column],
-    key: syntax.Constraint | None,
+    key: ast.Constraint | None,
 ) -> Table:
     number = work.transaction.next_tree()
     if key is None:
@@ -161,7 +161,7 @@ def _without_key(number: int, schema: str, name: str, columns: Sequence[Column])
 
 
 def _with_constraint(
-    work: Work, table: Table, constraint: syntax.Constraint, column: str | None
+    work: Work, table: Table, constraint: ast.Constraint, column: str | None
 ) -> Table:
     match constraint.kind:
         case "unique":
@@ -188,7 +188,7 @@ def _is_primary_key(table: Table, columns: Sequence[str]) -> bool:
 # --- CREATE TABLE AS -----------------------------------------------------------------------------
 
 
-def _create_table_as(work: Work, node: syntax.CreateTable, schema: str, name: str) -> Steps:
+def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) -> Steps:
     assert node.query is not None
     found, _ = yield from work.statements.describe(node.query, work.literals)
     if len(node.column_names) > len(found):

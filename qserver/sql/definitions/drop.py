@@ -8,7 +8,7 @@ from qserver.errors import (
     UndefinedSchema,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.dependencies import (
     USE_CASCADE,
     drop_definition,
@@ -44,7 +44,7 @@ from qserver.values.relations import (
 from qserver.values.schema import PUBLIC, Table, catalog_key
 
 
-def drop(work: Work, node: syntax.Drop) -> Steps:
+def drop(work: Work, node: ast.Drop) -> Steps:
     if node.kind == "index":
         for name in node.names:
             yield from _drop_index(work, node, name)
@@ -55,7 +55,7 @@ def drop(work: Work, node: syntax.Drop) -> Steps:
     return 0
 
 
-def _drop_definitions(work: Work, node: syntax.Drop) -> Steps:
+def _drop_definitions(work: Work, node: ast.Drop) -> Steps:
     """All of them at once: what needs only others that go as well is no obstacle."""
     going: dict[str, None] = {}
     for name in node.names:
@@ -84,7 +84,7 @@ def _drop_columns_of(work: Work, enumeration: Enumeration) -> Steps:
     return 0
 
 
-def _find(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Definition | None:
+def _find(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Definition | None:
     key = known_key(name) if node.kind != "type" else type_key(name)
     definition = work.find(key)
     if definition is None:
@@ -116,7 +116,7 @@ def _require_not_identity(work: Work, sequence: Sequence) -> None:
             )
 
 
-def _drop_index(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Steps:
+def _drop_index(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Steps:
     last, key = name[-1], known_key(name)
     table = work.transaction.catalog.index_owner(key)
     if table is None:
@@ -140,7 +140,7 @@ def _drop_index(work: Work, node: syntax.Drop, name: tuple[str, ...]) -> Steps:
     return 0
 
 
-def _drop_schemas(work: Work, node: syntax.Drop) -> Steps:
+def _drop_schemas(work: Work, node: ast.Drop) -> Steps:
     for name in node.names:
         if name[-1] == PUBLIC:
             raise FeatureNotSupported("the schema public cannot be dropped")
@@ -174,7 +174,7 @@ def _drop_schemas(work: Work, node: syntax.Drop) -> Steps:
 # --- TRUNCATE ------------------------------------------------------------------------------------
 
 
-def truncate(work: Work, node: syntax.Truncate) -> Steps:
+def truncate(work: Work, node: ast.Truncate) -> Steps:
     """Each table goes on with new, empty trees: that costs the same for one row and a million."""
     tables = {table.key: table for table in (find_table(work, name) for name in node.names)}
     _add_referencing(work, tables, node.cascade)

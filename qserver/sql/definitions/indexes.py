@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qserver.errors import DuplicateTable, FeatureNotSupported, UndefinedColumn, UndefinedObject
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.constraints import require_order
 from qserver.sql.definitions.names import (
     choose_relation_name,
@@ -48,7 +48,7 @@ class Item:
     type: SqlType = BOOLEAN
 
 
-def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
+def create_index(work: Work, node: ast.CreateIndex) -> Steps:
     table = find_table(work, node.table)
     if node.method not in METHODS:
         raise UndefinedObject(f'access method "{node.method}" does not exist')
@@ -81,7 +81,7 @@ def create_index(work: Work, node: syntax.CreateIndex) -> Steps:
     return 0
 
 
-def _items(work: Work, table: Table, node: syntax.CreateIndex) -> Generator[Any, Any, list[Item]]:
+def _items(work: Work, table: Table, node: ast.CreateIndex) -> Generator[Any, Any, list[Item]]:
     items = []
     for each in node.items:
         items.append((yield from _item(work, table, each)))
@@ -89,17 +89,17 @@ def _items(work: Work, table: Table, node: syntax.CreateIndex) -> Generator[Any,
         if name not in table.positions:
             raise UndefinedColumn(f'column "{name}" does not exist', column=name)
     if node.where is not None:
-        yield from _type_of(work, table, syntax.Constant(True), node.where)
+        yield from _type_of(work, table, ast.Constant(True), node.where)
         items.append(Item("", generated=predicate_of(node.where_text)))
     return items
 
 
-def _item(work: Work, table: Table, item: syntax.IndexItem) -> Generator[Any, Any, Item]:
+def _item(work: Work, table: Table, item: ast.IndexItem) -> Generator[Any, Any, Item]:
     expression = item.expression
-    if not isinstance(expression, syntax.Name):
+    if not isinstance(expression, ast.Name):
         sql_type = yield from _type_of(work, table, expression)
         require_order(Column("expression", sql_type))
-        label = expression.name[-1] if isinstance(expression, syntax.Call) else "expr"
+        label = expression.name[-1] if isinstance(expression, ast.Call) else "expr"
         return Item(label, generated=item.text, type=sql_type)
     name = expression.parts[-1]
     if name not in table.positions:
@@ -116,13 +116,13 @@ def _item(work: Work, table: Table, item: syntax.IndexItem) -> Generator[Any, An
 def _type_of(
     work: Work,
     table: Table,
-    expression: syntax.Expression,
-    where: syntax.Expression | None = None,
+    expression: ast.Expression,
+    where: ast.Expression | None = None,
 ) -> Generator[Any, Any, SqlType]:
     """The type of an expression over the table's rows, and whether it is one."""
-    source = syntax.TableRef(table.path)
-    select = syntax.Select((syntax.Target(expression),), (source,), where)
-    found = yield from work.statements.columns_of(syntax.Query(select), work.literals)
+    source = ast.TableRef(table.path)
+    select = ast.Select((ast.Target(expression),), (source,), where)
+    found = yield from work.statements.columns_of(ast.Query(select), work.literals)
     return found[0].type
 
 

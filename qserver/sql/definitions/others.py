@@ -14,7 +14,7 @@ from qserver.errors import (
     UndefinedSchema,
     UniqueViolation,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.names import (
     constraint_names,
     find_relation,
@@ -31,7 +31,7 @@ from qserver.values.relations import Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key, check_name
 
 
-def create_enum(work: Work, node: syntax.CreateEnum) -> Steps:
+def create_enum(work: Work, node: ast.CreateEnum) -> Steps:
     schema, last = new_place(work, node.name)
     check_name(last)
     name = last if schema == PUBLIC else f"{schema}.{last}"
@@ -49,7 +49,7 @@ def create_enum(work: Work, node: syntax.CreateEnum) -> Steps:
     yield
 
 
-def create_schema(work: Work, node: syntax.CreateSchema) -> Steps:
+def create_schema(work: Work, node: ast.CreateSchema) -> Steps:
     schema = Schema(node.name)
     if node.name == PUBLIC or work.find(schema.key) is not None:
         if not node.if_not_exists:
@@ -68,7 +68,7 @@ def create_schema(work: Work, node: syntax.CreateSchema) -> Steps:
 # --- COMMENT ON ----------------------------------------------------------------------------------
 
 
-def comment_on(work: Work, node: syntax.CommentOn) -> Steps:
+def comment_on(work: Work, node: ast.CommentOn) -> Steps:
     """Comments are kept with what they are about, so they go and move with it."""
     text = None if node.text is None else str(work.value(node.text)) or None
     match node.kind:
@@ -91,7 +91,7 @@ def comment_on(work: Work, node: syntax.CommentOn) -> Steps:
     yield
 
 
-def _comment_on_relation(work: Work, node: syntax.CommentOn, text: str | None) -> None:
+def _comment_on_relation(work: Work, node: ast.CommentOn, text: str | None) -> None:
     definition = find_relation(work, node.name)
     if kind_of(definition) != node.kind:
         error = wrong_kind(node.kind, definition)

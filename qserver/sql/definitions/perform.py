@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.alter_table import alter_table
 from qserver.sql.definitions.create_table import create_table
 from qserver.sql.definitions.drop import drop, truncate
@@ -18,20 +18,20 @@ from qserver.sql.definitions.views import create_view
 from qserver.sql.definitions.words import check_words
 
 DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
-    syntax.CreateTable: create_table,
-    syntax.CreateIndex: create_index,
-    syntax.CreateView: create_view,
-    syntax.CreateSequence: create_sequence,
-    syntax.CreateEnum: create_enum,
-    syntax.CreateSchema: create_schema,
-    syntax.Drop: drop,
-    syntax.Truncate: truncate,
-    syntax.AlterTable: alter_table,
-    syntax.CommentOn: comment_on,
+    ast.CreateTable: create_table,
+    ast.CreateIndex: create_index,
+    ast.CreateView: create_view,
+    ast.CreateSequence: create_sequence,
+    ast.CreateEnum: create_enum,
+    ast.CreateSchema: create_schema,
+    ast.Drop: drop,
+    ast.Truncate: truncate,
+    ast.AlterTable: alter_table,
+    ast.CommentOn: comment_on,
 }
 
 
-def perform(work: Work, statement: syntax.Statement) -> Steps:
+def perform(work: Work, statement: ast.Statement) -> Steps:
     """Make the changes that a definition asks for."""
     check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
@@ -42,11 +42,11 @@ def perform(work: Work, statement: syntax.Statement) -> Steps:
 
 _WITHOUT_REFERENCES: Final = frozenset(
     {
-        syntax.CreateTable,  # it adds its own, so that a thousand tables do not look at each other
-        syntax.CreateView,
-        syntax.CreateSequence,
-        syntax.CreateEnum,
-        syntax.CreateSchema,
-        syntax.CommentOn,
+        ast.CreateTable,  # it adds its own, so that a thousand tables do not look at each other
+        ast.CreateView,
+        ast.CreateSequence,
+        ast.CreateEnum,
+        ast.CreateSchema,
+        ast.CommentOn,
     }
 )

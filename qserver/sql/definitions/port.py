@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.type_names import bind_type
 from qserver.sql.execution import Rows, Writer
@@ -67,30 +67,30 @@ class Statements(Protocol):
         """Raise if it may not."""
 
     def describe(
-        self, query: syntax.Query, literals: Sequence[Any]
+        self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
         """The columns of a query, and the names of the relations that it reads."""
 
     def columns_of(
-        self, query: syntax.Query, literals: Sequence[Any]
+        self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[OutputColumn, ...]]:
         """The columns of a query."""
 
-    def check(self, statement: syntax.Statement) -> Generator[Any, Any, None]:
+    def check(self, statement: ast.Statement) -> Generator[Any, Any, None]:
         """Raise what the statement, which has no literals, would raise before it ran."""
 
     def run(
-        self, statement: syntax.Statement, literals: Sequence[Any]
+        self, statement: ast.Statement, literals: Sequence[Any]
     ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
         """The rows of a statement, a page at a time, None where it yields; how many it changed.
 
         What it writes is not held against foreign keys: rows that were there keep their keys.
         """
 
-    def parse_query(self, text: str) -> syntax.Query:
+    def parse_query(self, text: str) -> ast.Query:
         """The query of a view, with the places of its names in the text."""
 
-    def parse_expression(self, text: str) -> tuple[syntax.Expression, Sequence[Any]]:
+    def parse_expression(self, text: str) -> tuple[ast.Expression, Sequence[Any]]:
         """An expression that a definition keeps as text, and its literals."""
 
     def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
@@ -120,10 +120,10 @@ class Work:
     def find(self, name: str) -> Definition | None:
         return self.transaction.catalog.find(name)
 
-    def type(self, node: syntax.TypeName) -> SqlType:
+    def type(self, node: ast.TypeName) -> SqlType:
         return bind_type(node, Literals(self.literals, fixed=True), self.statements.names.find_type)
 
-    def value(self, literal: syntax.Literal) -> Any:
+    def value(self, literal: ast.Literal) -> Any:
         return self.literals[literal.index]
 
     def require_read(self, table: Table) -> None:

@@ -19,19 +19,19 @@ from qserver.errors import (
     NotNullViolation,
     UniqueViolation,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.names import choose, is_taken
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.keys import Key
 from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
 from qserver.values.types import BIGINT
 
-Moved = tuple[str, syntax.Expression]
+Moved = tuple[str, ast.Expression]
 """A column of the new table, and what it is computed from."""
 
 
-def name_of(column: str) -> syntax.Name:
-    return syntax.Name((column,))
+def name_of(column: str) -> ast.Name:
+    return ast.Name((column,))
 
 
 def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps:
@@ -41,15 +41,15 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
     source, row_id = _all_visible(old, temporary)
     transaction.define(temporary, source)
     transaction.define(new.key, new)
-    select = syntax.Select(
-        tuple(syntax.Target(expression) for _, expression in moved),
-        (syntax.TableRef((temporary,), old.name),),
+    select = ast.Select(
+        tuple(ast.Target(expression) for _, expression in moved),
+        (ast.TableRef((temporary,), old.name),),
     )
-    order = () if row_id is None else (syntax.OrderItem(name_of(row_id)),)
-    insert = syntax.Insert(
-        syntax.TableRef(new.path),
+    order = () if row_id is None else (ast.OrderItem(name_of(row_id)),)
+    insert = ast.Insert(
+        ast.TableRef(new.path),
         tuple(column for column, _ in moved),
-        syntax.Query(select, order) if moved else _empty_rows(temporary, old.name),
+        ast.Query(select, order) if moved else _empty_rows(temporary, old.name),
         overriding="system",
     )
     count: int
@@ -76,7 +76,7 @@ def try_default(work: Work, column: Column) -> Steps:
     columns = (replace(column, nullable=True), row_id_column())
     table = Table(transaction.next_tree(), name, columns, (1,))
     transaction.define(name, table)
-    insert = syntax.Insert(syntax.TableRef(table.path), (), None)
+    insert = ast.Insert(ast.TableRef(table.path), (), None)
     for _ in (yield from work.statements.run(insert, work.literals)):
         yield
     transaction.define(name, None)
@@ -84,9 +84,9 @@ def try_default(work: Work, column: Column) -> Steps:
     return 0
 
 
-def _empty_rows(temporary: str, name: str) -> syntax.Query:
+def _empty_rows(temporary: str, name: str) -> ast.Query:
     """As many rows as the old table has, without a column."""
-    return syntax.Query(syntax.Select((), (syntax.TableRef((temporary,), name),)))
+    return ast.Query(ast.Select((), (ast.TableRef((temporary,), name),)))
 
 
 def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
@@ -207,18 +207,18 @@ def require_check(
     work: Work,
     table: Table,
     name: str,
-    condition: syntax.Expression,
+    condition: ast.Expression,
     literals: Sequence[Any] | None = None,
 ) -> Steps:
     """No row makes the condition false; `literals` are those of its own text, if it has one."""
-    select = syntax.Select(
-        (syntax.Target(syntax.Constant(True)),),
-        (syntax.TableRef(table.path),),
-        syntax.Is(condition, "false", negated=False),
+    select = ast.Select(
+        (ast.Target(ast.Constant(True)),),
+        (ast.TableRef(table.path),),
+        ast.Is(condition, "false", negated=False),
     )
     work.require_read(table)
     known = work.literals if literals is None else literals
-    for page in (yield from work.statements.run(syntax.Query(select), known)):
+    for page in (yield from work.statements.run(ast.Query(select), known)):
         if page:
             raise violated_by_a_row(table, name)
         yield

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.names import find_table, is_taken, new_place, require_free
 from qserver.sql.definitions.port import Steps, Work
 from qserver.values.relations import Sequence
@@ -29,7 +29,7 @@ WORDS: Final = {
 }
 
 
-def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
+def create_sequence(work: Work, node: ast.CreateSequence) -> Steps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     if node.if_not_exists and is_taken(work, key):
@@ -42,7 +42,7 @@ def create_sequence(work: Work, node: syntax.CreateSequence) -> Steps:
     yield
 
 
-def sequence_type(work: Work, node: syntax.TypeName) -> SqlType:
+def sequence_type(work: Work, node: ast.TypeName) -> SqlType:
     sql_type = work.type(node)
     if sql_type.kind not in INTEGER_BITS:
         raise InvalidParameterValue("sequence type must be smallint, integer, or bigint")
@@ -203,14 +203,14 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
     return sequence
 
 
-def _number(work: Work, expression: syntax.Expression) -> int:
+def _number(work: Work, expression: ast.Expression) -> int:
     """An integer with its sign."""
     match expression:
-        case syntax.Operator(symbol="-", left=None, right=right):
+        case ast.Operator(symbol="-", left=None, right=right):
             return -_number(work, right)
-        case syntax.Operator(symbol="+", left=None, right=right):
+        case ast.Operator(symbol="+", left=None, right=right):
             return _number(work, right)
-        case syntax.Literal():
+        case ast.Literal():
             return int(work.value(expression)) * (-1 if expression.negative else 1)
         case _:
             raise SqlSyntaxError("a number is wanted here", position=expression.position + 1)

@@ -10,7 +10,7 @@ from collections.abc import Sequence as Several
 from dataclasses import dataclass, replace
 
 from qserver.errors import WrongObjectType
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.columns import sequence_for
 from qserver.sql.definitions.constraints import with_index_like
 from qserver.sql.definitions.names import find_relation
@@ -33,7 +33,7 @@ class Likeness:
     comments: tuple[tuple[str, str], ...] = ()
 
 
-def likeness(work: Work, schema: str, table: str, node: syntax.TableLike) -> Likeness:
+def likeness(work: Work, schema: str, table: str, node: ast.TableLike) -> Likeness:
     other = find_relation(work, node.name)
     if isinstance(other, View):
         return Likeness(tuple(Column(name, sql_type) for name, sql_type in other.columns))

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Final
 
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.column_names import column_name
 from qserver.sql.binder.updatable_views import why_not_updatable
 from qserver.sql.definitions.names import known_key
@@ -38,7 +38,7 @@ class Renaming:
 
 
 def rewritten(
-    text: str, query: syntax.Query, output: tuple[str, ...], renaming: Renaming
+    text: str, query: ast.Query, output: tuple[str, ...], renaming: Renaming
 ) -> tuple[str, tuple[str, ...]] | None:
     """A view's query and its output with the new name, or None if that is not so simple."""
     source = _only_source(query, renaming.key)
@@ -48,15 +48,15 @@ def rewritten(
         return text, output  # the view gives the column a name of its own
     outer = [*_outside_of_queries(query.body), *_ordered_by(query)]
     visible = source.alias or renaming.relation
-    names = [each for each in outer if isinstance(each, syntax.Name)]
+    names = [each for each in outer if isinstance(each, ast.Name)]
     if any(name.parts == (visible,) and visible not in renaming.names for name in names):
         return None  # the whole row, which has the names of its columns
     for each in outer:
-        if isinstance(each, syntax.Query):
+        if isinstance(each, ast.Query):
             inside = list(_everything(each))
             if any(_could_mean(part, visible, renaming) for part in inside):
                 return None
-            names += [part for part in inside if isinstance(part, syntax.Name)]
+            names += [part for part in inside if isinstance(part, ast.Name)]
     if _new_name_is_ordered_by(query, renaming):
         return None
     outputs = _outputs(query, renaming)
@@ -81,12 +81,12 @@ def unquoted(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()
 
 
-def _only_source(query: syntax.Query, key: str) -> syntax.TableRef | None:
+def _only_source(query: ast.Query, key: str) -> ast.TableRef | None:
     if why_not_updatable(query) is not None:
         return None
-    assert isinstance(query.body, syntax.Select)
+    assert isinstance(query.body, ast.Select)
     (source,) = query.body.sources
-    assert isinstance(source, syntax.TableRef)
+    assert isinstance(source, ast.TableRef)
     return source if known_key(source.name) == key else None
 
 
@@ -107,24 +107,24 @@ def _outside_of_queries(node: object) -> Iterator[object]:
             yield from _outside_of_queries(part)
     elif is_dataclass(node):
         yield node
-        if not isinstance(node, syntax.Query):
+        if not isinstance(node, ast.Query):
             for field in fields(node):
                 yield from _outside_of_queries(getattr(node, field.name))
 
 
-def _ordered_by(query: syntax.Query) -> Iterator[object]:
+def _ordered_by(query: ast.Query) -> Iterator[object]:
     """What ORDER BY names, but for the names that the select list gives with AS."""
-    assert isinstance(query.body, syntax.Select)
+    assert isinstance(query.body, ast.Select)
     given = {target.alias for target in query.body.targets}
     for item in query.order_by:
         node = item.expression
-        if not (isinstance(node, syntax.Name) and len(node.parts) == 1 and node.parts[0] in given):
+        if not (isinstance(node, ast.Name) and len(node.parts) == 1 and node.parts[0] in given):
             yield from _outside_of_queries(node)
 
 
-def _new_name_is_ordered_by(query: syntax.Query, renaming: Renaming) -> bool:
+def _new_name_is_ordered_by(query: ast.Query, renaming: Renaming) -> bool:
     """Would ORDER BY take the new name for one that the select list gives?"""
-    assert isinstance(query.body, syntax.Select)
+    assert isinstance(query.body, ast.Select)
     given = {target.alias for target in query.body.targets}
     return bool(query.order_by) and renaming.new in given
 
@@ -133,29 +133,29 @@ def _could_mean(node: object, visible: str, renaming: Renaming) -> bool:
     """Could a part of a subquery be about the column, other than by the relation's name?"""
     both = {renaming.old, renaming.new}
     match node:
-        case syntax.Name():
+        case ast.Name():
             is_plain = len(node.parts) == 2 and node.parts[0] == visible
             return not is_plain and not both.isdisjoint(node.parts)
-        case syntax.Star():
+        case ast.Star():
             return True
-        case syntax.TableRef():
+        case ast.TableRef():
             return visible in (node.alias, node.name[-1])
-        case syntax.SubqueryRef() | syntax.FunctionRef():
+        case ast.SubqueryRef() | ast.FunctionRef():
             return node.alias in (visible, None)
-        case syntax.Join():
+        case ast.Join():
             return node.natural or node.alias == visible or not both.isdisjoint(node.using)
     return False
 
 
-def _outputs(query: syntax.Query, renaming: Renaming) -> list[tuple[str, str]]:
+def _outputs(query: ast.Query, renaming: Renaming) -> list[tuple[str, str]]:
     """What the columns of the query were called, and what they are called now."""
-    assert isinstance(query.body, syntax.Select)
+    assert isinstance(query.body, ast.Select)
     outputs: list[tuple[str, str]] = []
     for target in query.body.targets:
         node = target.expression
-        if isinstance(node, syntax.Star):
+        if isinstance(node, ast.Star):
             (source,) = query.body.sources
-            assert isinstance(source, syntax.TableRef)
+            assert isinstance(source, ast.TableRef)
             given = source.column_aliases
             outputs += [
                 (renaming.old if name == renaming.new else name, name)
@@ -168,11 +168,11 @@ def _outputs(query: syntax.Query, renaming: Renaming) -> list[tuple[str, str]]:
     return outputs
 
 
-def _name_now(node: syntax.Expression, renaming: Renaming) -> str:
+def _name_now(node: ast.Expression, renaming: Renaming) -> str:
     """A function may have the name of the column, and keeps it."""
     named = column_name(node)
-    columns = [each for each in _outside_of_queries(node) if isinstance(each, syntax.Name)]
-    calls = [each for each in _outside_of_queries(node) if isinstance(each, syntax.Call)]
+    columns = [each for each in _outside_of_queries(node) if isinstance(each, ast.Name)]
+    calls = [each for each in _outside_of_queries(node) if isinstance(each, ast.Call)]
     is_column = any(each.parts[-1] == named for each in columns)
     is_call = any(each.name[-1] == named for each in calls)
     return renaming.new if named == renaming.old and is_column and not is_call else named

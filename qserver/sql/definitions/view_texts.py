@@ -20,7 +20,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.names import known_key
 from qserver.sql.definitions.port import Work
 from qserver.sql.definitions.view_columns import PART, Renaming, quoted, rewritten, unquoted
@@ -116,10 +116,10 @@ def _with_source(work: Work, view: View, relation: Table | View, source: str) ->
 
 def _places(node: object, key: str) -> list[tuple[int, bool]]:
     """Where a relation is named in FROM, and whether an alias follows."""
-    if isinstance(node, syntax.TableRef):
+    if isinstance(node, ast.TableRef):
         here = known_key(node.name) == key
         return [(node.position, node.alias is not None)] if here else []
-    if isinstance(node, syntax.Query) and any(each.name == key for each in node.common_tables):
+    if isinstance(node, ast.Query) and any(each.name == key for each in node.common_tables):
         return []  # inside, the name means something else
     places: list[tuple[int, bool]] = []
     if isinstance(node, tuple):

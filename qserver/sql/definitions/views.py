@@ -17,7 +17,7 @@ from qserver.errors import (
     UndefinedColumn,
     WrongObjectType,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.definitions.columns import type_of_output
 from qserver.sql.definitions.names import known_key, new_place, require_free, shown_name
 from qserver.sql.definitions.port import Steps, Work
@@ -28,7 +28,7 @@ from qserver.values.schema import catalog_key
 from qserver.values.types import SqlType
 
 
-def create_view(work: Work, node: syntax.CreateView) -> Steps:
+def create_view(work: Work, node: ast.CreateView) -> Steps:
     schema, name = new_place(work, node.name)
     key = catalog_key(schema, name)
     old = work.find(key)
@@ -64,7 +64,7 @@ def create_view(work: Work, node: syntax.CreateView) -> Steps:
 def _require_updatable(work: Work, view: View) -> Steps:
     """WITH CHECK OPTION is about rows that are written through the view."""
     try:
-        yield from work.statements.check(syntax.Delete(syntax.TableRef(view.path)))
+        yield from work.statements.check(ast.Delete(ast.TableRef(view.path)))
     except NotInPrerequisiteState as error:
         raise FeatureNotSupported(
             "WITH CHECK OPTION is supported only on automatically updatable views",
@@ -85,9 +85,9 @@ def set_view_options(work: Work, view: View, options: Sequence[tuple[str, str]])
 
 def _names_in(node: object) -> set[str]:
     """Names of relations and types that the query itself mentions, not the views that it uses."""
-    if isinstance(node, syntax.TableRef):
+    if isinstance(node, ast.TableRef):
         return {known_key(node.name)}
-    if isinstance(node, syntax.TypeName):
+    if isinstance(node, ast.TypeName):
         return {node.name}
     names: set[str] = set()
     if isinstance(node, tuple):
@@ -98,7 +98,7 @@ def _names_in(node: object) -> set[str]:
 
 
 def _columns(
-    node: syntax.CreateView, found: tuple[OutputColumn, ...]
+    node: ast.CreateView, found: tuple[OutputColumn, ...]
 ) -> tuple[tuple[str, SqlType], ...]:
     if len(node.column_aliases) > len(found):
         raise SqlSyntaxError("CREATE VIEW specifies more column names than columns")
@@ -113,8 +113,8 @@ def _columns(
 
 def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
     """Does a view still have the columns that it had when it was made?"""
-    target = syntax.Target(syntax.Star())
-    query = syntax.Query(syntax.Select((target,), (syntax.TableRef(view.path),)))
+    target = ast.Target(ast.Star())
+    query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))
     try:
         found = yield from work.statements.columns_of(query, ())
     except StatementError:  # a name, a function, or a column of the view is gone
@@ -122,7 +122,7 @@ def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
     return tuple((column.name, column.type) for column in found) == view.columns
 
 
-def rename_view_column(work: Work, view: View, action: syntax.AlterAction) -> View:
+def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:
     names = [name for name, _ in view.columns]
     if action.name not in names:
         raise UndefinedColumn(f'column "{action.name}" does not exist', column=action.name)

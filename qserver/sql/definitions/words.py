@@ -16,7 +16,7 @@ from qserver.errors import (
     InvalidTableDefinition,
     UndefinedObject,
 )
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder.scalars import COLLATIONS
 
 _TABLE_OPTIONS: Final = frozenset(
@@ -40,25 +40,25 @@ CHECK_OPTIONS: Final = ("local", "cascaded")
 Options = Sequence[tuple[str, str]]
 
 
-def check_words(statement: syntax.Statement) -> None:
+def check_words(statement: ast.Statement) -> None:
     """Refuse what would be without effect and should not be."""
     match statement:
-        case syntax.CreateTable():
+        case ast.CreateTable():
             refuse_temporary("tables", statement.temporary)
             _check_table_options(statement.options)
             for column in statement.columns:
                 _check_column(column)
             for constraint in statement.constraints:
                 check_attributes(constraint)
-        case syntax.CreateView():
+        case ast.CreateView():
             refuse_temporary("views", statement.temporary)
             check_view_options(statement.options)
-        case syntax.CreateSequence():
+        case ast.CreateSequence():
             refuse_temporary("sequences", statement.temporary)
-        case syntax.CreateIndex():
+        case ast.CreateIndex():
             _check_known(statement.options, _INDEX_OPTIONS)
             _check_method(statement)
-        case syntax.AlterTable():
+        case ast.AlterTable():
             for action in statement.actions:
                 _check_action(statement, action)
         case _:
@@ -74,7 +74,7 @@ def refuse_temporary(what: str, temporary: bool) -> None:
         )
 
 
-def _check_action(node: syntax.AlterTable, action: syntax.AlterAction) -> None:
+def _check_action(node: ast.AlterTable, action: ast.AlterAction) -> None:
     if action.column is not None:
         _check_column(action.column)
     if action.constraint is not None:
@@ -85,7 +85,7 @@ def _check_action(node: syntax.AlterTable, action: syntax.AlterAction) -> None:
         _check_known(action.words, _INDEX_OPTIONS)
 
 
-def _check_column(column: syntax.ColumnDefinition) -> None:
+def _check_column(column: ast.ColumnDefinition) -> None:
     if column.collation is not None:
         check_collation(column.collation)
     for constraint in column.constraints:
@@ -97,7 +97,7 @@ def check_collation(name: str) -> None:
         raise UndefinedObject(f'collation "{name}" for encoding "UTF8" does not exist')
 
 
-def check_attributes(constraint: syntax.Constraint) -> None:
+def check_attributes(constraint: ast.Constraint) -> None:
     """Keys are compared at the end of each statement: DEFERRABLE is so, INITIALLY DEFERRED not."""
     if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
@@ -156,7 +156,7 @@ _ONE_COLUMN: Final = frozenset({"hash", "spgist"})
 _WITHOUT_INCLUDE: Final = frozenset({"hash", "gin", "brin"})
 
 
-def _check_method(node: syntax.CreateIndex) -> None:
+def _check_method(node: ast.CreateIndex) -> None:
     """What an index by another method could not be, as in PostgreSQL."""
     what = None
     if node.method != "btree" and node.unique:

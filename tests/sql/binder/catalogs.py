@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.errors import DuplicateTable, UndefinedTable
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder import Literals, bind, bind_type
 from qserver.values.constraints import Check
 from qserver.values.relations import View
@@ -48,21 +48,21 @@ class TestCatalog:
 
     # --- definitions ---
 
-    def define(self, statement: syntax.Statement, literals: Literals) -> bool:
+    def define(self, statement: ast.Statement, literals: Literals) -> bool:
         """Carry out a definition; False if the statement is none that is known here."""
         match statement:
-            case syntax.CreateTable(query=None):
+            case ast.CreateTable(query=None):
                 self._create_table(statement, literals)
-            case syntax.CreateTable():
+            case ast.CreateTable():
                 self._create_table_as(statement, literals)
-            case syntax.CreateIndex():
+            case ast.CreateIndex():
                 self._create_index(statement)
-            case syntax.CreateView():
+            case ast.CreateView():
                 self._create_view(statement, literals)
-            case syntax.CreateEnum():
+            case ast.CreateEnum():
                 labels = [literals.value(label.index) for label in statement.labels]
                 self.types[statement.name[-1]] = enum_type(statement.name[-1], *labels)
-            case syntax.Drop():
+            case ast.Drop():
                 for name in statement.names:
                     self.tables.pop(name[-1], None)
                     self.views.pop(name[-1], None)
@@ -70,7 +70,7 @@ class TestCatalog:
                 return False
         return True
 
-    def _create_table(self, node: syntax.CreateTable, literals: Literals) -> None:
+    def _create_table(self, node: ast.CreateTable, literals: Literals) -> None:
         name = node.name[-1]
         if name in self.tables:
             if node.if_not_exists:
@@ -100,7 +100,7 @@ class TestCatalog:
             table = table.with_index(replace(index, constraint=True))
         self.tables[name] = table
 
-    def _column(self, node: syntax.ColumnDefinition, literals: Literals) -> Column:
+    def _column(self, node: ast.ColumnDefinition, literals: Literals) -> Column:
         serial = _SERIALS.get(node.type.name)
         sql_type = serial or bind_type(node.type, literals, self.find_type)
         column = Column(node.name, sql_type)
@@ -118,7 +118,7 @@ class TestCatalog:
                 )
         return column if serial is None else replace(column, nullable=False)
 
-    def _create_table_as(self, node: syntax.CreateTable, literals: Literals) -> None:
+    def _create_table_as(self, node: ast.CreateTable, literals: Literals) -> None:
         assert node.query is not None
         found = bind(node.query, literals, self).statement
         columns = getattr(found, "columns", ())
@@ -126,14 +126,12 @@ class TestCatalog:
         fields = [Column(name, each.type) for name, each in zip(names, columns, strict=True)]
         self.tables[node.name[-1]] = define_table(self._next_id(), node.name[-1], fields)
 
-    def _create_index(self, node: syntax.CreateIndex) -> None:
+    def _create_index(self, node: ast.CreateIndex) -> None:
         table = self.tables.get(node.table[-1])
         if table is None:
             raise UndefinedTable(f'relation "{node.table[-1]}" does not exist')
         names = [
-            item.expression.parts[0]
-            for item in node.items
-            if isinstance(item.expression, syntax.Name)
+            item.expression.parts[0] for item in node.items if isinstance(item.expression, ast.Name)
         ]
         if len(names) < len(node.items) or node.where is not None:
             return
@@ -141,7 +139,7 @@ class TestCatalog:
         index = define_index(self._next_id(), name, table, names, unique=node.unique)
         self.tables[table.name] = table.with_index(index)
 
-    def _create_view(self, node: syntax.CreateView, literals: Literals) -> None:
+    def _create_view(self, node: ast.CreateView, literals: Literals) -> None:
         found = bind(node.query, literals, self).statement
         columns = getattr(found, "columns", ())
         output = tuple(each.name for each in columns)

@@ -13,15 +13,13 @@ from random import Random
 from typing import Any, get_args
 
 from qserver.errors import QserverError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.parser import parse
 from tests.sql.binder.golden import Script
 
-EXPRESSIONS = tuple(
-    kind for kind in get_args(syntax.Expression) if kind not in (syntax.Star, syntax.Row)
-)
-SOURCES = get_args(syntax.FromItem)
-BODIES = (syntax.Select, syntax.SetOperation, syntax.Values)
+EXPRESSIONS = tuple(kind for kind in get_args(ast.Expression) if kind not in (ast.Star, ast.Row))
+SOURCES = get_args(ast.FromItem)
+BODIES = (ast.Select, ast.SetOperation, ast.Values)
 FUNCTIONS = ("sum", "count", "lower", "abs", "coalesce", "max", "unnest", "row_number")
 SYMBOLS = ("+", "-", "=", "<>", "<", "and", "or", "||", "is distinct from", "like")
 
@@ -49,7 +47,7 @@ class Splicer:
         offset = len(self.literals)
 
         def change(node: Any) -> Any:
-            if isinstance(node, syntax.Literal):
+            if isinstance(node, ast.Literal):
                 return replace(node, index=node.index + offset)
             return node
 
@@ -74,15 +72,15 @@ class Splicer:
         other = random.choice(self.expressions)
         match random.randrange(8):
             case 0:
-                return syntax.Operator(random.choice(SYMBOLS), node, other)
+                return ast.Operator(random.choice(SYMBOLS), node, other)
             case 1:
-                return syntax.Call((random.choice(FUNCTIONS),), (node,))
+                return ast.Call((random.choice(FUNCTIONS),), (node,))
             case 2:
-                return syntax.Case(None, ((node, other),), random.choice(self.expressions))
+                return ast.Case(None, ((node, other),), random.choice(self.expressions))
             case 3 if self.bodies:
-                return syntax.ScalarQuery(syntax.Query(random.choice(self.bodies)))
+                return ast.ScalarQuery(ast.Query(random.choice(self.bodies)))
             case 4:
-                return syntax.Row((node, other))
+                return ast.Row((node, other))
             case _:
                 return other
 
@@ -91,10 +89,10 @@ class Splicer:
         match random.randrange(3):
             case 0:
                 kind = random.choice(("inner", "left", "right", "full"))
-                return syntax.Join(kind, node, other, random.choice(self.expressions))
+                return ast.Join(kind, node, other, random.choice(self.expressions))
             case 1 if self.bodies:
-                query = syntax.Query(random.choice(self.bodies))
-                return syntax.SubqueryRef(query, "z", lateral=random.random() < 0.5)
+                query = ast.Query(random.choice(self.bodies))
+                return ast.SubqueryRef(query, "z", lateral=random.random() < 0.5)
             case _:
                 return other
 
@@ -106,7 +104,7 @@ def _nodes(value: Any) -> list[Any]:
         each = waiting.pop()
         if isinstance(each, tuple):
             waiting.extend(each)
-        elif isinstance(each, syntax.Node):
+        elif isinstance(each, ast.Node):
             found.append(each)
             waiting.extend([getattr(each, field.name) for field in fields(each)])
     return found
@@ -116,9 +114,9 @@ def _changed(value: Any, change: Callable[[Any], Any], everywhere: bool = False)
     """From the leaves up. Some places can hold only what is there, as far as the parser goes."""
     if isinstance(value, tuple):
         return tuple([_changed(each, change, everywhere) for each in value])
-    if not isinstance(value, syntax.Node):
+    if not isinstance(value, ast.Node):
         return value
-    if not everywhere and isinstance(value, syntax.TypeName):
+    if not everywhere and isinstance(value, ast.TypeName):
         return value
     fixed = {"position"} if everywhere else {"position", "table", "call"}
     parts = {

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from qserver.errors import QserverError, StatementTooComplex
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.bound import And, Or
 from qserver.sql.plan import Scan, Select
@@ -16,8 +16,8 @@ from qserver.values.types import INTEGER, SqlType
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import define_text
 
-A = syntax.Name(("a",))
-T = syntax.TableRef(("t",))
+A = ast.Name(("a",))
+T = ast.TableRef(("t",))
 
 
 def catalog_with_t() -> TestCatalog:
@@ -27,15 +27,13 @@ def catalog_with_t() -> TestCatalog:
 
 
 def select(
-    expression: syntax.Expression, grouped: bool = False, where: syntax.Expression | None = None
-) -> syntax.Query:
-    group_by: tuple[syntax.Expression, ...] = (A,) if grouped else ()
-    return syntax.Query(
-        syntax.Select((syntax.Target(expression),), (T,), where=where, group_by=group_by)
-    )
+    expression: ast.Expression, grouped: bool = False, where: ast.Expression | None = None
+) -> ast.Query:
+    group_by: tuple[ast.Expression, ...] = (A,) if grouped else ()
+    return ast.Query(ast.Select((ast.Target(expression),), (T,), where=where, group_by=group_by))
 
 
-def bind_query(query: syntax.Query) -> Bound:
+def bind_query(query: ast.Query) -> Bound:
     return bind(query, Literals([]), catalog_with_t())
 
 
@@ -44,28 +42,28 @@ def types_of(bound: Bound) -> list[SqlType]:
     return [column.type for column in bound.statement.columns]
 
 
-def chain(length: int, symbol: str, link: syntax.Expression) -> syntax.Expression:
+def chain(length: int, symbol: str, link: ast.Expression) -> ast.Expression:
     expression = link
     for _ in range(length):
-        expression = syntax.Operator(symbol, expression, link)
+        expression = ast.Operator(symbol, expression, link)
     return expression
 
 
-def nested(depth: int) -> syntax.Expression:
-    expression: syntax.Expression = A
+def nested(depth: int) -> ast.Expression:
+    expression: ast.Expression = A
     for _ in range(depth):
-        expression = syntax.Case(None, ((syntax.Constant(True), expression),), None)
+        expression = ast.Case(None, ((ast.Constant(True), expression),), None)
     return expression
 
 
-def queries_in_queries(depth: int) -> syntax.Query:
+def queries_in_queries(depth: int) -> ast.Query:
     query = select(A)
     for _ in range(depth):
-        query = select(syntax.ScalarQuery(query))
+        query = select(ast.ScalarQuery(query))
     return query
 
 
-EQUAL = syntax.Operator("=", A, A)
+EQUAL = ast.Operator("=", A, A)
 
 
 @pytest.mark.parametrize("symbol", ["and", "or"])
@@ -81,26 +79,26 @@ def test_a_sum_of_ten_thousand_terms_is_bound(grouped: bool) -> None:
 
 
 def test_a_list_of_ten_thousand_items_is_bound() -> None:
-    items = tuple(syntax.Literal(at, "integer") for at in range(10_000))
+    items = tuple(ast.Literal(at, "integer") for at in range(10_000))
     bound = bind(
-        select(A, where=syntax.InList(A, items, False)), Literals([7] * 10_000), catalog_with_t()
+        select(A, where=ast.InList(A, items, False)), Literals([7] * 10_000), catalog_with_t()
     )
     assert types_of(bound) == [INTEGER]
 
 
 def test_a_thousand_queries_are_united() -> None:
-    body: syntax.QueryBody = select(A).body
+    body: ast.QueryBody = select(A).body
     for _ in range(1000):
-        body = syntax.SetOperation("union", True, body, select(A).body)
-    assert types_of(bind_query(syntax.Query(body))) == [INTEGER]
+        body = ast.SetOperation("union", True, body, select(A).body)
+    assert types_of(bind_query(ast.Query(body))) == [INTEGER]
 
 
 def test_five_hundred_tables_are_joined() -> None:
-    source: syntax.FromItem = T
+    source: ast.FromItem = T
     for at in range(500):
-        source = syntax.Join("cross", source, syntax.TableRef(("t",), f"t{at}"))
-    target = syntax.Target(syntax.Name(("t", "a")))
-    bound = bind_query(syntax.Query(syntax.Select((target,), (source,))))
+        source = ast.Join("cross", source, ast.TableRef(("t",), f"t{at}"))
+    target = ast.Target(ast.Name(("t", "a")))
+    bound = bind_query(ast.Query(ast.Select((target,), (source,))))
     assert types_of(bound) == [INTEGER]
     assert sum(isinstance(node, Scan) for node in everything(bound.statement)) == 501
 

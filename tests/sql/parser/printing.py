@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from typing import Any
 
-from qserver.sql.syntax import Node
+from qserver.sql.ast import Node
 
 
 def printed(tree: Node) -> list[str]:

@@ -5,37 +5,37 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import SqlSyntaxError
-from qserver.sql import syntax
+from qserver.sql import ast
 from qserver.sql.parser import parse_expression
 
 
 def grouped(node: object) -> str:
     """An expression with all its parentheses."""
     match node:
-        case syntax.Name(parts=parts):
+        case ast.Name(parts=parts):
             return ".".join(parts)
-        case syntax.Literal() | syntax.Constant():
+        case ast.Literal() | ast.Constant():
             return "1"
-        case syntax.Operator(symbol=symbol, left=None, right=right):
+        case ast.Operator(symbol=symbol, left=None, right=right):
             return f"({symbol} {grouped(right)})"
-        case syntax.Operator(symbol=symbol, left=left, right=right):
+        case ast.Operator(symbol=symbol, left=left, right=right):
             return f"({grouped(left)} {symbol} {grouped(right)})"
-        case syntax.Is(operand=operand, what=what, negated=negated):
+        case ast.Is(operand=operand, what=what, negated=negated):
             return f"({grouped(operand)} is {'not ' * negated}{what})"
-        case syntax.Like(kind=kind, operand=operand, pattern=pattern, escape=escape):
+        case ast.Like(kind=kind, operand=operand, pattern=pattern, escape=escape):
             tail = f" escape {grouped(escape)}" if escape else ""
             return f"({grouped(operand)} {kind} {grouped(pattern)}{tail})"
-        case syntax.Between(operand=operand, low=low, high=high):
+        case ast.Between(operand=operand, low=low, high=high):
             return f"({grouped(operand)} between {grouped(low)} and {grouped(high)})"
-        case syntax.InList(operand=operand, items=items):
+        case ast.InList(operand=operand, items=items):
             return f"({grouped(operand)} in {', '.join(map(grouped, items))})"
-        case syntax.Quantified(operand=operand, symbol=symbol, source=source):
+        case ast.Quantified(operand=operand, symbol=symbol, source=source):
             return f"({grouped(operand)} {symbol} any {grouped(source)})"
-        case syntax.Cast(operand=operand, type=type_name):
+        case ast.Cast(operand=operand, type=type_name):
             return f"{grouped(operand)}::{type_name.name}"
-        case syntax.Collate(operand=operand):
+        case ast.Collate(operand=operand):
             return f"({grouped(operand)} collate)"
-        case syntax.Call(name=("timezone",), arguments=(zone, value)):
+        case ast.Call(name=("timezone",), arguments=(zone, value)):
             return f"({grouped(value)} at {grouped(zone)})"
     raise AssertionError(node)
 
@@ -129,7 +129,7 @@ def test_what_postgresql_does_not_group_is_refused_where_it_stops(text: str, pos
 
 
 def depth(node: object) -> int:
-    if not isinstance(node, syntax.Operator):
+    if not isinstance(node, ast.Operator):
         return 1
     return 1 + max(depth(node.left), depth(node.right))
 

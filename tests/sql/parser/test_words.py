@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from qserver.errors import SqlSyntaxError
+from qserver.sql.ast import Name, Query, Select
 from qserver.sql.keywords import NEIGHBOURS, RESERVED
 from qserver.sql.parser import parse
-from qserver.sql.syntax import Name, Query, Select
 
 # PostgreSQL's words that name columns and tables, though grammars would like to have them.
 _NAMES = """

@@ -12,6 +12,7 @@ import pytest
 from qserver.errors import QserverError
 from qserver.query.catalog_names import CatalogNames
 from qserver.query.sql_database import SqlDatabase
+from qserver.sql.ast import Delete, Explain, Insert, Merge, Query, Update
 from qserver.sql.binder import Literals, bind
 from qserver.sql.fingerprint import parameterize
 from qserver.sql.parser import parse
@@ -20,7 +21,6 @@ from qserver.sql.rules.choose_access import choose_access
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.rules.sort_less import sort_less
 from qserver.sql.rules.unnest_exists import unnest_exists
-from qserver.sql.syntax import Delete, Explain, Insert, Merge, Query, Update
 from qserver.sql.walk import everything
 from tests.sql.databases import opened_sql
 from tests.sql.golden import parse_script

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from qserver.sql.syntax.expressions import Node
+from qserver.sql.ast.expressions import Node
 
 if TYPE_CHECKING:
-    from qserver.sql.syntax.expressions import Expression, Field, Subscript
-    from qserver.sql.syntax.queries import CommonTable, FromItem, Query, TableRef, Target
+    from qserver.sql.ast.expressions import Expression, Field, Subscript
+    from qserver.sql.ast.queries import CommonTable, FromItem, Query, TableRef, Target
 
 
 @dataclass(frozen=True, slots=True)

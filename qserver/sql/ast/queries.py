@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from qserver.sql.syntax.expressions import Node
+from qserver.sql.ast.expressions import Node
 
 if TYPE_CHECKING:
-    from qserver.sql.syntax import Statement
-    from qserver.sql.syntax.expressions import Call, Expression, OrderItem, TypeName, Window
+    from qserver.sql.ast import Statement
+    from qserver.sql.ast.expressions import Call, Expression, OrderItem, TypeName, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Syntax: what a statement says, before anybody knows what its names mean.
+"""AST: what a statement says, before anybody knows what its names mean.
 
 Frozen nodes, each with `position`, the offset of its first character in the statement, for errors.
 The parser makes them, the binder reads them, nobody else does.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from qserver.sql.syntax.changes import (
+from qserver.sql.ast.changes import (
     Assignment,
     Delete,
     Insert,
@@ -22,7 +22,7 @@ from qserver.sql.syntax.changes import (
     OnConflict,
     Update,
 )
-from qserver.sql.syntax.definitions import (
+from qserver.sql.ast.definitions import (
     AlterAction,
     AlterTable,
     ColumnDefinition,
@@ -44,7 +44,7 @@ from qserver.sql.syntax.definitions import (
     TransactionControl,
     Truncate,
 )
-from qserver.sql.syntax.expressions import (
+from qserver.sql.ast.expressions import (
     ArrayItems,
     ArrayQuery,
     Between,
@@ -78,7 +78,7 @@ from qserver.sql.syntax.expressions import (
     Window,
     Word,
 )
-from qserver.sql.syntax.queries import (
+from qserver.sql.ast.queries import (
     CommonTable,
     Cycle,
     FromItem,

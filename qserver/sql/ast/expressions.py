@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from qserver.sql.syntax.queries import Query
+    from qserver.sql.ast.queries import Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

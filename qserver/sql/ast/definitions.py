@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qserver.sql.syntax.expressions import Node
+from qserver.sql.ast.expressions import Node
 
 if TYPE_CHECKING:
-    from qserver.sql.syntax import Statement
-    from qserver.sql.syntax.expressions import Expression, Literal, TypeName
-    from qserver.sql.syntax.queries import Query
+    from qserver.sql.ast import Statement
+    from qserver.sql.ast.expressions import Expression, Literal, TypeName
+    from qserver.sql.ast.queries import Query
 
 
 @dataclass(frozen=True, slots=True)
