@@ -29,9 +29,9 @@ from lark.lexer import Lexer
 from qserver.errors import FeatureNotSupported, QserverError, SqlSyntaxError
 from qserver.limits import SYNTAX_DEPTH_MAX
 from qserver.sql.ast import Expression, Statement
-from qserver.sql.builder import Builder
-from qserver.sql.builder.places import unexpected_next
-from qserver.sql.builder.select_into import without_into
+from qserver.sql.ast_builder import Builder
+from qserver.sql.ast_builder.places import unexpected_next
+from qserver.sql.ast_builder.select_into import without_into
 from qserver.sql.depth import check_depth
 from qserver.sql.effort import Effort
 from qserver.sql.terminals import Source, Terminal

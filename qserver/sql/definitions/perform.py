@@ -10,10 +10,10 @@ from qserver.sql.definitions.alter_table import alter_table
 from qserver.sql.definitions.create_table import create_table
 from qserver.sql.definitions.drop import drop, truncate
 from qserver.sql.definitions.indexes import create_index
-from qserver.sql.definitions.others import comment_on, create_enum, create_schema
 from qserver.sql.definitions.port import Steps, Work
 from qserver.sql.definitions.references import refresh_references
 from qserver.sql.definitions.sequences import create_sequence
+from qserver.sql.definitions.types_and_schemas import comment_on, create_enum, create_schema
 from qserver.sql.definitions.views import create_view
 from qserver.sql.definitions.words import check_words
 

@@ -10,7 +10,7 @@ from lark import Lark, logger
 from lark.lexer import Lexer
 
 from qserver.sql import definition_words, keywords
-from qserver.sql.builder import Builder
+from qserver.sql.ast_builder import Builder
 from qserver.sql.parser import grammar_text
 
 # Made by the classifier from something else than a word.

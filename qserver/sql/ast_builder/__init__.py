@@ -10,21 +10,21 @@ rule: terminals, what other methods have made, and None for a missing `[option]`
     queries, sources                     SELECT and what is around it, FROM
     changes                              INSERT, UPDATE, DELETE, MERGE
     tables, definitions, alterations     CREATE, DROP, ALTER, COMMENT
-    others                               EXPLAIN, SHOW, SET, BEGIN …
+    session_statements                     EXPLAIN, SHOW, SET, BEGIN …
 """
 
 from __future__ import annotations
 
-from qserver.sql.builder.alterations import Alterations
-from qserver.sql.builder.changes import Changes
-from qserver.sql.builder.definitions import Definitions
-from qserver.sql.builder.expressions import Expressions
-from qserver.sql.builder.functions import Functions
-from qserver.sql.builder.others import Others
-from qserver.sql.builder.queries import Queries
-from qserver.sql.builder.sources import Sources
-from qserver.sql.builder.tables import Tables
-from qserver.sql.builder.types import Types
+from qserver.sql.ast_builder.alterations import Alterations
+from qserver.sql.ast_builder.changes import Changes
+from qserver.sql.ast_builder.definitions import Definitions
+from qserver.sql.ast_builder.expressions import Expressions
+from qserver.sql.ast_builder.functions import Functions
+from qserver.sql.ast_builder.queries import Queries
+from qserver.sql.ast_builder.session_statements import SessionStatements
+from qserver.sql.ast_builder.sources import Sources
+from qserver.sql.ast_builder.tables import Tables
+from qserver.sql.ast_builder.types import Types
 
 
 class Builder(
@@ -37,6 +37,6 @@ class Builder(
     Tables,
     Definitions,
     Alterations,
-    Others,
+    SessionStatements,
 ):
     """A method for each rule. It keeps nothing: one builder serves all statements at once."""

@@ -27,8 +27,8 @@ from qserver.sql.ast import (
     Truncate,
     TypeName,
 )
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import leftmost, text_between, unexpected
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.places import leftmost, text_between, unexpected
 from qserver.sql.terminals import Source, Terminal
 
 Option = tuple[str, Expression | None]

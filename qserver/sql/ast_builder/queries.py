@@ -22,10 +22,10 @@ from qserver.sql.ast import (
     Target,
     Values,
 )
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.functions import number
-from qserver.sql.builder.places import leftmost
-from qserver.sql.builder.select_into import Into, SelectInto
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.functions import number
+from qserver.sql.ast_builder.places import leftmost
+from qserver.sql.ast_builder.select_into import Into, SelectInto
 from qserver.sql.terminals import Terminal
 
 

@@ -30,8 +30,8 @@ from qserver.sql.ast import (
     Subscript,
     Word,
 )
-from qserver.sql.builder.places import leftmost
-from qserver.sql.builder.precedence import (
+from qserver.sql.ast_builder.places import leftmost
+from qserver.sql.ast_builder.precedence import (
     AT_TIME_ZONE,
     CAST,
     COLLATE,

@@ -28,7 +28,7 @@ from qserver.sql.ast import (
     Row,
     ScalarQuery,
 )
-from qserver.sql.builder.places import unexpected, unexpected_next
+from qserver.sql.ast_builder.places import unexpected, unexpected_next
 from qserver.sql.terminals import Terminal
 
 OR: Final = 1

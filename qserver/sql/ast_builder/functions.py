@@ -16,8 +16,8 @@ from qserver.sql.ast import (
     Window,
     Word,
 )
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.precedence import operand
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.precedence import operand
 from qserver.sql.terminals import Terminal
 
 _NORMAL_FORMS = ("nfc", "nfd", "nfkc", "nfkd")

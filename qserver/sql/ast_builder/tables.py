@@ -14,9 +14,9 @@ from qserver.sql.ast import (
     ForeignKey,
     TableLike,
 )
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import text_between, unexpected
-from qserver.sql.builder.precedence import operand
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.places import text_between, unexpected
+from qserver.sql.ast_builder.precedence import operand
 
 Options = tuple[tuple[str, str], ...]
 # Kinds whose check may be put off to the end of a transaction.

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql.ast import Call, Cast, Literal, Operator, TypeName
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import unexpected
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.places import unexpected
 from qserver.sql.terminals import Terminal
 
 # The last field that may follow TO: years and months never mix with the rest.

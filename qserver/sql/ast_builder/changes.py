@@ -21,8 +21,8 @@ from qserver.sql.ast import (
     TableRef,
     Update,
 )
-from qserver.sql.builder.expressions import Children, indirect, parts
-from qserver.sql.builder.queries import With
+from qserver.sql.ast_builder.expressions import Children, indirect, parts
+from qserver.sql.ast_builder.queries import With
 from qserver.sql.terminals import Terminal
 
 ColumnTarget = tuple[str, Any, int]

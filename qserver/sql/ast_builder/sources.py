@@ -23,7 +23,7 @@ from qserver.sql.ast import (
     Values,
     Window,
 )
-from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.terminals import Terminal
 
 Bound = tuple[str, Expression | None]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql.ast import AlterAction, AlterTable, Constraint, Expression
-from qserver.sql.builder.definitions import is_cascade
-from qserver.sql.builder.expressions import Children, parts
-from qserver.sql.builder.places import text_between, unexpected
+from qserver.sql.ast_builder.definitions import is_cascade
+from qserver.sql.ast_builder.expressions import Children, parts
+from qserver.sql.ast_builder.places import text_between, unexpected
 
 
 class Alterations:

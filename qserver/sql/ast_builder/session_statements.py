@@ -7,7 +7,7 @@ from typing import Any
 
 from qserver.errors import FeatureNotSupported, InvalidParameterValue, SqlSyntaxError
 from qserver.sql.ast import Explain, Literal, SetVariable, Show, TransactionControl
-from qserver.sql.builder.expressions import Children, parts
+from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.terminals import Terminal
 
 _YES = frozenset({"on", "true", "1", "yes", ""})
@@ -43,7 +43,7 @@ def _check_format(text: str, name: Terminal) -> None:
         )
 
 
-class Others:
+class SessionStatements:
     """Methods for the rules under "the rest"."""
 
     def explain(self, children: Children) -> Explain:
