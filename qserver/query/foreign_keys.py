@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeAlias
 
 from qserver.errors import DataError, ForeignKeyViolation, UniqueViolation
 from qserver.sql import ast
-from qserver.sql.definitions.constraints import referenced_index
+from qserver.sql.ddl.constraints import referenced_index
 from qserver.sql.execution import Rows
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.casts import cast_function

@@ -35,8 +35,8 @@ from qserver.query.system_tables import SystemReader
 from qserver.query.variables import set_variable, show_variable
 from qserver.sql import ast
 from qserver.sql.binder import Literals
-from qserver.sql.definitions import DEFINITIONS, perform
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl import DEFINITIONS, perform
+from qserver.sql.ddl.port import Work
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized

@@ -9,7 +9,7 @@
     fingerprint, value_rows         the statement without its literals, for each request and fast
     lexer, literals,            what a token is, and what a literal is worth
       string_escapes
-    keywords, definition_words, which word is a keyword where
+    keywords, ddl_words, which word is a keyword where
       terminals
     grammar.lark, parser,       the grammar, and AST nodes from what it recognizes
       builder, depth

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql import definition_words
+from qserver.sql import ddl_words
 from qserver.sql.ast import Literal, Parameter
 from qserver.sql.effort import Effort
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
@@ -169,8 +169,8 @@ class _Classifier:
         self._rows = rows
         self._words = [_word(token) for token in tokens] + ["$", "$"]
         self._marks: dict[int, str] = {}
-        if self._words[0] in definition_words.HEADS:
-            self._marks = definition_words.definition_words(self._words)
+        if self._words[0] in ddl_words.HEADS:
+            self._marks = ddl_words.ddl_words(self._words)
         self._questions = 0
         self._form = ""
         self._skip = -1

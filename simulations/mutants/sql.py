@@ -14,8 +14,8 @@ from qserver.query.plan_cache import Plan
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
-from qserver.sql.definitions import indexes
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl import indexes
+from qserver.sql.ddl.port import Work
 from qserver.sql.execution import Rows
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot

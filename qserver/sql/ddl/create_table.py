@@ -22,29 +22,29 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.columns import (
+from qserver.sql.ddl.columns import (
     DefinedColumn,
     check_generated,
     define_column,
     names_in,
     type_of_output,
 )
-from qserver.sql.definitions.constraints import (
+from qserver.sql.ddl.constraints import (
     key_columns,
     with_check,
     with_foreign_key,
     with_unique,
 )
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.names import (
     choose_relation_name,
     is_taken,
     new_place,
     require_free,
 )
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.references import add_references
-from qserver.sql.definitions.rewrite import row_id_column
-from qserver.sql.definitions.table_like import Likeness, likeness, with_likeness
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.references import add_references
+from qserver.sql.ddl.rewrite import row_id_column
+from qserver.sql.ddl.table_like import Likeness, likeness, with_likeness
 from qserver.sql.execution import Rows
 from qserver.sql.plan import OutputColumn
 from qserver.values.schema import Column, Table, catalog_key

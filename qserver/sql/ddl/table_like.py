@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from qserver.errors import WrongObjectType
 from qserver.sql import ast
-from qserver.sql.definitions.columns import sequence_for
-from qserver.sql.definitions.constraints import with_index_like
-from qserver.sql.definitions.names import find_relation
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl.columns import sequence_for
+from qserver.sql.ddl.constraints import with_index_like
+from qserver.sql.ddl.names import find_relation
+from qserver.sql.ddl.port import Work
 from qserver.values.constraints import Check
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Index, Table

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from qserver.errors import InvalidTableDefinition, UndefinedObject
 from qserver.sql import ast
-from qserver.sql.definitions.constraints import (
+from qserver.sql.ddl.constraints import (
     key_columns,
     referenced_index,
     require_new_constraint,
@@ -14,11 +14,11 @@ from qserver.sql.definitions.constraints import (
     with_foreign_key,
     with_unique,
 )
-from qserver.sql.definitions.create_table import check_definition
-from qserver.sql.definitions.dependencies import foreign_key_dependent, require_no_dependents
-from qserver.sql.definitions.names import choose_relation_name, constraint_names, require_free
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.rewrite import (
+from qserver.sql.ddl.create_table import check_definition
+from qserver.sql.ddl.dependencies import foreign_key_dependent, require_no_dependents
+from qserver.sql.ddl.names import choose_relation_name, constraint_names, require_free
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.rewrite import (
     build_index,
     name_of,
     require_check,

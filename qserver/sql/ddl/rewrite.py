@@ -20,8 +20,8 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.names import choose, is_taken
-from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.ddl.names import choose, is_taken
+from qserver.sql.ddl.port import Steps, Work
 from qserver.values.keys import Key
 from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
 from qserver.values.types import BIGINT

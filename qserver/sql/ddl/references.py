@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl.port import Work
 from qserver.values.schema import Table
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from qserver.sql.definitions.names import choose
-from qserver.sql.definitions.texts import mentions, renamed_in
+from qserver.sql.ddl.names import choose
+from qserver.sql.ddl.texts import mentions, renamed_in
 
 
 @pytest.mark.parametrize(

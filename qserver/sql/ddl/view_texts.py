@@ -21,10 +21,10 @@ from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import ast
-from qserver.sql.definitions.names import known_key
-from qserver.sql.definitions.port import Work
-from qserver.sql.definitions.view_columns import PART, Renaming, quoted, rewritten, unquoted
-from qserver.sql.definitions.views import is_unharmed
+from qserver.sql.ddl.names import known_key
+from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.view_columns import PART, Renaming, quoted, rewritten, unquoted
+from qserver.sql.ddl.views import is_unharmed
 from qserver.values.relations import View
 from qserver.values.schema import Table
 

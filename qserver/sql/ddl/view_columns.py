@@ -20,7 +20,7 @@ from typing import Final
 from qserver.sql import ast
 from qserver.sql.binder.column_names import column_name
 from qserver.sql.binder.updatable_views import why_not_updatable
-from qserver.sql.definitions.names import known_key
+from qserver.sql.ddl.names import known_key
 
 PART: Final = r'(?:"(?:[^"]|"")*"|[^\W\d][\w$]*)'
 _LAST: Final = re.compile(rf"(?:{PART}\s*\.\s*)*(?P<last>{PART})")

@@ -1,5 +1,5 @@
 """Definitions: CREATE, ALTER, DROP, TRUNCATE and COMMENT, performed in a storage transaction."""
 
-from qserver.sql.definitions.perform import DEFINITIONS, perform
+from qserver.sql.ddl.perform import DEFINITIONS, perform
 
 __all__ = ["DEFINITIONS", "perform"]

@@ -21,7 +21,7 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl.port import Work
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key

@@ -17,15 +17,15 @@ from typing import Any
 
 from qserver.errors import DuplicateTable, FeatureNotSupported, UndefinedColumn, UndefinedObject
 from qserver.sql import ast
-from qserver.sql.definitions.constraints import require_order
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.constraints import require_order
+from qserver.sql.ddl.names import (
     choose_relation_name,
     find_table,
     is_taken,
     require_free,
 )
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.rewrite import (
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.rewrite import (
     build_index,
     name_of,
     reshaped,

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from qserver.errors import InvalidParameterValue, SqlSyntaxError
 from qserver.sql import ast
-from qserver.sql.definitions.names import find_table, is_taken, new_place, require_free
-from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.ddl.names import find_table, is_taken, new_place, require_free
+from qserver.sql.ddl.port import Steps, Work
 from qserver.values.relations import Sequence
 from qserver.values.schema import catalog_key
 from qserver.values.types import BIGINT, INTEGER_BITS, SqlType

@@ -18,10 +18,10 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.columns import type_of_output
-from qserver.sql.definitions.names import known_key, new_place, require_free, shown_name
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.words import check_view_options
+from qserver.sql.ddl.columns import type_of_output
+from qserver.sql.ddl.names import known_key, new_place, require_free, shown_name
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.words import check_view_options
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import View
 from qserver.values.schema import catalog_key

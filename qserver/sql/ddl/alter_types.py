@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from qserver.errors import DuplicateObject, FeatureNotSupported, InvalidParameterValue
 from qserver.sql import ast
-from qserver.sql.definitions.dependencies import is_of
-from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.ddl.dependencies import is_of
+from qserver.sql.ddl.port import Steps, Work
 from qserver.values.enumeration import Enumeration, Label
 from qserver.values.relations import View
 from qserver.values.schema import Table

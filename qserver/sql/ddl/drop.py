@@ -9,13 +9,13 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.dependencies import (
+from qserver.sql.ddl.dependencies import (
     USE_CASCADE,
     drop_definition,
     is_of,
     owned_sequences,
 )
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.names import (
     as_written,
     described,
     find_table,
@@ -24,14 +24,14 @@ from qserver.sql.definitions.names import (
     type_key,
     wrong_kind,
 )
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.removal import (
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.removal import (
     drop_column_of,
     unused_hidden_columns,
     without_columns,
 )
-from qserver.sql.definitions.rewrite import with_new_trees
-from qserver.sql.definitions.sequences import restart_sequence
+from qserver.sql.ddl.rewrite import with_new_trees
+from qserver.sql.ddl.sequences import restart_sequence
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import (
     Definition,

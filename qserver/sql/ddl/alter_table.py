@@ -13,7 +13,7 @@ from qserver.errors import (
     WrongObjectType,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.alter_columns import (
+from qserver.sql.ddl.alter_columns import (
     add_column,
     add_identity,
     change_type,
@@ -26,17 +26,17 @@ from qserver.sql.definitions.alter_columns import (
     set_default,
     set_not_null,
 )
-from qserver.sql.definitions.alter_constraints import (
+from qserver.sql.ddl.alter_constraints import (
     add_constraint,
     alter_constraint,
     drop_constraint,
     rename_constraint,
     validate_constraint,
 )
-from qserver.sql.definitions.alter_types import alter_type
-from qserver.sql.definitions.columns import next_of
-from qserver.sql.definitions.dependencies import owned_sequences
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.alter_types import alter_type
+from qserver.sql.ddl.columns import next_of
+from qserver.sql.ddl.dependencies import owned_sequences
+from qserver.sql.ddl.names import (
     is_taken,
     known_key,
     missing,
@@ -44,11 +44,11 @@ from qserver.sql.definitions.names import (
     require_free,
     type_key,
 )
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.sequences import alter_sequence
-from qserver.sql.definitions.view_texts import follow_column, follow_relation, views_using
-from qserver.sql.definitions.views import rename_view_column, set_view_options
-from qserver.sql.definitions.words import check_table_options
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.sequences import alter_sequence
+from qserver.sql.ddl.view_texts import follow_column, follow_relation, views_using
+from qserver.sql.ddl.views import rename_view_column, set_view_options
+from qserver.sql.ddl.words import check_table_options
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Schema, Sequence, View, kind_of
 from qserver.values.schema import Table, catalog_key

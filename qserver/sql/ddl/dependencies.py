@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from qserver.errors import DependentObjectsStillExist
-from qserver.sql.definitions.names import described
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl.names import described
+from qserver.sql.ddl.port import Work
 from qserver.values.enumeration import Enumeration
 from qserver.values.relations import Definition, Sequence, View, key_of
 from qserver.values.schema import Column, Table

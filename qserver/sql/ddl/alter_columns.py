@@ -17,20 +17,20 @@ from qserver.errors import (
     UndefinedColumn,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.alter_constraints import add_constraint
-from qserver.sql.definitions.columns import (
+from qserver.sql.ddl.alter_constraints import add_constraint
+from qserver.sql.ddl.columns import (
     check_generated,
     define_column,
     names_in,
     sequence_for,
     with_default,
 )
-from qserver.sql.definitions.constraints import check_referenced
-from qserver.sql.definitions.create_table import check_definition
-from qserver.sql.definitions.dependencies import drop_definition, owned_sequences
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.removal import drop_column_of, needs_column
-from qserver.sql.definitions.rewrite import (
+from qserver.sql.ddl.constraints import check_referenced
+from qserver.sql.ddl.create_table import check_definition
+from qserver.sql.ddl.dependencies import drop_definition, owned_sequences
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.removal import drop_column_of, needs_column
+from qserver.sql.ddl.rewrite import (
     Moved,
     name_of,
     require_no_null,
@@ -39,8 +39,8 @@ from qserver.sql.definitions.rewrite import (
     try_default,
     with_new_trees,
 )
-from qserver.sql.definitions.texts import rename_column_in
-from qserver.sql.definitions.view_texts import follow_column
+from qserver.sql.ddl.texts import rename_column_in
+from qserver.sql.ddl.view_texts import follow_column
 from qserver.values.casts import assignment_function
 from qserver.values.relations import Sequence, View
 from qserver.values.schema import Column, Table

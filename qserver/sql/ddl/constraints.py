@@ -19,8 +19,8 @@ from qserver.errors import (
     UndefinedObject,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.columns import names_in
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.columns import names_in
+from qserver.sql.ddl.names import (
     choose,
     choose_relation_name,
     constraint_names,
@@ -29,7 +29,7 @@ from qserver.sql.definitions.names import (
     known_key,
     require_free,
 )
-from qserver.sql.definitions.port import Work
+from qserver.sql.ddl.port import Work
 from qserver.values.casts import Context, context_of
 from qserver.values.constraints import Check, ForeignKey
 from qserver.values.schema import Column, Index, Table, catalog_key

@@ -15,7 +15,7 @@ from qserver.errors import (
     UniqueViolation,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.names import (
+from qserver.sql.ddl.names import (
     constraint_names,
     find_relation,
     find_table,
@@ -25,7 +25,7 @@ from qserver.sql.definitions.names import (
     type_key,
     wrong_kind,
 )
-from qserver.sql.definitions.port import Steps, Work
+from qserver.sql.ddl.port import Steps, Work
 from qserver.values.enumeration import Enumeration, enumeration_of
 from qserver.values.relations import Schema, Sequence, View, kind_of
 from qserver.values.schema import PUBLIC, Table, catalog_key, check_name

@@ -40,7 +40,7 @@ _BEFORE_A_NAME = _KINDS | {"table", "column", "constraint", "exists", "only", "c
 _BEFORE_A_NAME |= {",", ".", "drop", "truncate", "to"}
 
 
-def definition_words(words: Sequence[str]) -> dict[int, str]:
+def ddl_words(words: Sequence[str]) -> dict[int, str]:
     """Index to terminal, for the words of a statement whose first is one of HEADS.
 
     `words` are the tokens in lower case, with "$" at the end.

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from qserver.sql import ast
-from qserver.sql.definitions.alter_table import alter_table
-from qserver.sql.definitions.create_table import create_table
-from qserver.sql.definitions.drop import drop, truncate
-from qserver.sql.definitions.indexes import create_index
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.references import refresh_references
-from qserver.sql.definitions.sequences import create_sequence
-from qserver.sql.definitions.types_and_schemas import comment_on, create_enum, create_schema
-from qserver.sql.definitions.views import create_view
-from qserver.sql.definitions.words import check_words
+from qserver.sql.ddl.alter_table import alter_table
+from qserver.sql.ddl.create_table import create_table
+from qserver.sql.ddl.drop import drop, truncate
+from qserver.sql.ddl.indexes import create_index
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.references import refresh_references
+from qserver.sql.ddl.sequences import create_sequence
+from qserver.sql.ddl.types_and_schemas import comment_on, create_enum, create_schema
+from qserver.sql.ddl.views import create_view
+from qserver.sql.ddl.words import check_words
 
 DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
     ast.CreateTable: create_table,

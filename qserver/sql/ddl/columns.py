@@ -20,9 +20,9 @@ from qserver.errors import (
     SqlSyntaxError,
 )
 from qserver.sql import ast
-from qserver.sql.definitions.names import as_written, choose_relation_name, known_key
-from qserver.sql.definitions.port import Work
-from qserver.sql.definitions.sequences import Options, make_sequence
+from qserver.sql.ddl.names import as_written, choose_relation_name, known_key
+from qserver.sql.ddl.port import Work
+from qserver.sql.ddl.sequences import Options, make_sequence
 from qserver.sql.plan import OutputColumn
 from qserver.values.relations import Sequence
 from qserver.values.schema import PUBLIC, Column, catalog_key

@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator
 from dataclasses import replace
 from typing import Any
 
-from qserver.sql.definitions.dependencies import (
+from qserver.sql.ddl.dependencies import (
     Dependent,
     drop_definition,
     foreign_key_dependent,
@@ -15,11 +15,11 @@ from qserver.sql.definitions.dependencies import (
     view_dependent,
     with_hanging,
 )
-from qserver.sql.definitions.names import choose
-from qserver.sql.definitions.port import Steps, Work
-from qserver.sql.definitions.rewrite import name_of, reshaped, rewrite, with_new_trees
-from qserver.sql.definitions.texts import mentions
-from qserver.sql.definitions.views import is_unharmed
+from qserver.sql.ddl.names import choose
+from qserver.sql.ddl.port import Steps, Work
+from qserver.sql.ddl.rewrite import name_of, reshaped, rewrite, with_new_trees
+from qserver.sql.ddl.texts import mentions
+from qserver.sql.ddl.views import is_unharmed
 from qserver.values.relations import View
 from qserver.values.schema import Table
 
