@@ -32,9 +32,9 @@ from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
-from qserver.sql.bound import Apply, Slot
 from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
+from qserver.sql.expressions import Apply, Slot
 from qserver.sql.fingerprint import Parameterized, parameterize
 from qserver.sql.functions.registry import Function
 from qserver.sql.parameters import Given, parameter_list, types_of_values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from qserver.sql import bound, plan
-from qserver.sql.bound import Expression, SortKey
+from qserver.sql import expressions, plan
+from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
@@ -151,35 +151,35 @@ def _sort_keys(keys: tuple[SortKey, ...]) -> str:
 def text_of(expression: Expression) -> str:
     """An expression as people write it."""
     match expression:
-        case bound.Constant():
+        case expressions.Constant():
             return "NULL" if expression.value is None else repr(expression.value)
-        case bound.Slot():
+        case expressions.Slot():
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
             )
-        case bound.Column():
+        case expressions.Column():
             return expression.name or f"#{expression.source}.{expression.position}"
-        case bound.Apply():
+        case expressions.Apply():
             return _text_of_call(expression)
-        case bound.Cast():
+        case expressions.Cast():
             return f"{text_of(expression.operand)}::{expression.type}"
-        case bound.And():
+        case expressions.And():
             return f"({' AND '.join(map(text_of, expression.operands))})"
-        case bound.Or():
+        case expressions.Or():
             return f"({' OR '.join(map(text_of, expression.operands))})"
-        case bound.Not():
+        case expressions.Not():
             return f"NOT {text_of(expression.operand)}"
-        case bound.IsNull():
+        case expressions.IsNull():
             return f"{text_of(expression.operand)} IS {'NOT ' if expression.negated else ''}NULL"
-        case bound.InList():
+        case expressions.InList():
             negated = "NOT " if expression.negated else ""
             items = ", ".join(map(text_of, expression.items))
             return f"{text_of(expression.operand)} {negated}IN ({items})"
-        case bound.Elements():
+        case expressions.Elements():
             return f"elements of {text_of(expression.array)}"
-        case bound.Case():
+        case expressions.Case():
             return "CASE … END"
-        case bound.Coalesce():
+        case expressions.Coalesce():
             return f"COALESCE({', '.join(map(text_of, expression.operands))})"
         case _ if any(is_plan(each) for each in everything(expression)):
             return "(SubPlan)"
@@ -187,7 +187,7 @@ def text_of(expression: Expression) -> str:
             return type(expression).__name__
 
 
-def _text_of_call(expression: bound.Apply) -> str:
+def _text_of_call(expression: expressions.Apply) -> str:
     function, arguments = expression.function, [text_of(each) for each in expression.arguments]
     if function.symbol is None:
         return f"{function.name}({', '.join(arguments)})"

@@ -7,7 +7,7 @@ the left side with the right one, and the residual is all the rest.
 
 from __future__ import annotations
 
-from qserver.sql.bound import Apply, Expression
+from qserver.sql.expressions import Apply, Expression
 from qserver.sql.plan import Join
 from qserver.sql.walk import (
     conjunction,

@@ -16,8 +16,8 @@ from dataclasses import fields, replace
 from operator import is_
 from typing import Any, TypeAlias, get_args
 
-from qserver.sql import bound, plan
-from qserver.sql.bound import And, Apply, Column, Expression
+from qserver.sql import expressions, plan
+from qserver.sql.expressions import And, Apply, Column, Expression
 from qserver.sql.plan import Plan
 
 Change: TypeAlias = Callable[[Any], Any]
@@ -25,7 +25,7 @@ Change: TypeAlias = Callable[[Any], Any]
 _PLANS = frozenset(get_args(Plan))
 _PARTS = frozenset(
     kind
-    for module in (bound, plan)
+    for module in (expressions, plan)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__module__ == module.__name__
 ) - {plan.OutputColumn}
@@ -246,7 +246,9 @@ def has_subquery(expression: Expression) -> bool:
 
 
 def is_volatile(node: Any) -> bool:
-    return any(type(each) is bound.Apply and each.function.volatile for each in everything(node))
+    return any(
+        type(each) is expressions.Apply and each.function.volatile for each in everything(node)
+    )
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qserver.sql.bound import Apply, Column, Expression, Not
+from qserver.sql.expressions import Apply, Column, Expression, Not
 from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.plan import Filter, OneRow
 from qserver.sql.walk import everything, rebuilt, rewritten, tree_rebuilt

@@ -26,7 +26,7 @@ from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Level, Scope, leftmost
-from qserver.sql.bound import AggregateCall, Column, Constant, Expression, SortKey
+from qserver.sql.expressions import AggregateCall, Column, Constant, Expression, SortKey
 from qserver.sql.functions.resolve import (
     ResolvedAggregate,
     is_ordered_set_aggregate,

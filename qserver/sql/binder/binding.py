@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
 from qserver.limits import SOURCES_MAX
 from qserver.sql.binder.operands import Operand, Unknown
-from qserver.sql.bound import Column, Slot
 from qserver.sql.effort import Effort
+from qserver.sql.expressions import Column, Slot
 from qserver.sql.ports import CatalogPort
 from qserver.values.relations import View
 from qserver.values.schema import Table

@@ -34,7 +34,7 @@ from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
 from qserver.sql.binder.windows import bind_window_call
-from qserver.sql.bound import Apply, Case, Coalesce, Constant, Expression
+from qserver.sql.expressions import Apply, Case, Coalesce, Constant, Expression
 from qserver.sql.functions.json.json_records import POPULATING
 from qserver.sql.functions.resolve import (
     is_aggregate,

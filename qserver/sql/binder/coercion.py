@@ -25,7 +25,7 @@ from qserver.errors import (
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
-from qserver.sql.bound import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
+from qserver.sql.expressions import And, Apply, Case, Cast, Constant, Expression, IsNull, Slot
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.datetime.moments import MomentReader, is_moment_type, is_moment_word
 from qserver.sql.functions.registry import Function

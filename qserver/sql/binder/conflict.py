@@ -21,7 +21,7 @@ from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.table_expressions import defined_expression, generated_values, has_generated
 from qserver.sql.binder.targets import Target
 from qserver.sql.binder.update import bind_assignments, whole_row
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import ConflictAction
 from qserver.sql.walk import conjuncts
 from qserver.values.schema import Index, Table, is_predicate, predicate_text

@@ -12,7 +12,7 @@ from typing import Any
 
 from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
-from qserver.sql.bound import Column, Expression
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import CommonTable, CommonTableScan
 from qserver.sql.walk import everything, has_subquery, rebuilt
 

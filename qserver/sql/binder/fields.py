@@ -10,7 +10,7 @@ from qserver.sql import ast
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Apply
+from qserver.sql.expressions import Apply
 from qserver.sql.functions.registry import Function
 from qserver.values.types import Kind, SqlType
 

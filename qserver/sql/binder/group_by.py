@@ -17,7 +17,7 @@ from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
 from qserver.sql.binder.same import CONSTANTS, Alike, constant_in
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import Column, Expression
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.walk import everything
 
 SETS_MAX = 4096

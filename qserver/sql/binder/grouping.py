@@ -18,19 +18,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from qserver.errors import GroupingError
-from qserver.sql import bound
+from qserver.sql import expressions
 from qserver.sql.binder.aggregates import grouping_bits
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.relations import Relation
 from qserver.sql.binder.same import Alike, constant_in
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import Column, Constant, Expression, Slot
+from qserver.sql.expressions import Column, Constant, Expression, Slot
 from qserver.sql.plan import Aggregate, Plan
 from qserver.sql.walk import everything, rewritten, with_parts
 from qserver.values.types import INTEGER
 
 _SUBQUERIES = frozenset(
-    {bound.ScalarQuery, bound.Exists, bound.InQuery, bound.Quantified, bound.ArrayQuery}
+    {
+        expressions.ScalarQuery,
+        expressions.Exists,
+        expressions.InQuery,
+        expressions.Quantified,
+        expressions.ArrayQuery,
+    }
 )
 
 

@@ -19,7 +19,7 @@ from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.rows import compare, conjunction, disjunction
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import AggregateCall, Case, Constant, Expression, IsNull, SortKey
+from qserver.sql.expressions import AggregateCall, Case, Constant, Expression, IsNull, SortKey
 from qserver.sql.functions.resolve import resolve_aggregate
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE
 

@@ -31,7 +31,7 @@ from qserver.sql.binder.table_expressions import (
 )
 from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
 from qserver.sql.binder.value_lists import check_lengths, for_rows
-from qserver.sql.bound import Column, Constant, Expression
+from qserver.sql.expressions import Column, Constant, Expression
 from qserver.sql.plan import Insert, OneRow, OutputColumn, Plan, Project, Values
 from qserver.values.schema import Table
 from qserver.values.types import UNKNOWN, SqlType

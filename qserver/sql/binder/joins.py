@@ -28,7 +28,7 @@ from qserver.sql.binder.relations import AMBIGUOUS, AnyRelation, JoinedRelation,
 from qserver.sql.binder.rows import compare, conjunction
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.sources import Sources, bind_item, check_names
-from qserver.sql.bound import Coalesce, Expression
+from qserver.sql.expressions import Coalesce, Expression
 from qserver.sql.plan import Join, OneRow, Plan
 from qserver.sql.walk import free_columns, free_sources, output_sources
 

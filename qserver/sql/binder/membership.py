@@ -20,7 +20,7 @@ from qserver.sql.binder.coercion import implicit, suggested_types
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
 from qserver.sql.binder.rows import compare, conjunction, disjunction
-from qserver.sql.bound import Apply, Cast, Constant, Elements, Expression, InList, Slot
+from qserver.sql.expressions import Apply, Cast, Constant, Elements, Expression, InList, Slot
 from qserver.sql.functions.costs import Cost, cost_of
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import common_type, resolve_operator

@@ -25,7 +25,7 @@ from qserver.sql.binder.table_expressions import (
 )
 from qserver.sql.binder.targets import Target, find_target, refuse_value
 from qserver.sql.binder.update import bind_assignments, whole_row
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import Join, Merge, MergeAction
 
 

@@ -21,7 +21,7 @@ from qserver.sql.binder.clauses import refuse_column
 from qserver.sql.binder.operands import Operand, RowValue
 from qserver.sql.binder.relations import AMBIGUOUS, AnyRelation, JoinedRelation
 from qserver.sql.binder.scope import Level, Scope
-from qserver.sql.bound import Column, Expression
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.walk import everything
 
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from qserver.sql import ast
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import Constant, Expression, Slot
+from qserver.sql.expressions import Constant, Expression, Slot
 from qserver.values.types import BIGINT, INTEGER, NUMERIC
 
 _TYPES = {"integer": INTEGER, "bigint": BIGINT, "numeric": NUMERIC}

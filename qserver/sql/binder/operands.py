@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from qserver.errors import QserverError
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 from qserver.values.types import RECORD, UNKNOWN, SqlType
 
 

@@ -25,7 +25,7 @@ from qserver.sql.binder.rows import (
 )
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import row_query
-from qserver.sql.bound import Apply, Expression, Not
+from qserver.sql.expressions import Apply, Expression, Not
 from qserver.sql.functions.text.prefixes import has_prefix, with_prefix
 
 _LIKE_OPERATORS = {

@@ -27,7 +27,7 @@ from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import Output, find_output, typed
 from qserver.sql.binder.same import Alike
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Column, Expression, SortKey
+from qserver.sql.expressions import Column, Expression, SortKey
 from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.plan import Limit, OutputColumn, Plan
 from qserver.sql.walk import everything

@@ -30,7 +30,7 @@ from qserver.sql.binder.operands import Operand
 from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from qserver.sql.binder.calling import function
 from qserver.sql.binder.coercion import implicit
 from qserver.sql.binder.scalars import array_bound, array_bounds, subscripts
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 from qserver.values.schema import Column
 from qserver.values.types import TEXT, Kind, SqlType
 

@@ -13,7 +13,7 @@ from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.type_names import bind_type
-from qserver.sql.bound import Apply, Column, Expression
+from qserver.sql.expressions import Apply, Column, Expression
 from qserver.sql.functions.json.json_records import (
     POPULATING,
     RECORD_FUNCTIONS,

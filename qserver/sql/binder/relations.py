@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from qserver.sql.bound import Cast, Coalesce, Column, Expression
+from qserver.sql.expressions import Cast, Coalesce, Column, Expression
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 

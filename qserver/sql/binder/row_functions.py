@@ -19,7 +19,7 @@ from qserver.sql.binder.clauses import Clause, refuse_rows
 from qserver.sql.binder.coercion import implicit
 from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import Coalesce, Column, Expression
+from qserver.sql.expressions import Coalesce, Column, Expression
 from qserver.sql.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan
 from qserver.sql.walk import sources_named

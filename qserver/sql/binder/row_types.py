@@ -10,7 +10,7 @@ from qserver.sql import ast
 from qserver.sql.binder.coercion import explicit, settled
 from qserver.sql.binder.operands import Operand, RowValue, Unknown
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import Constant
+from qserver.sql.expressions import Constant
 from qserver.values.types import RECORD, Kind, SqlType, record_of
 
 

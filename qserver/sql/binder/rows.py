@@ -16,7 +16,7 @@ from qserver.sql.binder.calling import operator
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.copies import again
 from qserver.sql.binder.operands import Operand, RowValue, Unknown, located
-from qserver.sql.bound import And, Constant, Expression, IsDistinct, IsNull, Or
+from qserver.sql.expressions import And, Constant, Expression, IsDistinct, IsNull, Or
 from qserver.sql.functions.resolve import resolve_operator
 from qserver.values.types import BOOLEAN
 

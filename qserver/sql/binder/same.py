@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any, TypeAlias
 
-from qserver.sql import bound, plan
+from qserver.sql import expressions, plan
 from qserver.sql.binder.literals import Literals
-from qserver.sql.bound import Column, Constant, Expression, Slot
+from qserver.sql.expressions import Column, Constant, Expression, Slot
 
 CONSTANTS = (Constant, Slot)
 
@@ -192,7 +192,7 @@ def _is_worth(slot: Slot, constant: Constant, literals: Literals | None) -> bool
 def _compared(kind: type[Any]) -> tuple[str, ...] | None:
     """The fields of a node; None for a plain value, a type or a function."""
     if kind not in _COMPARED:
-        is_node = kind.__module__ in (bound.__name__, plan.__name__)
+        is_node = kind.__module__ in (expressions.__name__, plan.__name__)
         _COMPARED[kind] = tuple(each.name for each in fields(kind)) if is_node else None
     return _COMPARED[kind]
 

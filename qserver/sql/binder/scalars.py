@@ -22,7 +22,7 @@ from qserver.sql.binder.row_types import as_row, row_type
 from qserver.sql.binder.rows import compare, disjunction, is_null
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.type_names import bind_type
-from qserver.sql.bound import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
+from qserver.sql.expressions import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,

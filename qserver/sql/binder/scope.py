@@ -24,7 +24,7 @@ from qserver.sql.binder.literals import Literals
 from qserver.sql.binder.operands import Operand
 from qserver.sql.binder.relations import AnyRelation
 from qserver.sql.binder.same import Alike
-from qserver.sql.bound import AggregateCall, Expression, WindowCall
+from qserver.sql.expressions import AggregateCall, Expression, WindowCall
 
 if TYPE_CHECKING:
     from qserver.sql.binder.common_tables import CommonTables

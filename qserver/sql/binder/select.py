@@ -44,7 +44,7 @@ from qserver.sql.binder.prepared import Finished, Outline, Prepared
 from qserver.sql.binder.row_functions import join_row_functions
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import retyped
-from qserver.sql.bound import Column, Expression
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import (
     Distinct,
     Filter,

@@ -20,7 +20,7 @@ from qserver.sql.binder.prepared import Finished, Outline, Prepared
 from qserver.sql.binder.relations import relation_of_query
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at, retyped
-from qserver.sql.bound import Expression, SortKey
+from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.plan import OutputColumn, SetOperation, Sort
 from qserver.values.types import SqlType
 

@@ -36,7 +36,7 @@ from qserver.sql.binder.relations import (
 from qserver.sql.binder.row_functions import function_scan, with_ordinality
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.views import bind_view
-from qserver.sql.bound import Constant, Expression
+from qserver.sql.expressions import Constant, Expression
 from qserver.sql.functions.resolve import is_table_function
 from qserver.sql.plan import Filter, FunctionScan, OneRow, OutputColumn, Plan, Project, Scan
 from qserver.values.schema import Table

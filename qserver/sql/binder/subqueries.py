@@ -17,7 +17,7 @@ from qserver.sql.binder.operands import Operand, RowValue, located
 from qserver.sql.binder.prepared import Finished
 from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope
-from qserver.sql.bound import (
+from qserver.sql.expressions import (
     ArrayQuery,
     Case,
     Column,

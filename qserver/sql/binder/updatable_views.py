@@ -30,7 +30,7 @@ from qserver.sql.binder.relations import (
 from qserver.sql.binder.rows import conjunction
 from qserver.sql.binder.scope import Scope, outermost
 from qserver.sql.binder.views import picked_columns
-from qserver.sql.bound import Column, Expression, IsTruth
+from qserver.sql.expressions import Column, Expression, IsTruth
 from qserver.sql.plan import CheckedExpression
 from qserver.sql.walk import substituted
 from qserver.values.relations import View

@@ -27,7 +27,7 @@ from qserver.sql.binder.table_expressions import (
     old_values,
 )
 from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
-from qserver.sql.bound import Expression
+from qserver.sql.expressions import Expression
 from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
 

@@ -15,7 +15,7 @@ from qserver.sql.binder.operands import Operand, Unknown
 from qserver.sql.binder.prepared import Finished, Outline, Prepared
 from qserver.sql.binder.scalars import LITERAL_TYPES
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Constant, Expression
+from qserver.sql.expressions import Constant, Expression
 from qserver.sql.plan import OutputColumn, Values
 from qserver.values.types import UNKNOWN, SqlType
 

@@ -16,7 +16,7 @@ from qserver.sql.binder.binding import Binding
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.membership import flat
 from qserver.sql.binder.operands import Operand, located
-from qserver.sql.bound import Apply, Expression
+from qserver.sql.expressions import Apply, Expression
 from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import Resolved, resolve_function
 from qserver.values.casts import cast_function

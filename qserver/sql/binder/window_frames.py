@@ -20,7 +20,7 @@ from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, implicit
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.bound import Column, Expression, SortKey, WindowFrame
+from qserver.sql.expressions import Column, Expression, SortKey, WindowFrame
 from qserver.sql.walk import everything
 from qserver.values.types import (
     BIGINT,

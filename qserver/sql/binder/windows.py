@@ -28,7 +28,7 @@ from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.window_frames import bind_frame, whole_window
-from qserver.sql.bound import Column, Expression, SortKey, WindowCall, WindowFrame
+from qserver.sql.expressions import Column, Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.registry import Aggregate
 from qserver.sql.functions.resolve import common_type, is_window_function
 from qserver.sql.walk import everything

@@ -20,12 +20,12 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from qserver.sql import plan
-from qserver.sql.bound import AggregateCall, Expression
 from qserver.sql.codegen.charges import size_code, step_cost
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
+from qserver.sql.expressions import AggregateCall, Expression
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from qserver.limits import ROW_BYTES_MAX
 from qserver.sql import plan
-from qserver.sql.bound import Column, Expression
 from qserver.sql.codegen.change_support import (
     arbiter_of,
     fail_check,
@@ -27,6 +26,7 @@ from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import values_given_once
 from qserver.sql.codegen.merges import print_merge
 from qserver.sql.codegen.runtime import refuse_null
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import Change, Select
 from qserver.sql.walk import everything, output_sources
 from qserver.values.schema import Table

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from qserver.sql.bound import Apply, Cast, Column, Constant, Expression, IsDistinct, Slot
 from qserver.sql.execution import CostlyCall
+from qserver.sql.expressions import Apply, Cast, Column, Constant, Expression, IsDistinct, Slot
 from qserver.sql.functions.costs import BASED, FREE, PATTERNED, Cost, cast_cost, cost_of, linear
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile

@@ -24,7 +24,6 @@ from weakref import finalize
 from qserver.errors import QserverError, StatementTooComplex
 from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
-from qserver.sql.bound import Slot
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
@@ -42,6 +41,7 @@ from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
+from qserver.sql.expressions import Slot
 from qserver.sql.plan import Change, OutputColumn, Select
 from qserver.sql.walk import has_subquery
 from qserver.values.schema import Table

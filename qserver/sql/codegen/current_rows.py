@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from qserver.sql.bound import Column, Expression
+from qserver.sql.expressions import Column, Expression
 
 
 class Rows:

@@ -18,7 +18,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qserver.sql.bound import (
+from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
+from qserver.sql.codegen.charges import (
+    comparison_of,
+    cost_of_cast,
+    cost_of_slot,
+    costly_call,
+    costly_cast,
+    measured,
+    size_code,
+)
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.runtime import elements_of
+from qserver.sql.codegen.source import Source, brackets_of
+from qserver.sql.effort import Effort
+from qserver.sql.execution import CostlyCall
+from qserver.sql.expressions import (
     And,
     Apply,
     Array,
@@ -42,21 +57,6 @@ from qserver.sql.bound import (
     ScalarQuery,
     Slot,
 )
-from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
-from qserver.sql.codegen.charges import (
-    comparison_of,
-    cost_of_cast,
-    cost_of_slot,
-    costly_call,
-    costly_cast,
-    measured,
-    size_code,
-)
-from qserver.sql.codegen.current_rows import Rows
-from qserver.sql.codegen.runtime import elements_of
-from qserver.sql.codegen.source import Source, brackets_of
-from qserver.sql.effort import Effort
-from qserver.sql.execution import CostlyCall
 from qserver.sql.functions.arrays.functions import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.datetime.moments import MomentReader

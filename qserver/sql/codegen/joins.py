@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from qserver.sql import plan
-from qserver.sql.bound import Expression
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
 from qserver.sql.codegen.runtime import pages_of
+from qserver.sql.expressions import Expression
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.walk import has_subquery, output_sources
 

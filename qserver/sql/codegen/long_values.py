@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.bound import Case, Coalesce, Column, Constant, Expression, ScalarQuery, Slot
+from qserver.sql.expressions import Case, Coalesce, Column, Constant, Expression, ScalarQuery, Slot
 from qserver.sql.plan import Plan
 from qserver.values.sizes import is_sized
 

@@ -22,7 +22,6 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.bound import Expression
 from qserver.sql.codegen.aggregates import produce_aggregate
 from qserver.sql.codegen.charges import costly_rows, may_be_long, size_code
 from qserver.sql.codegen.common_tables import produce_tables
@@ -47,6 +46,7 @@ from qserver.sql.codegen.value_lists import produce_values
 from qserver.sql.codegen.weight import Weight
 from qserver.sql.codegen.windows import produce_window
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
+from qserver.sql.expressions import Expression
 from qserver.sql.functions.costs import BYTES_SMALL, cost_of
 from qserver.sql.plan import Plan
 from qserver.sql.walk import output_sources

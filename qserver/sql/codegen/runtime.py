@@ -15,9 +15,9 @@ from qserver.errors import (
     ProgramLimitExceeded,
     QserverError,
 )
-from qserver.sql.bound import Slot
 from qserver.sql.codegen.sorted_rows import Steps, pause
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.sql.expressions import Slot
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.values.keys import canonical

@@ -19,10 +19,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.bound import Expression
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.runtime import leave_undecided
+from qserver.sql.expressions import Expression
 from qserver.sql.walk import free_sources, has_subquery, is_volatile
 from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
 from qserver.values.types import CAREFUL_KINDS, Kind

@@ -9,9 +9,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from qserver.sql.bound import Column, SortKey
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows
+from qserver.sql.expressions import Column, SortKey
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind

@@ -22,12 +22,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qserver.sql.bound import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.execution import CostlyCall
+from qserver.sql.expressions import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.plan import CommonTable, CommonTableScan, Plan
 from qserver.sql.walk import everything, free_columns, is_volatile, output_sources

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from qserver.errors import QserverError
 from qserver.sql import plan
-from qserver.sql.bound import Slot
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.runtime import unreadable
+from qserver.sql.expressions import Slot
 
 if TYPE_CHECKING:
     from qserver.sql.codegen.operators import Consumer, Operators

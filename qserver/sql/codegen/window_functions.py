@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
-from qserver.sql.bound import Expression, WindowCall
 from qserver.sql.codegen.sorted_rows import Steps, pause, sorted_numbers
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
+from qserver.sql.expressions import Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of

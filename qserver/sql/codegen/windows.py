@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
-from qserver.sql.bound import Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
+from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Cast, Column, Expression, InList
+from qserver.sql.expressions import Apply, Cast, Column, Expression, InList
 from qserver.sql.functions.text.prefixes import HIGH, LOW, probably_has_prefix
 from qserver.sql.plan import Access, KeyRange, Plan
 from qserver.sql.rules.estimate import RowCount

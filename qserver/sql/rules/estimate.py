@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Elements, Expression, InList, IsNull
+from qserver.sql.expressions import Apply, Column, Elements, Expression, InList, IsNull
 from qserver.sql.join_conditions import residual
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt

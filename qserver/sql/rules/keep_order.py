@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.bound import Expression, SortKey, WindowCall
+from qserver.sql.expressions import Expression, SortKey, WindowCall
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.rules.sort_less import below_projections

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Expression
+from qserver.sql.expressions import Apply, Column, Expression
 from qserver.sql.join_conditions import hash_keys, is_equality
 from qserver.sql.plan import Plan
 from qserver.sql.rules.choose_access import best_access

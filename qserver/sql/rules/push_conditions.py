@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Column, Elements, Expression, InList, IsNull, Not
+from qserver.sql.expressions import Apply, Column, Elements, Expression, InList, IsNull, Not
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.bound import Column, Constant, IsNull, SortKey
+from qserver.sql.expressions import Column, Constant, IsNull, SortKey
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.rules.push_conditions import push

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.bound import Apply, Exists, Expression, InQuery, Not
+from qserver.sql.expressions import Apply, Exists, Expression, InQuery, Not
 from qserver.sql.plan import Plan
 from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import (

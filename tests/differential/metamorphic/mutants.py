@@ -14,11 +14,11 @@ from typing import Any, Final
 from qserver.query import planning
 from qserver.query.row_stream import RowStream
 from qserver.sql import plan
-from qserver.sql.bound import Expression, IsNull
 from qserver.sql.codegen import joins, operators, subqueries
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.operators import Operators
 from qserver.sql.codegen.subqueries import Subqueries
+from qserver.sql.expressions import Expression, IsNull
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
 from qserver.storage import transaction
 from simulations.mutants.mutant import Mutant, planted

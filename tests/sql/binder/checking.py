@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from qserver.sql import bound, plan
+from qserver.sql import expressions, plan
 from qserver.sql.walk import is_plan, parts
 from qserver.values.schema import Table
 from qserver.values.types import BIGINT, INTEGER, Kind, SqlType
@@ -70,7 +70,7 @@ class _Checker:
         _same_columns(shape, node.returning.columns)
         return shape
 
-    def _row(self, table: Table, values: Sequence[bound.Expression], rows: Shapes) -> None:
+    def _row(self, table: Table, values: Sequence[expressions.Expression], rows: Shapes) -> None:
         assert len(values) == len(table.columns), "a value for each column"
         for column, value in zip(table.columns, values, strict=True):
             sql_type, _ = self.expression(value, rows)
@@ -216,16 +216,16 @@ class _Checker:
 
     def _one(self, node: Any, rows: Shapes) -> None:
         match node:
-            case bound.Column():
+            case expressions.Column():
                 assert node.source in rows, f"nobody makes {node}"
                 shape = rows[node.source]
                 assert node.position < len(shape), f"{node} is past the last column"
                 sql_type, nullable = shape[node.position]
                 assert sql_type == node.type, f"{node} is of type {sql_type}"
                 assert node.nullable or not nullable, f"{node} may be NULL"
-            case bound.Apply():
+            case expressions.Apply():
                 self._types(node.arguments, node.function.parameters, node.function.variadic)
-            case bound.And() | bound.Or():
+            case expressions.And() | expressions.Or():
                 assert len(node.operands) > 1
                 assert not any(type(each) is type(node) for each in node.operands)
                 for each in node.operands:
@@ -249,7 +249,7 @@ class _Checker:
     def _condition(self, node: Any, rows: Shapes) -> None:
         assert self.expression(node, rows)[0].kind is Kind.BOOLEAN
 
-    def _sort_keys(self, keys: Iterable[bound.SortKey], rows: Shapes) -> None:
+    def _sort_keys(self, keys: Iterable[expressions.SortKey], rows: Shapes) -> None:
         for key in keys:
             self.expression(key.expression, rows)
 

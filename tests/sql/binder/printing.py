@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from qserver.sql import bound, plan
+from qserver.sql import expressions, plan
 from qserver.values.casts import unchanged
 
 
@@ -140,11 +140,11 @@ def _row(expressions: Iterable[Any]) -> str:
     return f"({', '.join(map(text, expressions))})"
 
 
-def _keys(keys: Iterable[bound.SortKey]) -> str:
+def _keys(keys: Iterable[expressions.SortKey]) -> str:
     return ", ".join(map(_key, keys))
 
 
-def _key(key: bound.SortKey) -> str:
+def _key(key: expressions.SortKey) -> str:
     direction = " desc" if key.descending else ""
     nulls = "" if key.nulls_first == key.descending else f" nulls {_first(key.nulls_first)}"
     return f"{text(key.expression)}{direction}{nulls}"
@@ -154,7 +154,7 @@ def _first(first: bool) -> str:
     return "first" if first else "last"
 
 
-def _aggregate(call: bound.AggregateCall) -> str:
+def _aggregate(call: expressions.AggregateCall) -> str:
     distinct = "distinct " if call.distinct else ""
     order = f" order by {_keys(call.order_by)}" if call.order_by else ""
     where = "" if call.filter is None else f" filter {text(call.filter)}"
@@ -162,7 +162,7 @@ def _aggregate(call: bound.AggregateCall) -> str:
     return f"{call.aggregate.name}({distinct}{arguments}{order}){where} {call.type}"
 
 
-def _window(call: bound.WindowCall) -> str:
+def _window(call: expressions.WindowCall) -> str:
     arguments = ", ".join(map(text, call.arguments))
     where = "" if call.filter is None else f" filter {text(call.filter)}"
     partition = f"partition by {_row(call.partition_by)} " if call.partition_by else ""
@@ -181,45 +181,45 @@ def text(expression: Any) -> str:
     return str(_PRINTERS[type(expression)](expression))
 
 
-def _constant(node: bound.Constant) -> str:
+def _constant(node: expressions.Constant) -> str:
     return f"NULL {node.type}" if node.value is None else f"{node.value!r}"
 
 
-def _slot(node: bound.Slot) -> str:
+def _slot(node: expressions.Slot) -> str:
     arrow = "-> " if node.convert is not None else ""
     return f"{{{node.name} {arrow}{node.type}}}"
 
 
-def _named(node: bound.Column) -> str:
+def _named(node: expressions.Column) -> str:
     return f"#{node.source}.{node.position}{'?' if node.nullable else ''}"
 
 
-def _apply(node: bound.Apply) -> str:
+def _apply(node: expressions.Apply) -> str:
     arguments = [text(each) for each in node.arguments]
     if node.function.symbol and len(arguments) == 2:
         return f"({arguments[0]} {node.function.symbol} {arguments[1]})"
     return f"{node.function.name}({', '.join(arguments)})"
 
 
-def _cast(node: bound.Cast) -> str:
+def _cast(node: expressions.Cast) -> str:
     word = "as" if node.function is unchanged else "to"
     return f"({text(node.operand)} {word} {node.type})"
 
 
-def _case(node: bound.Case) -> str:
+def _case(node: expressions.Case) -> str:
     whens = " ".join(f"when {text(when)} then {text(then)}" for when, then in node.whens)
     return f"(case {whens} else {text(node.otherwise)})"
 
 
-def _in_list(node: bound.InList) -> str:
+def _in_list(node: expressions.InList) -> str:
     return f"({text(node.operand)}{_not(node.negated)} in {_row(node.items)})"
 
 
-def _in_query(node: bound.InQuery) -> str:
+def _in_query(node: expressions.InQuery) -> str:
     return f"({_row(node.operands)}{_not(node.negated)} in {_subplan(node.plan)})"
 
 
-def _quantified(node: bound.Quantified) -> str:
+def _quantified(node: expressions.Quantified) -> str:
     word = "all" if node.every else "any"
     return f"({text(node.operand)} {node.comparison.symbol} {word} {_subplan(node.plan)})"
 
@@ -234,29 +234,29 @@ def _subplan(node: Any) -> str:
 
 
 _PRINTERS: dict[type, Any] = {
-    bound.Constant: _constant,
-    bound.Slot: _slot,
-    bound.Column: _named,
-    bound.Apply: _apply,
-    bound.Cast: _cast,
-    bound.And: lambda node: f"({' and '.join(map(text, node.operands))})",
-    bound.Or: lambda node: f"({' or '.join(map(text, node.operands))})",
-    bound.Not: lambda node: f"(not {text(node.operand)})",
-    bound.IsNull: lambda node: f"({text(node.operand)} is{_not(node.negated)} null)",
-    bound.IsTruth: lambda node: (
+    expressions.Constant: _constant,
+    expressions.Slot: _slot,
+    expressions.Column: _named,
+    expressions.Apply: _apply,
+    expressions.Cast: _cast,
+    expressions.And: lambda node: f"({' and '.join(map(text, node.operands))})",
+    expressions.Or: lambda node: f"({' or '.join(map(text, node.operands))})",
+    expressions.Not: lambda node: f"(not {text(node.operand)})",
+    expressions.IsNull: lambda node: f"({text(node.operand)} is{_not(node.negated)} null)",
+    expressions.IsTruth: lambda node: (
         f"({text(node.operand)} is{_not(node.negated)} {str(node.truth).lower()})"
     ),
-    bound.IsDistinct: lambda node: (
+    expressions.IsDistinct: lambda node: (
         f"({text(node.left)} is{_not(node.negated)} distinct from {text(node.right)})"
     ),
-    bound.Case: _case,
-    bound.Coalesce: lambda node: f"coalesce{_row(node.operands)}",
-    bound.InList: _in_list,
-    bound.ScalarQuery: lambda node: f"{_subplan(node.plan)}",
-    bound.Exists: lambda node: f"exists {_subplan(node.plan)}",
-    bound.InQuery: _in_query,
-    bound.Quantified: _quantified,
-    bound.ArrayQuery: lambda node: f"array {_subplan(node.plan)}",
-    bound.Array: lambda node: f"array[{', '.join(map(text, node.items))}]",
-    bound.Elements: lambda node: f"elements of {text(node.array)}",
+    expressions.Case: _case,
+    expressions.Coalesce: lambda node: f"coalesce{_row(node.operands)}",
+    expressions.InList: _in_list,
+    expressions.ScalarQuery: lambda node: f"{_subplan(node.plan)}",
+    expressions.Exists: lambda node: f"exists {_subplan(node.plan)}",
+    expressions.InQuery: _in_query,
+    expressions.Quantified: _quantified,
+    expressions.ArrayQuery: lambda node: f"array {_subplan(node.plan)}",
+    expressions.Array: lambda node: f"array[{', '.join(map(text, node.items))}]",
+    expressions.Elements: lambda node: f"elements of {text(node.array)}",
 }

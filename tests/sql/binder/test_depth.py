@@ -9,7 +9,7 @@ import pytest
 from qserver.errors import QserverError, StatementTooComplex
 from qserver.sql import ast
 from qserver.sql.binder import Bound, Literals, bind
-from qserver.sql.bound import And, Or
+from qserver.sql.expressions import And, Or
 from qserver.sql.plan import Scan, Select
 from qserver.sql.walk import everything
 from qserver.values.types import INTEGER, SqlType

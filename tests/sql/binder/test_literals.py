@@ -6,7 +6,7 @@ import pytest
 
 from qserver.sql.binder import Literals, RepeatedLiteralPinned, bind
 from qserver.sql.binder.literals import RepeatedLiterals
-from qserver.sql.bound import Slot
+from qserver.sql.expressions import Slot
 from qserver.sql.parser import parse
 from qserver.sql.plan import Values
 from tests.sql.binder.catalogs import TestCatalog

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from qserver.sql import bound, plan
-from qserver.sql.bound import Column, Expression
+from qserver.sql import expressions, plan
+from qserver.sql.expressions import Column, Expression
 from qserver.sql.walk import conjuncts, everything, is_plan, parts, substituted
 from qserver.values.types import INTEGER
 
@@ -51,9 +51,9 @@ def _terms(node: Any) -> Iterator[Term]:
 
 
 def _term(condition: Expression) -> Term:
-    if isinstance(condition, bound.Apply) and condition.function.comparison:
+    if isinstance(condition, expressions.Apply) and condition.function.comparison:
         return condition.function.comparison, condition.arguments
-    if isinstance(condition, bound.InList) and not condition.negated:
+    if isinstance(condition, expressions.InList) and not condition.negated:
         return "IN", (condition.operand, *condition.items)
     return "", (condition,)
 
