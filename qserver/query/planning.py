@@ -1,4 +1,4 @@
-"""From a statement to a plan that can be run: bound, improved, compiled, and kept.
+"""From a statement to a plan that can be run: bound, optimized, compiled, and kept.
 
     text ─► fingerprint and literals ─► cached? ─► AST ─► bound ─► optimized ─► compiled ─► cached
 
@@ -37,10 +37,10 @@ from qserver.sql.effort import Effort, NotShort
 from qserver.sql.expressions import Apply, Slot
 from qserver.sql.fingerprint import Parameterized, parameterize
 from qserver.sql.functions.registry import Function
+from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change, Values
-from qserver.sql.rules import RULES, Rule, improve
 from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -358,21 +358,21 @@ def make_plan(
     try:
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        improved = improve(with_row_ids, names.row_count, rules, effort)
+        optimized = optimize(with_row_ids, names.row_count, rules, effort)
         texts = _quoted_literals((bound.statement, *bound.unused))
-        compiled = compile_statement(improved, bound.tables, effort, texts)
+        compiled = compile_statement(optimized, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
             hint="Split it into several, or use fewer terms, joins or set operations.",
         ) from None
     changes = not only_reads(statement)
-    nodes = sum(1 for _ in everything(improved))
+    nodes = sum(1 for _ in everything(optimized))
     if changes and names.system_tables:
-        _refuse_system_tables(improved)
+        _refuse_system_tables(optimized)
     return Plan(
         compiled,
-        improved,
+        optimized,
         catalog,
         names.found,
         system_tables=names.system_tables,

@@ -15,7 +15,7 @@
       builder, depth
     syntax                      what a statement says
     binder, bound               what its names mean
-    plan, rules, explain        how it will be answered, improved step by step, and shown
+    plan, rules, explain        how it will be answered, optimized step by step, and shown
     codegen, execution          the plan as Python source; what runs it
     functions                   what can be called and computed
     definitions                 CREATE, ALTER, DROP

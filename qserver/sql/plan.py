@@ -1,4 +1,4 @@
-"""Plans: what to do with rows, first as the statement says it, then as the rules improve it.
+"""Plans: what to do with rows, first as the statement says it, then as the rules optimize it.
 
 A plan node hands rows to the one above it. Rows are kept by source: a Scan makes the current row
 of one source, a Join has the sources of both sides, Filter, Sort and Limit pass on what they

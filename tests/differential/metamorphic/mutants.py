@@ -27,9 +27,15 @@ from tests.differential.metamorphic.cases import ORDINARY, SAME
 from tests.differential.metamorphic.relations import RELATIONS
 
 # The package names the functions as it names their modules.
-choose_access, order_joins, push_conditions, sort_less, unnest_exists = (
-    import_module(f"qserver.sql.rules.{name}")
-    for name in ("choose_access", "order_joins", "push_conditions", "sort_less", "unnest_exists")
+access_path_selection, join_ordering, predicate_pushdown, sort_elimination, subquery_unnesting = (
+    import_module(f"qserver.sql.optimizer.{name}")
+    for name in (
+        "access_path_selection",
+        "join_ordering",
+        "predicate_pushdown",
+        "sort_elimination",
+        "subquery_unnesting",
+    )
 )
 
 Change = Callable[[Any], Any]
@@ -45,7 +51,9 @@ def _lose_conditions_in_common_tables(original: Any) -> Any:
 
     def without_equalities(node: Any) -> Any:
         if isinstance(node, plan.Join) and node.method == "hash":
-            kept = [each for each in conjuncts(node.condition) if not order_joins.is_equality(each)]
+            kept = [
+                each for each in conjuncts(node.condition) if not join_ordering.is_equality(each)
+            ]
             return replace(node, method="loop", condition=conjunction(kept))
         return node
 
@@ -54,10 +62,10 @@ def _lose_conditions_in_common_tables(original: Any) -> Any:
             return replace(node, plan=rebuilt(node.plan, without_equalities))
         return node
 
-    def improve(*arguments: Any) -> Any:
+    def optimize(*arguments: Any) -> Any:
         return rebuilt(original(*arguments), in_common_tables)
 
-    return improve
+    return optimize
 
 
 def _join_by_one_condition(original: Any) -> Any:
@@ -71,7 +79,7 @@ def _hash_the_wrong_side(original: Any) -> Any:
     def with_method(node: Any, row_count: Any, left_rows: Any = None) -> Any:
         made = original(node, row_count, left_rows)
         if made.kind == "left" and made.method == "hash":
-            return order_joins._smaller_side_hashed(made, row_count)
+            return join_ordering._smaller_side_hashed(made, row_count)
         return made
 
     return with_method
@@ -88,7 +96,7 @@ def _conditions_of_left_join_go_left(original: Any) -> Any:
     """What ON says of the left side alone filters the left side."""
 
     def push_left(node: plan.Join, conditions: Any) -> Any:
-        right = frozenset(push_conditions.output_sources(node.right))
+        right = frozenset(predicate_pushdown.output_sources(node.right))
         on = conjuncts(node.condition)
         moved = tuple(each for each in on if not sources_named(each) & right)
         kept = [each for each in on if sources_named(each) & right]
@@ -101,13 +109,13 @@ def _anti_join_for_not_in(original: Any) -> Any:
     """NOT IN becomes an anti-join, as if no value were NULL."""
 
     def joined(left: Any, condition: Any) -> Any:
-        if isinstance(condition, unnest_exists.Not):
+        if isinstance(condition, subquery_unnesting.Not):
             inner = condition.operand
-            if isinstance(inner, unnest_exists.InQuery) and not inner.negated:
-                made = unnest_exists._semi_join_in(left, inner)
+            if isinstance(inner, subquery_unnesting.InQuery) and not inner.negated:
+                made = subquery_unnesting._semi_join_in(left, inner)
                 return None if made is None else replace(made, kind="anti")
-        if isinstance(condition, unnest_exists.InQuery) and condition.negated:
-            made = unnest_exists._semi_join_in(left, replace(condition, negated=False))
+        if isinstance(condition, subquery_unnesting.InQuery) and condition.negated:
+            made = subquery_unnesting._semi_join_in(left, replace(condition, negated=False))
             return None if made is None else replace(made, kind="anti")
         return original(left, condition)
 
@@ -296,70 +304,70 @@ MUTANTS: Final = (
         "a join inside WITH loses its equalities",
         "common table",
         planning,
-        "improve",
+        "optimize",
         _lose_conditions_in_common_tables,
     ),
     _mutant(
         "one-condition",
         "of several conditions between the same relations only the first is kept",
         "without rules",
-        order_joins,
+        join_ordering,
         "conjunction",
         _join_by_one_condition,
     ),
     _mutant(
         "wrong-side",
         "the smaller side of a left join is hashed, whichever it is",
-        "without order_joins",
-        order_joins,
+        "without join_ordering",
+        join_ordering,
         "with_method",
         _hash_the_wrong_side,
     ),
     _mutant(
         "inner-for-outer",
         "a left join becomes an inner one when a condition names its right side",
-        "without push_conditions",
-        push_conditions,
+        "without predicate_pushdown",
+        predicate_pushdown,
         "refuses_null",
         _outer_join_becomes_inner,
     ),
     _mutant(
         "on-as-where",
         "what ON says of the left side of a left join filters the left side",
-        "without push_conditions",
-        push_conditions,
+        "without predicate_pushdown",
+        predicate_pushdown,
         "_push_left",
         _conditions_of_left_join_go_left,
     ),
     _mutant(
         "not-in-as-anti-join",
         "a correlated NOT IN becomes an anti-join, as if nothing were NULL",
-        "without unnest_exists",
-        unnest_exists,
+        "without subquery_unnesting",
+        subquery_unnesting,
         "_joined",
         _anti_join_for_not_in,
     ),
     _mutant(
         "bounds",
         "a range by key leaves out its ends",
-        "without choose_access",
-        choose_access,
+        "without access_path_selection",
+        access_path_selection,
         "_note",
         _bounds_are_never_included,
     ),
     _mutant(
         "limit-first",
         "LIMIT cuts the rows of a scan before its condition has been looked at",
-        "without sort_less",
-        sort_less,
+        "without sort_elimination",
+        sort_elimination,
         "_limit",
         _limit_before_the_condition,
     ),
     _mutant(
         "forward",
         "a scan in descending order reads forward",
-        "without sort_less",
-        sort_less,
+        "without sort_elimination",
+        sort_elimination,
         "_direction",
         _read_forward_whatever_is_asked,
     ),
@@ -374,7 +382,7 @@ MUTANTS: Final = (
     _mutant(
         "null-equals-null",
         "hash joins find NULL for NULL",
-        "without order_joins",
+        "without join_ordering",
         joins,
         "_key",
         _null_equals_null,
@@ -423,8 +431,8 @@ MUTANTS: Final = (
     _mutant(
         "greatest-is-null",
         "the greatest of an index may be NULL",
-        "without sort_less",
-        sort_less,
+        "without sort_elimination",
+        sort_elimination,
         "_extreme",
         _greatest_may_be_null,
     ),

@@ -3,7 +3,7 @@
 A way is a coroutine from a text to its `Answer`. All of them must agree for every query, whatever
 it is, so a relation may run its texts in any way.
 
-`turn_right_joins` is never off: compiled code has no right joins.
+`right_join_normalization` is never off: compiled code has no right joins.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
 from qserver.sql.effort import Effort
 from qserver.sql.functions.numbers.numeric_math import overflow_error
+from qserver.sql.optimizer import RULES, Rule
+from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.rules import RULES, Rule
-from qserver.sql.rules.turn_right_joins import turn_right_joins
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
@@ -43,7 +43,7 @@ TEXTS_KEPT_MAX = 64
 DEAR = ("fresh plan", "constants", "after writes of other rows")
 """Ways that plan, define or run several times, for each query."""
 
-NO_RULES: tuple[Rule, ...] = (turn_right_joins,)
+NO_RULES: tuple[Rule, ...] = (right_join_normalization,)
 
 
 def rule_sets(rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[Rule, ...]]:
@@ -51,7 +51,7 @@ def rule_sets(rules: tuple[Rule, ...] = RULES) -> dict[str, tuple[Rule, ...]]:
     sets = {
         f"without {rule.__name__}": tuple(each for each in rules if each is not rule)
         for rule in rules
-        if rule is not turn_right_joins
+        if rule is not right_join_normalization
     }
     return {**sets, "without rules": NO_RULES, "rules twice": (*rules, *rules)}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from qserver.sql.explain import explain
-from qserver.sql.rules import RULES, Rule, improve
+from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.values.schema import Table
 from tests.sql.binder.catalogs import TestCatalog
 from tests.sql.binder.statements import bind_text, define_text
@@ -66,8 +66,8 @@ class RuleCase:
 
         at = RULES.index(rule)
         bound = bind_text(catalog, self.query).statement
-        before = improve(bound, row_count, RULES[:at])
-        after = improve(before, row_count, (rule,))
+        before = optimize(bound, row_count, RULES[:at])
+        after = optimize(before, row_count, (rule,))
         return "\n".join(explain(before)), "\n".join(explain(after))
 
 

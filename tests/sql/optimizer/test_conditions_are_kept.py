@@ -15,20 +15,20 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.sql.ast import Delete, Explain, Insert, Merge, Query, Update
 from qserver.sql.binder import Literals, bind
 from qserver.sql.fingerprint import parameterize
+from qserver.sql.optimizer import RULES, Rule, optimize
+from qserver.sql.optimizer.access_path_selection import access_path_selection
+from qserver.sql.optimizer.estimate import RowCount
+from qserver.sql.optimizer.sort_elimination import sort_elimination
+from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.parser import parse
-from qserver.sql.rules import RULES, Rule, improve
-from qserver.sql.rules.choose_access import choose_access
-from qserver.sql.rules.estimate import RowCount
-from qserver.sql.rules.sort_less import sort_less
-from qserver.sql.rules.unnest_exists import unnest_exists
 from qserver.sql.walk import everything
 from tests.sql.databases import opened_sql
 from tests.sql.golden import parse_script
-from tests.sql.rules.conditions import SUBQUERY, conditions_of, joins_for_subqueries
+from tests.sql.optimizer.conditions import SUBQUERY, conditions_of, joins_for_subqueries
 
 SCRIPTS = sorted((Path(__file__).parent.parent / "scripts").rglob("*.script"))
 NAMES = [path.stem for path in SCRIPTS]
-MAY_ADD = (choose_access, sort_less)
+MAY_ADD = (access_path_selection, sort_elimination)
 """Bounds for a LIKE, and IS NOT NULL for the last of an index."""
 
 
@@ -67,7 +67,7 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
     """The conditions that a rule has dropped, or made out of nothing."""
     had, has = conditions_of(before), conditions_of(after)
     missing = had - has
-    if rule is unnest_exists:
+    if rule is subquery_unnesting:
         made = joins_for_subqueries(after) - joins_for_subqueries(before)
         excused = [each for each in missing if SUBQUERY in each]
         assert sum(missing[each] for each in excused) == made
@@ -80,7 +80,7 @@ def lost(rule: Rule, before: Any, after: Any) -> Counter[str]:
 async def test_every_condition_before_a_rule_is_there_after_it(path: Path) -> None:
     for sql, statement, row_count in await bound_statements(path):
         for rule in RULES:
-            improved = improve(statement, row_count, (rule,))
+            improved = optimize(statement, row_count, (rule,))
             assert not lost(rule, statement, improved), f"{rule.__name__}: {sql}"
             statement = improved
 
@@ -89,15 +89,15 @@ async def test_every_condition_before_a_rule_is_there_after_it(path: Path) -> No
 async def test_a_rule_does_nothing_to_what_it_has_made(path: Path) -> None:
     for sql, statement, row_count in await bound_statements(path):
         for rule in RULES:
-            statement = improve(statement, row_count, (rule,))
-            assert improve(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
+            statement = optimize(statement, row_count, (rule,))
+            assert optimize(statement, row_count, (rule,)) == statement, f"{rule.__name__}: {sql}"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=NAMES)
 async def test_all_rules_do_nothing_to_what_they_have_made(path: Path) -> None:
     for sql, statement, row_count in await bound_statements(path):
-        once = improve(statement, row_count)
-        assert improve(once, row_count) == once, sql
+        once = optimize(statement, row_count)
+        assert optimize(once, row_count) == once, sql
 
 
 async def test_the_scripts_have_conditions_of_every_kind() -> None:
@@ -105,7 +105,7 @@ async def test_the_scripts_have_conditions_of_every_kind() -> None:
     found: Counter[str] = Counter()
     for path in SCRIPTS:
         for _, statement, row_count in await bound_statements(path):
-            improved = improve(statement, row_count)
+            improved = optimize(statement, row_count)
             found.update(type(each).__name__ for each in everything(improved))
             found.update(each for each in map(_method, everything(improved)) if each)
     for name in ("Filter", "CommonTable", "Exists", "InQuery", "hash", "loop", "index"):

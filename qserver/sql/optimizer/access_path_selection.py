@@ -16,8 +16,8 @@ from dataclasses import replace
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Cast, Column, Expression, InList
 from qserver.sql.functions.text.prefixes import HIGH, LOW, probably_has_prefix
+from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Access, KeyRange, Plan
-from qserver.sql.rules.estimate import RowCount
 from qserver.sql.walk import conjunction, conjuncts, is_volatile, sources_named, tree_rebuilt
 from qserver.values.schema import Index
 from qserver.values.types import TEXT, Kind
@@ -25,7 +25,7 @@ from qserver.values.types import TEXT, Kind
 _MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-def choose_access(node: Plan, row_count: RowCount) -> Plan:
+def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
     def chosen(each: Plan) -> Plan:
         if not isinstance(each, plan.Scan) or each.access != Access():
             return each

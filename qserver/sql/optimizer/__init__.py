@@ -1,7 +1,7 @@
-"""The rules: an ordered tuple of plain functions from plan to plan.
+"""The optimizer: an ordered tuple of plain functions from plan to plan.
 
 Each looks for one kind of improvement and leaves the rest alone. A rule is given one tree of plan
-nodes, joined by `input`, `left` and `right`, and stays inside it. `improve` alone finds the trees:
+nodes, joined by `input`, `left` and `right`, and stays inside it. `optimize` alone finds the trees:
 that of the statement, of each subquery, and both of a recursive common table; the inner ones first,
 each of them once.
 
@@ -24,38 +24,38 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from qserver.sql.effort import Effort
+from qserver.sql.optimizer.access_path_selection import access_path_selection
+from qserver.sql.optimizer.estimate import RowCount, with_estimates
+from qserver.sql.optimizer.join_ordering import join_ordering
+from qserver.sql.optimizer.order_preservation import order_preservation
+from qserver.sql.optimizer.predicate_pushdown import predicate_pushdown
+from qserver.sql.optimizer.right_join_normalization import right_join_normalization
+from qserver.sql.optimizer.sort_elimination import sort_elimination
+from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.plan import Plan
-from qserver.sql.rules.choose_access import choose_access
-from qserver.sql.rules.estimate import RowCount, with_estimates
-from qserver.sql.rules.keep_order import keep_order
-from qserver.sql.rules.order_joins import order_joins
-from qserver.sql.rules.push_conditions import push_conditions
-from qserver.sql.rules.sort_less import sort_less
-from qserver.sql.rules.turn_right_joins import turn_right_joins
-from qserver.sql.rules.unnest_exists import unnest_exists
 from qserver.sql.walk import is_plan, rebuilt
 
 Rule: TypeAlias = Callable[[Plan, RowCount], Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
-    turn_right_joins,
-    unnest_exists,
-    push_conditions,
-    order_joins,
-    choose_access,
-    sort_less,
-    keep_order,
+    right_join_normalization,
+    subquery_unnesting,
+    predicate_pushdown,
+    join_ordering,
+    access_path_selection,
+    sort_elimination,
+    order_preservation,
     with_estimates,
 )
 
 
-def improve(
+def optimize(
     statement: Any,
     row_count: RowCount,
     rules: tuple[Rule, ...] = RULES,
     effort: Effort | None = None,
 ) -> Any:
-    """A bound statement with its plan improved, and those of all its subqueries before."""
+    """A bound statement with its plan optimized, and those of all its subqueries before."""
     effort = effort or Effort.boundless()
     for rule in rules:
         statement = rebuilt(statement, _applied_to_plans(rule, row_count, effort))
@@ -63,10 +63,10 @@ def improve(
 
 
 def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callable[[Any], Any]:
-    """Whatever holds a plan, a statement, a subquery or a common table, gets it improved."""
+    """Whatever holds a plan, a statement, a subquery or a common table, gets it optimized."""
     spend = effort.spend
 
-    def improved(node: Any) -> Any:
+    def optimized(node: Any) -> Any:
         spend()
         changes = {}
         for name in ("plan", "recursive"):
@@ -75,4 +75,4 @@ def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callab
                 changes[name] = rule(held, row_count)
         return replace(node, **changes) if changes else node
 
-    return improved
+    return optimized

@@ -16,9 +16,9 @@ from typing import Any
 from qserver.sql import plan
 from qserver.sql.expressions import Apply, Column, Expression
 from qserver.sql.join_conditions import hash_keys, is_equality
+from qserver.sql.optimizer.access_path_selection import best_access
+from qserver.sql.optimizer.estimate import RowCount, estimate, selectivity
 from qserver.sql.plan import Plan
-from qserver.sql.rules.choose_access import best_access
-from qserver.sql.rules.estimate import RowCount, estimate, selectivity
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -31,7 +31,7 @@ LOOKUPS_WORTH_A_SCAN = 20.0
 """Reading a row by key costs about as much as so many rows of a scan."""
 
 
-def order_joins(node: Plan, row_count: RowCount) -> Plan:
+def join_ordering(node: Plan, row_count: RowCount) -> Plan:
     """From the top, so that a cluster is seen whole; its relations are ordered each by itself.
 
     A join that has its method was ordered before, and is left where it stands.
@@ -39,14 +39,14 @@ def order_joins(node: Plan, row_count: RowCount) -> Plan:
     if isinstance(node, plan.Join) and node.method is None:
         if node.kind == "inner" and not _has_lateral(node):
             return _ordered_cluster(node, row_count)
-        left = order_joins(node.left, row_count)
-        right = order_joins(node.right, row_count)
+        left = join_ordering(node.left, row_count)
+        right = join_ordering(node.right, row_count)
         return with_method(replace(node, left=left, right=right), row_count)
     changes: dict[str, Any] = {}
     for name in ("input", "left", "right"):
         below = getattr(node, name, None)
         if below is not None:
-            changes[name] = order_joins(below, row_count)
+            changes[name] = join_ordering(below, row_count)
     return replace(node, **changes) if changes else node
 
 
@@ -67,7 +67,7 @@ def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
 
 def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
     relations, conditions = _cluster(node)
-    relations = [order_joins(relation, row_count) for relation in relations]
+    relations = [join_ordering(relation, row_count) for relation in relations]
     sizes = [estimate(relation, row_count) for relation in relations]
     waiting = list(range(len(relations)))
     named = [sources_named(condition) for condition in conditions]

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Column, Constant, IsNull, SortKey
+from qserver.sql.optimizer.estimate import RowCount
+from qserver.sql.optimizer.predicate_pushdown import push
 from qserver.sql.plan import Plan
-from qserver.sql.rules.estimate import RowCount
-from qserver.sql.rules.push_conditions import push
 from qserver.sql.walk import (
     conjunction,
     conjuncts,
@@ -27,7 +27,7 @@ from qserver.values.schema import Index
 from qserver.values.types import BIGINT
 
 
-def sort_less(node: Plan, row_count: RowCount) -> Plan:
+def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
     def less(each: Plan) -> Plan:
         if isinstance(each, plan.Sort):
             return below_projections(each)
@@ -76,7 +76,9 @@ def _limit(node: plan.Limit) -> Plan:
         return node
     scan = _scan_in_order(below)
     if scan is not None:
-        return replace(node, input=scan)  # how many rows are wanted of it, `keep_order` will say
+        return replace(
+            node, input=scan
+        )  # how many rows are wanted of it, `order_preservation` will say
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
 
 

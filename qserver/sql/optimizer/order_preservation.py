@@ -14,13 +14,13 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Expression, SortKey, WindowCall
+from qserver.sql.optimizer.estimate import RowCount
+from qserver.sql.optimizer.sort_elimination import below_projections
 from qserver.sql.plan import Plan
-from qserver.sql.rules.estimate import RowCount
-from qserver.sql.rules.sort_less import below_projections
 from qserver.sql.walk import substituted, tree_rebuilt
 
 
-def keep_order(node: Plan, row_count: RowCount) -> Plan:
+def order_preservation(node: Plan, row_count: RowCount) -> Plan:
     node = _windows_sorted(node)
 
     def change(each: Plan) -> Plan:
