@@ -124,7 +124,7 @@ class Context:
         self.user = user
         self.sequences = sequences
 
-    def hold(self, rows: int, width: int) -> None:
+    def charge_memory(self, rows: int, width: int) -> None:
         """Count rows of so many columns that are kept at once; refuse when they are too many.
 
         A row is taken for 64 bytes and 32 for each of its columns, which is near what CPython

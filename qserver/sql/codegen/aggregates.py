@@ -143,7 +143,7 @@ class _AggregatePrinter:
         self.source.line(f"{group} = {groups}.get({key})")
         with self.source.block(f"if {group} is None:"):
             self.source.line(f"{group} = {groups}[{key}] = [{', '.join(self.states.initial)}]")
-            self.operators.hold(groups, 1 + len(self.states.initial) // 4)
+            self.operators.charge_memory(groups, 1 + len(self.states.initial) // 4)
             if long:
                 self.operators.count_bytes(self.kept, long)
         names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
@@ -260,7 +260,7 @@ class _AggregatePrinter:
             self.source.name("size_of", size_of)
             there = f"{code} is not None and " * (argument.nullable and not call.aggregate.strict)
             with self.source.block(f"if {there}{size} >= {BYTES_SMALL}:"):
-                self.operators.pace(f"{self.source.known(cost, 'cost')}({code})")
+                self.operators.charge_rows(f"{self.source.known(cost, 'cost')}({code})")
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):

@@ -75,7 +75,7 @@ def produce_common_change(operators: Operators, statement: Change, name: str) ->
 
     def give(row: str) -> None:
         source.line(f"{name}.append({row})")
-        operators.hold(name, 1)
+        operators.charge_memory(name, 1)
 
     ChangePrinter(operators, statement, give, counted=False).print()
 
@@ -183,7 +183,7 @@ class ChangePrinter:
             )
             line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
             line(f"{self.fresh_rows} = []")
-            self.operators.pause()
+            self.operators.yield_check()
 
     def _insert_or(
         self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: Rows
@@ -242,7 +242,7 @@ class ChangePrinter:
                 self._count_written(statement.values, statement.plan, new)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
-                self.operators.hold(changes, 3)
+                self.operators.charge_memory(changes, 3)
 
         self.operators.produce(statement.plan, Rows(), inside)
         self._apply_updates(statement, changes, sources)
@@ -290,7 +290,7 @@ class ChangePrinter:
             yield
 
     def pace_change(self) -> None:
-        self.operators.pace(str(CHANGE_COSTS_ROWS))
+        self.operators.charge_rows(str(CHANGE_COSTS_ROWS))
 
     def replace(self, old: str, new: str) -> None:
         self.source.name("replace_row", replace_row)
@@ -308,7 +308,7 @@ class ChangePrinter:
             line(f"{key} = {self.key(statement.table, old)}")
             with self.source.block(f"if {key} not in {gone}{self._untouched(key, old)}:"):
                 line(f"{gone}[{key}] = {item}")
-                self.operators.hold(gone, 2)
+                self.operators.charge_memory(gone, 2)
 
         self.operators.produce(statement.plan, Rows(), inside)
         key, item = self.source.fresh("k"), self.source.fresh("t")

@@ -48,7 +48,7 @@ def _append_rows(
 
     def inside(inner: Rows) -> None:
         operators.source.line(f"{name}.append({inner.row(made)})")
-        operators.hold(name, 1)
+        operators.charge_memory(name, 1)
         measure(inner)
 
     operators.produce(node, rows, inside)
@@ -62,7 +62,7 @@ def _recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -> Non
 
     def keep(turn: str) -> None:
         line(f"{found} += {turn}")
-        line(f"context.hold(len({turn}), 4)")
+        line(f"context.charge_memory(len({turn}), 4)")
 
     _print_turns(operators, table, rows, keep)
     line(f"{name} = {found}")
@@ -95,7 +95,7 @@ def _print_turns(
         line(f"{seen} = set({name})")
     give(name)
     with operators.source.block(f"while {name}:"):
-        operators.pause()
+        operators.yield_check()
         line(f"{fresh} = []")
         _append_rows(operators, table.recursive, table.recursive_source, fresh, rows, count)
         if not table.every:

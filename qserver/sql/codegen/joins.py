@@ -63,10 +63,10 @@ def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
             source.line(f"{found} = {name}.get({key})")
             with source.block(f"if {found} is None:"):
                 source.line(f"{name}[{key}] = [{item}]")
-                operators.hold(name, len(sources))
+                operators.charge_memory(name, len(sources))
             with source.block("else:"):
                 source.line(f"{found}.append({item})")
-                operators.hold(found, len(sources))
+                operators.charge_memory(found, len(sources))
             measure(inner)
 
     operators.produce(node.right, rows, inside)
@@ -137,7 +137,7 @@ def _loop_over_matches(
 def _pace_many(operators: Operators, found: str) -> None:
     """Few matches are as nothing beside the row that they match, whose own loop is paced."""
     with operators.source.block(f"if len({found}) > {MATCHES_FEW}:"):
-        operators.pace(f"len({found})")
+        operators.charge_rows(f"len({found})")
 
 
 def _left(
@@ -194,7 +194,7 @@ def _chosen(
         source.name("pages_of", pages_of)
         source.line(f"{found} = []")
         with source.block(f"for {page} in pages_of({candidates}):"):
-            operators.pace(f"len({page})")
+            operators.charge_rows(f"len({page})")
             source.line(f"{found} += [{item} for {target} in {page} if {truth}]")
     return found
 
@@ -212,7 +212,7 @@ def _any(
     source.name("pages_of", pages_of)
     source.line(f"{found} = False")
     with source.block(f"for {page} in pages_of({candidates}):"):
-        operators.pace(f"len({page})" if counted else f"(len({page}) > {MATCHES_FEW})")
+        operators.charge_rows(f"len({page})" if counted else f"(len({page}) > {MATCHES_FEW})")
         if not counted:
             source.line(f"{found} = any(True for {target} in {page} if {truth})")
         else:
@@ -302,7 +302,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
     def inside(inner: Rows) -> None:
         line(f"{found} = False")
         if not keys:
-            operators.pace(f"len({right})")
+            operators.charge_rows(f"len({right})")
         if keys:
             key, checks = _key(operators, tuple(each for each, _ in keys), inner)
             numbers = f"{by_key}.get({key}, ())"
@@ -321,7 +321,7 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
                 line(f"{found} = True")
                 line(f"{matched}.add({number})")
                 line(f"{both}.append({pattern(left_sources + right_sources, deeper)})")
-                operators.hold(both, len(left_sources + right_sources))
+                operators.charge_memory(both, len(left_sources + right_sources))
         with source.block(f"if not {found}:"):
             nulls = f"{_nulls(operators, node.right)}[0]"
             theirs = nulls if len(right_sources) == 1 else f"*{nulls}"

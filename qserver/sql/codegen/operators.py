@@ -88,7 +88,7 @@ class Operators:
         self.source.functions += 1
         return Operators(self.source, self.printer, may_yield=False)
 
-    def pause(self) -> None:
+    def yield_check(self) -> None:
         """Print a place between pages: yield if that is possible, and look at the deadline."""
         self.source.line("context.check()")
         if self.hands_out:
@@ -97,7 +97,7 @@ class Operators:
         elif self.may_yield:
             self.source.line("yield None")
 
-    def pace(self, rows_looked_at: str) -> None:
+    def charge_rows(self, rows_looked_at: str) -> None:
         """Print the count of rows that are about to be looked at, and a pause when it is due.
 
         All loops of a statement count together. One that cannot yield looks at the deadline
@@ -114,7 +114,9 @@ class Operators:
         yield weight
         weight.add(self._length() - before)
         with self.source.set_aside(self.source.depth) as lines:
-            self.pace(rows_looked_at if weight.value == 1 else f"{weight.value} * {rows_looked_at}")
+            self.charge_rows(
+                rows_looked_at if weight.value == 1 else f"{weight.value} * {rows_looked_at}"
+            )
         self.source.insert(place, lines)
 
     def _length(self) -> int:
@@ -125,7 +127,7 @@ class Operators:
         with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
             reset = "context.work = context.made = 0" if self.may_yield else "context.made = 0"
             self.source.line(reset)
-            self.pause()
+            self.yield_check()
 
     def hand_out(self, full: str, long: Sequence[int]) -> None:
         """Print that a page of results leaves when it is full, or has enough long values.
@@ -239,7 +241,7 @@ class Operators:
 
         def inside(inner: Rows) -> None:
             self.source.line(f"{name}.append({pattern(sources, inner)})")
-            self.hold(name, len(sources))
+            self.charge_memory(name, len(sources))
             measure(inner)
 
         self.produce(node, rows, inside)
@@ -282,13 +284,13 @@ class Operators:
             there = f"{name} is not None and " if of_rows or expression.nullable else ""
             with self.source.block(f"if {there}{size_code(expression, name)} >= {BYTES_SMALL}:"):
                 cost = cost_of("=", (expression.type,), None)
-                self.pace(f"{self.source.known(cost, 'cost')}({name})")
+                self.charge_rows(f"{self.source.known(cost, 'cost')}({name})")
 
-    def hold(self, name: str, width: int) -> None:
+    def charge_memory(self, name: str, width: int) -> None:
         """Count what a list holds, now and then, against the memory of the statement."""
         with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
-            self.source.line(f"context.hold({ROWS_BETWEEN_CHECKS}, {4 * width})")
-            self.pause()
+            self.source.line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * width})")
+            self.yield_check()
 
     def count_kept(self, count: str, sizes: list[str]) -> None:
         """Print the same for a value that an aggregate keeps, whose size in bytes is `sizes`."""
@@ -296,7 +298,7 @@ class Operators:
         with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
             self.source.line(f"context.hold_bytes({count})")
             self.source.line(f"{count} = context.made = 0")
-            self.pause()
+            self.yield_check()
 
     def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
         """Loop over rows that were kept."""
@@ -341,8 +343,8 @@ class Operators:
             line(f"{name}.append({pattern(sources, inner)})")
             with self.source.block(f"if len({name}) > {peak}:"):
                 line(f"{peak} += {ROWS_BETWEEN_CHECKS}")
-                line(f"context.hold({ROWS_BETWEEN_CHECKS}, {4 * len(sources)})")
-                self.pause()
+                line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * len(sources)})")
+                self.yield_check()
             if long:
                 self._hold_until_cut(size, [f"{inner.row(made)}[{at}]" for made, at in long])
             with self.source.block(f"if len({name}) > 4 * {most} + {ROWS_BETWEEN_CHECKS}:"):
@@ -456,7 +458,7 @@ class Operators:
             self.count_looks(looked_at, of_rows=True)
             with self.source.block(f"if {name} not in {seen}:"):
                 self.source.line(f"{seen}.add({name})")
-                self.hold(seen, 1)
+                self.charge_memory(seen, 1)
                 if long:
                     self.count_bytes(count, [f"{name}[{at}]" for at in long])
                 consume(inner)
@@ -479,7 +481,7 @@ class Operators:
         with self.for_each(name, f"{made}()"):
             if self.may_yield:
                 with self.source.block(f"if {name} is None:"):
-                    self.pause()
+                    self.yield_check()
                     self.source.line("continue")
             consume(rows.with_row(node.source, name))
 
@@ -499,7 +501,7 @@ class Operators:
             self.count_looks(looked_at, of_rows=True)
             with self.source.block(f"if {row} not in seen:"):
                 self.source.line(f"seen.add({row})")
-                self.hold("seen", 1)
+                self.charge_memory("seen", 1)
                 if long:
                     self.count_bytes(count, [f"{row}[{at}]" for at in long])
                 self.source.line(f"yield {row}")

@@ -15,7 +15,7 @@ from qserver.errors import (
     ProgramLimitExceeded,
     QserverError,
 )
-from qserver.sql.codegen.sorted_rows import Steps, pause
+from qserver.sql.codegen.sorted_rows import Steps, yield_check
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Slot
 from qserver.sql.functions.costs import BYTES_SMALL
@@ -103,7 +103,7 @@ def _between_pages(
 ) -> Generator[None, None, None]:
     context.work += len(page) + size // BYTES_SMALL
     if context.work > STEPS_BETWEEN_PAUSES:
-        yield from pause(context)
+        yield from yield_check(context)
 
 
 def single(rows: list[tuple[Any, ...]]) -> Any:
@@ -171,7 +171,7 @@ def quantified(
             elif (not compare(value, other)) is every:
                 return not every
             if context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(context)
+                yield from yield_check(context)
     return None if unknown else every
 
 

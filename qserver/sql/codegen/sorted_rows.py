@@ -29,7 +29,7 @@ KEY_BYTES_SHORT = 512
 Steps = Generator[None, None, Any]
 
 
-def pause(context: Context) -> Steps:
+def yield_check(context: Context) -> Steps:
     """Give the loop back, and look at the deadline."""
     context.work = context.made = 0
     context.check()
@@ -76,7 +76,7 @@ def sorted_numbers(
     runs: list[list[int]] = []
     for at in range(0, count, size):
         runs.append(sorted(numbers[at : at + size], key=key))
-        yield from pause(context)
+        yield from yield_check(context)
     while len(runs) > 1:
         merged: list[list[int]] = []
         for at in range(0, len(runs) - 1, 2):
@@ -113,7 +113,7 @@ def _merged(
         at, other = left_end, right_end
         context.work += weight * len(piece)
         if context.work > STEPS_BETWEEN_PAUSES:
-            yield from pause(context)
+            yield from yield_check(context)
     result += left[at:]
     result += right[other:]
     return result

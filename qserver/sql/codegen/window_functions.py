@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from qserver.errors import InvalidFrameOffset, InvalidParameterValue
-from qserver.sql.codegen.sorted_rows import Steps, pause, sorted_numbers
+from qserver.sql.codegen.sorted_rows import Steps, sorted_numbers, yield_check
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES, Context
 from qserver.sql.expressions import Expression, WindowCall
 from qserver.sql.functions.registry import Aggregate
@@ -54,14 +54,14 @@ def window_values(
     if rows:
         _check_offset(call, "starting", call.frame.start, start_offset)
         _check_offset(call, "ending", call.frame.end, end_offset)
-    context.hold(len(rows), 2 + len(call.order_by) + len(call.arguments))
+    context.charge_memory(len(rows), 2 + len(call.order_by) + len(call.arguments))
     result: list[Any] = [None] * len(rows)
     partitions: dict[Any, list[int]] = {}
     for number, part_of in enumerate((yield from mapped(context, partition, rows))):
         partitions.setdefault(part_of, []).append(number)
         context.work += 1 + size_of(part_of) // BYTES_OF_STEP
         if context.work > STEPS_BETWEEN_PAUSES:
-            yield from pause(context)
+            yield from yield_check(context)
     for numbers in partitions.values():
         members = [rows[number] for number in numbers]
         orders = yield from mapped(context, order, members)
@@ -91,7 +91,7 @@ def mapped(context: Context, function: OfItem, rows: Sequence[Item]) -> Steps:
         result.append(function(row))
         context.work += 1
         if context.work > STEPS_BETWEEN_PAUSES:
-            yield from pause(context)
+            yield from yield_check(context)
     return result
 
 
@@ -155,7 +155,7 @@ class _Partition:
                 starts.append(number)
             self.context.work += heavy
             if self.context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(self.context)
+                yield from yield_check(self.context)
         starts.append(len(orders))
         for position, (start, end) in enumerate(pairwise(starts)):
             self.group[start] = position
@@ -163,7 +163,7 @@ class _Partition:
             self.peer_end += [end] * (end - start)
             self.context.work += 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(self.context)
+                yield from yield_check(self.context)
 
     def values(self) -> Steps:
         yield from self._find_peers()
@@ -171,7 +171,7 @@ class _Partition:
             return (yield from self._aggregate())
         compute = _OF_ROW.get(self.call.name)
         if compute is None:
-            yield from pause(self.context)
+            yield from yield_check(self.context)
             return _FUNCTIONS[self.call.name](self)
         return (
             yield from mapped(self.context, lambda at: compute(self, at), range(len(self.rows)))
@@ -281,7 +281,7 @@ class _Partition:
             last = value
             self.context.work += min(len(feed), ROWS_AT_ONCE) + 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(self.context)
+                yield from yield_check(self.context)
         return last
 
     def _keep(self, value: Any, members: Sequence[int]) -> None:
@@ -308,7 +308,7 @@ class _Partition:
                     self._keep(value, range(0))
             self.context.work += ROWS_AT_ONCE if end is None else 1
             if self.context.work > STEPS_BETWEEN_PAUSES:
-                yield from pause(self.context)
+                yield from yield_check(self.context)
         return [found[end] for end in ends]
 
     def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
