@@ -23,7 +23,7 @@ from qserver.engine.world import World
 from qserver.errors import QserverError
 from qserver.probes.steps import SqlStep, Step, counted, judge
 from qserver.query.cursor import END
-from qserver.query.request import Supplies
+from qserver.query.request import RequestEnvironment
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
@@ -62,7 +62,7 @@ class OpenTransaction:
         self._note = note
         self._max_retries = max_retries
         engine = database.database
-        supplies = Supplies(world.now, trio.current_time, world.chance, engine.sequences)
+        supplies = RequestEnvironment(world.now, trio.current_time, world.chance, engine.sequences)
         self._request = supplies.request()
         self._commands: list[_Command] = []
         self._commits = self._rolls_back = False

@@ -21,7 +21,7 @@ from qserver.query.plan_cache import Plan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.request import Request, RequestContext
 from qserver.query.results import Options, Result
-from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import StatementRun
 from qserver.query.system_tables import SystemReader
@@ -55,8 +55,8 @@ def run_statements(
         run = StatementRun(planner, reader, request)
         version, context = reader.snapshot.version, run.context
     results: list[Result] = []
-    began = request.time if run is None else request.supplies.now()
-    now, max_rows, cut_rows = request.supplies.now, options.max_rows, options.cut_rows
+    began = request.time if run is None else request.environment.now()
+    now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     most = 0
     """How much the heaviest statement did since others last ran, and which that was."""
     heaviest: Plan | None = None
@@ -103,7 +103,7 @@ def run_statements(
                 run.cost = 0
                 yield None
         return results
-    except (QserverError, NeedsNumbers) as error:
+    except (QserverError, NeedsSequenceValues) as error:
         error.statement = index
         raise
     finally:

@@ -23,7 +23,7 @@ from qserver.errors import QserverError
 from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.sequence_values import Drawn, NeedsNumbers, NumbersOfRun
+from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
 from qserver.sql.execution import Context
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Supplies:
+class RequestEnvironment:
     """Where requests get from what they bring along."""
 
     now: Callable[[], float]
@@ -54,14 +54,14 @@ class Supplies:
 class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct is soon made
     """One request, for as many runs as it takes."""
 
-    supplies: Supplies
+    environment: RequestEnvironment
     time: float
     """When it began: seconds since 1970."""
     timeout_ms: float | None = None
     allowed: Allowed = EVERYTHING
     result: Any = None
     """What it came to, at its end."""
-    drawn: dict[int, Drawn] | None = None
+    drawn: dict[int, DrawnValues] | None = None
     """What was drawn from sequences, by the number of their states."""
     sets_done: int = 0
     writes_back_done: int = 0
@@ -79,7 +79,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
         """
         if self._deadline is None:
             wanted = self.timeout_ms
-            self._deadline = FOREVER if wanted is None else self.supplies.clock() + wanted / 1000
+            self._deadline = FOREVER if wanted is None else self.environment.clock() + wanted / 1000
         return self._deadline
 
     def extend(self, seconds: float) -> None:
@@ -88,14 +88,14 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
 
     def random(self) -> Random:
         """Chance that is the same in every run of the request."""
-        chance = self.supplies.chance
+        chance = self.environment.chance
         if self._seed is None:
             self._seed = chance.getrandbits(64)
         return type(chance)(self._seed)
 
     def check(self) -> None:
         """Called between pages: has the deadline passed?"""
-        if self.timeout_ms is not None and self.supplies.clock() >= self.deadline:
+        if self.timeout_ms is not None and self.environment.clock() >= self.deadline:
             raise timed_out()
 
     def pause(self) -> Callable[[], Awaitable[None]] | None:
@@ -104,7 +104,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
             return None
         return partial(before, self.deadline, yield_to_others)
 
-    async def supply(self, needs: NeedsNumbers) -> None:
+    async def supply(self, needs: NeedsSequenceValues) -> None:
         """Do what a run cannot wait for, before it is run again; not for longer than there is."""
         self.check()
         try:
@@ -115,7 +115,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
 
     def give_back_unused(self) -> None:
         """At the end: numbers that were drawn ahead, and that the last run has not used."""
-        sequences = self.supplies.sequences
+        sequences = self.environment.sequences
         for drawn in (self.drawn or {}).values():
             assert sequences is not None
             drawn.give_back(sequences)
@@ -126,17 +126,17 @@ class RequestContext(Context):
 
     _now: datetime | None = None
     _random: Random | None = None
-    _sequences: NumbersOfRun | None = None
+    _sequences: SequenceValues | None = None
     memory_bytes_most = STATEMENT_MEMORY_BYTES_MAX
     user = "qserver"
 
     @property
     def pool(self) -> MemoryPool | None:  # type: ignore[override]
-        return self._request.supplies.pool
+        return self._request.environment.pool
 
     @property
     def value_bytes_most(self) -> int:  # type: ignore[override]
-        return self._request.supplies.value_bytes_most
+        return self._request.environment.value_bytes_most
 
     def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
         self._request = request
@@ -161,7 +161,7 @@ class RequestContext(Context):
         return self._random
 
     @property
-    def sequences(self) -> NumbersOfRun:  # type: ignore[override]
+    def sequences(self) -> SequenceValues:  # type: ignore[override]
         if self._sequences is None:
-            self._sequences = NumbersOfRun(self._request, self._transaction)
+            self._sequences = SequenceValues(self._request, self._transaction)
         return self._sequences

@@ -16,7 +16,7 @@ from qserver.engine.work import before
 from qserver.engine.yielding import yield_to_others
 from qserver.query.cursor import END, Cursor
 from qserver.query.request import Request
-from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.sql.execution import Rows
 
 
@@ -61,7 +61,7 @@ class RowStream:
             return None
         try:
             page = self._cursor.step()
-        except NeedsNumbers as needs:
+        except NeedsSequenceValues as needs:
             await self._request.supply(needs)
             self._cursor.context.release()
             self._cursor = self._new_cursor()  # the same rows come again, and are passed over

@@ -2,10 +2,10 @@
 
 Numbers that a run has drawn are remembered by the request, so that a run after a conflict draws the
 same again. Numbers need a word with the log, and a transaction's body cannot wait. It draws what is
-in hand; when that is not enough it ends with `NeedsNumbers`, the gateway does what that says, and
-the body is run again:
+in hand; when that is not enough it ends with `NeedsSequenceValues`, the gateway does what that
+says, and the body is run again:
 
-    body ── draws ──► in hand     none left ──► NeedsNumbers ──► take ──► body, from the start
+    body ── draws ──► in hand     none left ──► NeedsSequenceValues ──► take ──► body, anew
 
 What is taken so is the request's own: nobody else can be quicker to draw it. Who has drawn few
 numbers takes one and finds the rest of the block in hand; who has drawn many takes twice as many
@@ -51,7 +51,7 @@ WRITES_BACK_MAX = 3
 there is no end to that, and without it there is a gap."""
 
 
-class NeedsNumbers(Exception):  # news for the gateway, not for users
+class NeedsSequenceValues(Exception):  # news for the gateway, not for users
     """The body cannot go on before something outside of the transaction was done."""
 
     statement: int | None = None
@@ -62,7 +62,7 @@ class NeedsNumbers(Exception):  # news for the gateway, not for users
         self.supply = supply
 
 
-class Drawn:
+class DrawnValues:
     """What a request has drawn from a sequence, as one run after the other sees it."""
 
     __slots__ = ("_sequence", "_since", "at", "numbers", "state")
@@ -92,7 +92,7 @@ class Drawn:
             sequences.give_back(self._sequence, self.state, unused, before)
 
 
-class NumbersOfRun:
+class SequenceValues:
     """One run: first what earlier runs drew, then new numbers."""
 
     # One is made for every run that draws, so what most of them leave alone is not set for each.
@@ -103,7 +103,7 @@ class NumbersOfRun:
     """Sequences as they are defined in that catalog, by their own numbers."""
 
     def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
-        sequences = request.supplies.sequences
+        sequences = request.environment.sequences
         if sequences is None:
             raise ReadOnlyTransaction(
                 "sequences cannot be used where the database can only be read",
@@ -160,7 +160,7 @@ class NumbersOfRun:
         else:  # done between two runs: the second one finds it done and goes past
             self._sets += 1
             if self._sets > self._request.sets_done:
-                raise NeedsNumbers(lambda: self._set(sequence, value, called))
+                raise NeedsSequenceValues(lambda: self._set(sequence, value, called))
         if called:
             self._current[sequence.id] = value
         return value
@@ -182,14 +182,14 @@ class NumbersOfRun:
             return next_inside(self._transaction, sequence)
         drawn = self._drawn.get(state)
         if drawn is None:
-            drawn = self._drawn[state] = Drawn(sequence.id)
+            drawn = self._drawn[state] = DrawnValues(sequence.id)
         at, numbers = drawn.at, drawn.numbers
         if at == len(numbers):
             numbers.append(self._take_nowait(drawn, sequence))
         drawn.at = at + 1
         return numbers[at]
 
-    def _take_nowait(self, drawn: Drawn, sequence: Sequence) -> int:
+    def _take_nowait(self, drawn: DrawnValues, sequence: Sequence) -> int:
         """A number by the newest definition, which this run need not see."""
         sequences = self._sequences
         newest = sequences.newest_catalog()
@@ -200,7 +200,7 @@ class NumbersOfRun:
         if now is None or number is None:
             had = len(drawn.numbers)
             count = 1 if had < SEQUENCE_BLOCK else 2 * had
-            raise NeedsNumbers(lambda: self._take(drawn, sequence, count))
+            raise NeedsSequenceValues(lambda: self._take(drawn, sequence, count))
         if now.state != drawn.state:
             drawn.begin_state(now.state)
         return number
@@ -214,7 +214,7 @@ class NumbersOfRun:
             self._now = {**self._now, sequence.id: now}
         return now
 
-    async def _take(self, drawn: Drawn, sequence: Sequence, count: int) -> None:
+    async def _take(self, drawn: DrawnValues, sequence: Sequence, count: int) -> None:
         state, numbers = await self._sequences.take_of_state(sequence, count)
         drawn.begin_state(state)
         drawn.numbers += numbers
@@ -229,7 +229,7 @@ class NumbersOfRun:
             if drawn is not None:
                 drawn.give_back(sequences)
             if sequences.has_in_hand(sequence):
-                raise NeedsNumbers(lambda: self._write_back(sequence))
+                raise NeedsSequenceValues(lambda: self._write_back(sequence))
         return state_of(self._transaction, sequence)
 
     async def _write_back(self, sequence: Sequence) -> None:

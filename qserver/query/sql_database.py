@@ -34,10 +34,10 @@ from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
-from qserver.query.request import Request, RequestContext, Supplies
+from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream
-from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
 from qserver.sql.effort import NotShort
 from qserver.sql.fingerprint import Parameterized
@@ -70,7 +70,7 @@ class SqlDatabase:
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute)
-        self._supplies = Supplies(
+        self._environment = RequestEnvironment(
             world.now,
             trio.current_time,
             world.chance,
@@ -93,7 +93,7 @@ class SqlDatabase:
         The result, if it has come to its end; PENDING, if a commit has been sent: `done` is called
         later; or the rest, to be awaited in a task. An error so far is raised.
         """
-        request = self._supplies.request(options.timeout_ms, options.allowed)
+        request = self._environment.request(options.timeout_ms, options.allowed)
         work = self._perform(request, statements, options)
         step = next(work, END)  # most end here, and to catch a StopIteration takes long
         return request.result if step is END else call_back(Rest(work, step), done)
@@ -111,7 +111,7 @@ class SqlDatabase:
     ) -> Result:
         """Run one statement; what it changes is durable when this returns."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
-        request = self._supplies.request(timeout_ms, allowed)
+        request = self._environment.request(timeout_ms, allowed)
         outcome = await run(self._perform(request, (Statement(sql, parameters),), options))
         return outcome.results[0]  # type: ignore[no-any-return]
 
@@ -127,7 +127,7 @@ class SqlDatabase:
     ) -> TransactionResult:
         """All of them or none. An error has `statement`, the index of the one that failed."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
-        request = self._supplies.request(timeout_ms, allowed)
+        request = self._environment.request(timeout_ms, allowed)
         return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
 
     async def stream(
@@ -144,7 +144,7 @@ class SqlDatabase:
         What writes is run to its end first: only then is there anything to tell.
         """
         options = Options(max_retries, timeout_ms, allowed=allowed)
-        request = self._supplies.request(timeout_ms, allowed)
+        request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
 
@@ -225,7 +225,7 @@ class SqlDatabase:
                         outcome.result, outcome.version, outcome.retries, committed=True
                     )
                     return request.result
-                except NeedsNumbers as needs:
+                except NeedsSequenceValues as needs:
                     yield partial(request.supply, needs)
         finally:
             if request.drawn:

@@ -10,7 +10,7 @@ from qserver.engine.sequence_states import Reserved, put_state, state_of, write_
 from qserver.engine.sequences import Hand, Sequences
 from qserver.errors import OutcomeUnknown
 from qserver.query import sequence_values
-from qserver.query.sequence_values import Drawn, NeedsNumbers
+from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues
 from qserver.query.statements import StatementRun
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
@@ -69,7 +69,7 @@ def _give_back_late(original: Any) -> Any:
 
 
 def _give_back_one_too_many(original: Any) -> Any:
-    def give_back(self: Drawn, to: Sequences) -> None:
+    def give_back(self: DrawnValues, to: Sequences) -> None:
         unused = len(self.numbers) - self.at
         if unused > 1:  # the one at hand is not used yet, either
             self.at -= 1
@@ -94,12 +94,12 @@ def _restart_at_once(original: Any) -> Any:
         request = self.context._request
 
         async def set_now() -> None:
-            assert request.supplies.sequences is not None
-            await request.supplies.sequences.set(sequence, value, called=False)
+            assert request.environment.sequences is not None
+            await request.environment.sequences.set(sequence, value, called=False)
             request.sets_done += 1
 
         if sequence.state != sequence.id and not called and not request.sets_done:
-            raise NeedsNumbers(set_now)
+            raise NeedsSequenceValues(set_now)
         original(self, sequence, value, called)
 
     return begin_sequence
@@ -185,7 +185,7 @@ MUTANTS: Final = (
         "give_back_one_too_many",
         "a statement that gives back several numbers gives back the last that it used, too",
         SEQUENCES,
-        ((Drawn, "give_back", _give_back_one_too_many),),
+        ((DrawnValues, "give_back", _give_back_one_too_many),),
     ),
     Mutant(
         "redefine_without_footprint",

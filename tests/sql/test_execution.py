@@ -28,7 +28,7 @@ def begun(database: SqlDatabase, sql: str) -> tuple[Transaction, StatementRun, A
     snapshot = database.database.durable_snapshot()
     assert snapshot is not None
     transaction = Transaction(snapshot)
-    run = StatementRun(database.planner, transaction, database._supplies.request())
+    run = StatementRun(database.planner, transaction, database._environment.request())
     return transaction, run, iter(run.start(sql, None).step, END)
 
 

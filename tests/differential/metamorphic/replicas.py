@@ -18,7 +18,7 @@ from random import Random
 
 from qserver.errors import QserverError
 from qserver.query.cursor import END
-from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
@@ -101,7 +101,7 @@ class Replicas:
         while self._own is None:
             try:
                 self._own = self._written()
-            except NeedsNumbers as needs:
+            except NeedsSequenceValues as needs:
                 await needs.supply()
         return self._own
 
@@ -129,7 +129,7 @@ def new_run(gateway: SqlDatabase) -> StatementRun:
     """A transaction on the newest snapshot that nobody will commit."""
     snapshot = gateway.database.durable_snapshot()
     assert snapshot is not None
-    return StatementRun(gateway.planner, Transaction(snapshot), gateway._supplies.request())
+    return StatementRun(gateway.planner, Transaction(snapshot), gateway._environment.request())
 
 
 def _created(table: Table, more: Sequence[str] = (), required: Sequence[int] = ()) -> str:

@@ -19,7 +19,7 @@ import trio
 from qserver.errors import QserverError
 from qserver.query.cursor import END, Cursor
 from qserver.query.planning import Planner, make_plan
-from qserver.query.sequence_values import NeedsNumbers
+from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
@@ -249,7 +249,7 @@ async def _last_of(
                 for sql in statements:
                     cursor = run.start(sql, None)
                     rows, types = _all_rows(cursor, deadline), cursor.heading.types
-            except NeedsNumbers as needs:
+            except NeedsSequenceValues as needs:
                 await needs.supply()
                 abandon()
                 continue
