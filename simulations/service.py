@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from qserver.engine.checkpointer import Rhythm
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database, DatabaseStatistics, State
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
@@ -129,7 +129,7 @@ class Service:
 
     def _new_database(self, handle: DiskHandle) -> Database:
         profile = self.world.profile
-        rhythm = Rhythm(
+        policy = CheckpointPolicy(
             profile.checkpoint_log_bytes,
             profile.checkpoint_seconds,
             profile.checkpoint_pages_at_once,
@@ -143,7 +143,7 @@ class Service:
                 self._recovered.set()
 
         database = Database(
-            handle, self.world, shards=profile.shards, rhythm=rhythm, after_recovery=recovered
+            handle, self.world, shards=profile.shards, policy=policy, after_recovery=recovered
         )
         return database
 

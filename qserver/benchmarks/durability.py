@@ -34,7 +34,7 @@ from random import Random
 import trio
 
 from qserver.durability.sqlite import open_log
-from qserver.engine.checkpointer import Rhythm
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.limits import CHECKPOINT_LOG_BYTES
@@ -128,7 +128,7 @@ async def restart(path: Path, rows: int) -> None:
 
 async def beside(path: Path, rows: int) -> None:
     path = path.with_name("beside.qserver")
-    async with opened(path, Rhythm(log_bytes=1 << 60, seconds=1e9)) as database:
+    async with opened(path, CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)) as database:
         await _fill(database, rows)
         alone = await _measured(database, rows, trio.sleep, BESIDE_SECONDS)
         during = await _measured(database, 2 * rows, lambda _: database.checkpoint(), 0)
@@ -194,13 +194,13 @@ PHASES = {"fill": fill, "restart": restart, "change": change, "beside": beside}
 
 
 @asynccontextmanager
-async def opened(path: Path, rhythm: Rhythm | None = None) -> AsyncIterator[Database]:
+async def opened(path: Path, policy: CheckpointPolicy | None = None) -> AsyncIterator[Database]:
     def report(text: str, error: Exception) -> None:
         print(text, repr(error), file=sys.stderr)
 
     async with await open_log(path) as log, trio.open_nursery() as nursery:
         world = OrdinaryWorld(time.time, Random(3), report)
-        database = Database(log, world, rhythm=rhythm, after_recovery=gc.freeze)
+        database = Database(log, world, policy=policy, after_recovery=gc.freeze)
         await nursery.start(database.run)
         yield database
         nursery.cancel_scope.cancel()

@@ -42,7 +42,7 @@ from qserver.storage.snapshot import Snapshot
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
 
 
-class Rhythm(msgspec.Struct, frozen=True):
+class CheckpointPolicy(msgspec.Struct, frozen=True):
     """When a checkpoint is due, and how small its steps are."""
 
     log_bytes: int = CHECKPOINT_LOG_BYTES
@@ -74,13 +74,13 @@ class Checkpointer:
         log: Log,
         versions: Versions,
         recovered: Recovered,
-        rhythm: Rhythm,
+        policy: CheckpointPolicy,
         report: Callable[[str, Exception], None],
     ) -> None:
         self.log = log
         self.versions = versions
         self.saved = recovered.saved
-        self._rhythm = rhythm
+        self._policy = policy
         self._report = report
         self.logged = recovered.log_bytes
         """Bytes of log behind the newest checkpoint."""
@@ -115,15 +115,15 @@ class Checkpointer:
                 del self._asked[: len(asked)]
 
     async def _wait_until_due(self) -> None:
-        with trio.move_on_after(self._rhythm.seconds):
-            while self.logged < self._rhythm.log_bytes and not self._asked:
+        with trio.move_on_after(self._policy.seconds):
+            while self.logged < self._policy.log_bytes and not self._asked:
                 self._news = trio.Event()
                 await self._news.wait()
 
     def note_logged(self, size: int) -> None:
         """The log has grown by so many bytes."""
         self.logged += size
-        if self.logged >= self._rhythm.log_bytes:
+        if self.logged >= self._policy.log_bytes:
             self._news.set()
 
     async def save_now(self, *, hurry: bool = False) -> None:
@@ -161,7 +161,7 @@ class Checkpointer:
         for page in save.pages():
             step.append(page)
             size += len(page[1])
-            if len(step) >= self._rhythm.pages_at_once or size >= self._rhythm.step_bytes:
+            if len(step) >= self._policy.pages_at_once or size >= self._policy.step_bytes:
                 await self._save_pages(step, size)
                 await self._pause(pace)
                 step, size = [], 0
@@ -180,10 +180,10 @@ class Checkpointer:
     async def _pause(self, pace: _Pace) -> None:
         """Leave the loop and the log to others, for longer the longer the last step took."""
         took = trio.current_time() - pace.began
-        rhythm = self._rhythm
-        left = 1 - (self.logged - pace.logged) / rhythm.log_bytes
+        policy = self._policy
+        left = 1 - (self.logged - pace.logged) / policy.log_bytes
         if left > 0 and not self._hurries:
-            pause = took * (1 / rhythm.time_share - 1) * min(left, 1)
+            pause = took * (1 / policy.time_share - 1) * min(left, 1)
             await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
         pace.began = trio.current_time()
 
@@ -191,14 +191,14 @@ class Checkpointer:
         """The log up to a version, and the pages that nothing refers to, in small steps."""
         self._all_forgotten = self._all_forgotten and behind == version
         pace = _Pace(self.logged)
-        some = self.saved.some_to_forget(self._rhythm.pages_at_once)
+        some = self.saved.some_to_forget(self._policy.pages_at_once)
         while some or not self._all_forgotten:
             behind = min(behind + RECORDS_FORGOTTEN_AT_ONCE, version)
             await self.log.forget(behind, some)
             self.saved.forgotten(some)
             self._pages_forgotten += len(some)
             self._all_forgotten = behind == version
-            some = self.saved.some_to_forget(self._rhythm.pages_at_once)
+            some = self.saved.some_to_forget(self._policy.pages_at_once)
             if some or not self._all_forgotten:
                 await self._pause(pace)
 

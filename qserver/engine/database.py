@@ -32,7 +32,7 @@ import trio
 
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
-from qserver.engine.checkpointer import Rhythm
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.gateway import Gateway, GatewayStatistics, Outcome
 from qserver.engine.generation import Generation, GenerationStatistics
 from qserver.engine.messages import Work
@@ -95,7 +95,7 @@ class Database:
         *,
         name: str = "main",
         shards: int = SHARDS_DEFAULT,
-        rhythm: Rhythm | None = None,
+        policy: CheckpointPolicy | None = None,
         after_recovery: Callable[[], object] = lambda: None,
     ) -> None:
         if not 1 <= shards <= SHARDS_MAX:
@@ -107,7 +107,7 @@ class Database:
         self._log = log
         self._world = world
         self._shards = shards
-        self._rhythm = rhythm
+        self._policy = policy
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
@@ -178,7 +178,7 @@ class Database:
         """Run one generation; returns when it has ended."""
         self._known = None
         generation = Generation(
-            recovered, self._log, self._world, self.snapshots, self._rhythm, self._end
+            recovered, self._log, self._world, self.snapshots, self._policy, self._end
         )
         self._enter(State.OPEN, generation)
         opened()

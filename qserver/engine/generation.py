@@ -19,7 +19,7 @@ import trio
 
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered
-from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, Rhythm
+from qserver.engine.checkpointer import Checkpointer, CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.coordinator import Coordinator, CoordinatorStatistics, ShardPort
 from qserver.engine.log_writer import LogWriter, LogWriterStatistics
 from qserver.engine.mailbox import MailboxStatistics, Reply
@@ -55,7 +55,7 @@ class Generation:
         log: Log,
         world: World,
         snapshots: SnapshotSource,
-        rhythm: Rhythm | None = None,
+        policy: CheckpointPolicy | None = None,
         taken: Callable[[LogTaken], None] = lambda error: None,
     ) -> None:
         """`taken` is called at once when somebody else has taken over the log."""
@@ -84,7 +84,7 @@ class Generation:
             to_log,
         )
         self.checkpointer = Checkpointer(
-            log, self.versions, recovered, rhythm or Rhythm(), world.report
+            log, self.versions, recovered, policy or CheckpointPolicy(), world.report
         )
         self._log_writer = LogWriter(log, self.versions, to_log, self.checkpointer.note_logged)
         self._mailboxes = [self.requests, from_shards, *to_shards, to_log]

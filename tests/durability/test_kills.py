@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 import trio
 from qserver.durability.sqlite import open_log
-from qserver.engine.checkpointer import Rhythm
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.values.schema import Column, define_table
@@ -63,7 +63,7 @@ async def main(path, first):
     log = await open_log(path)
     report = lambda text, error: print(text, repr(error), file=sys.stderr)
     world = OrdinaryWorld(time.time, Random(0), report)
-    database = Database(log, world, rhythm=Rhythm(log_bytes=4000, pages_at_once=2))
+    database = Database(log, world, policy=CheckpointPolicy(log_bytes=4000, pages_at_once=2))
     async with trio.open_nursery() as nursery:
         await nursery.start(database.run)
         await database.transact(create)

@@ -14,14 +14,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from qserver.durability.memory import MemoryLog
 from qserver.durability.port import Log, StoredPage
 from qserver.durability.sqlite import open_log
-from qserver.engine.checkpointer import CheckpointerStatistics, Rhythm
+from qserver.engine.checkpointer import CheckpointerStatistics, CheckpointPolicy
 from qserver.engine.database import Database, State
 from qserver.errors import LogFailed, OutcomeUnknown
 from qserver.limits import CHECKPOINT_RETRY_SECONDS
 from tests.engine import counters
 from tests.engine.fakes import Laboratory, Observed, until_restarted
 
-NEVER = Rhythm(log_bytes=1 << 60, seconds=1e9)
+NEVER = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
 
 
 class SlowLog(MemoryLog):
@@ -59,9 +59,9 @@ class SlowLog(MemoryLog):
 
 @asynccontextmanager
 async def opened(
-    log: Log, rhythm: Rhythm, world: Laboratory | None = None, shards: int = 2
+    log: Log, policy: CheckpointPolicy, world: Laboratory | None = None, shards: int = 2
 ) -> AsyncIterator[Database]:
-    database = Database(log, world or Laboratory(), shards=shards, rhythm=rhythm)
+    database = Database(log, world or Laboratory(), shards=shards, policy=policy)
     with trio.fail_after(10_000):
         async with trio.open_nursery() as nursery:
             await nursery.start(database.run)
@@ -77,7 +77,7 @@ def statistics(database: Database) -> CheckpointerStatistics:
 
 async def test_enough_log_makes_a_checkpoint_due_and_it_cuts_the_log() -> None:
     log = SlowLog()
-    async with opened(log, Rhythm(log_bytes=2000, seconds=1e9)) as database:
+    async with opened(log, CheckpointPolicy(log_bytes=2000, seconds=1e9)) as database:
         await database.transact(counters.create(5))
         while not statistics(database).checkpoints:
             await database.transact(counters.increment(1))
@@ -92,7 +92,7 @@ async def test_time_makes_a_checkpoint_due_if_anything_was_committed(
     autojump_clock: MockClock,
 ) -> None:
     log = SlowLog()
-    async with opened(log, Rhythm(log_bytes=1 << 60, seconds=300)) as database:
+    async with opened(log, CheckpointPolicy(log_bytes=1 << 60, seconds=300)) as database:
         await database.transact(counters.create(5))
         await trio.sleep(301)
         assert statistics(database).version == 1
@@ -119,8 +119,8 @@ async def test_commits_go_on_while_a_checkpoint_is_saved() -> None:
 
 async def test_pages_are_saved_a_few_at_a_time_and_forgotten_when_the_checkpoint_is_there() -> None:
     log = SlowLog()
-    rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, pages_at_once=4)
-    async with opened(log, rhythm, shards=1) as database:
+    policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, pages_at_once=4)
+    async with opened(log, policy, shards=1) as database:
         await database.transact(counters.create(500))
         await database.checkpoint()
         assert log.calls == ["4 pages", "4 pages", "4 pages", "checkpoint 1", "forget 1"]
@@ -136,7 +136,7 @@ async def test_a_checkpoint_that_fails_is_told_and_tried_again_while_commits_go_
     autojump_clock: MockClock,
 ) -> None:
     log, world = SlowLog(), Laboratory()
-    async with opened(log, Rhythm(log_bytes=1, seconds=1e9), world) as database:
+    async with opened(log, CheckpointPolicy(log_bytes=1, seconds=1e9), world) as database:
         log.fails = True
         await database.transact(counters.create(5))
         await database.transact(counters.increment(1))
@@ -248,8 +248,8 @@ async def test_a_full_disk_lets_reads_go_on_and_commits_again_when_there_is_room
 
 async def test_many_commits_and_checkpoints_at_once_on_a_file(tmp_path: Path) -> None:
     async with await open_log(tmp_path / "data") as log:
-        rhythm = Rhythm(log_bytes=1, seconds=1e9, pages_at_once=2)
-        database = Database(log, Laboratory(), rhythm=rhythm)
+        policy = CheckpointPolicy(log_bytes=1, seconds=1e9, pages_at_once=2)
+        database = Database(log, Laboratory(), policy=policy)
         async with trio.open_nursery() as nursery:
             await nursery.start(database.run)
             await database.transact(counters.create(300))
@@ -298,8 +298,8 @@ class SteppedLog(MemoryLog):
 
 async def test_a_step_saves_a_bounded_number_of_bytes_and_others_run_after_each_page() -> None:
     log = SteppedLog(seconds=0.0)
-    rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
-    async with opened(log, rhythm) as database, trio.open_nursery() as nursery:
+    policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
+    async with opened(log, policy) as database, trio.open_nursery() as nursery:
         await database.transact(counters.create(5000))
         nursery.start_soon(log.tick)
         with trio.CancelScope(shield=True):
@@ -318,10 +318,12 @@ def sizes_of(log: MemoryLog) -> list[int]:
     return [len(data) for data in log._pages.values()]
 
 
-async def time_of_checkpoint(rhythm: Rhythm, grown: int = 0, hurry: bool = False) -> float:
+async def time_of_checkpoint(
+    policy: CheckpointPolicy, grown: int = 0, hurry: bool = False
+) -> float:
     """How long a checkpoint of many steps of 1 ms takes, by the clock that jumps."""
     log = SteppedLog()
-    async with opened(log, rhythm) as database:
+    async with opened(log, policy) as database:
         await database.transact(counters.create(5000))
         began = trio.current_time()
         if hurry:
@@ -339,17 +341,17 @@ async def time_of_checkpoint(rhythm: Rhythm, grown: int = 0, hurry: bool = False
 async def test_a_checkpoint_takes_its_share_of_the_time_and_all_of_it_when_the_log_grows(
     autojump_clock: MockClock,
 ) -> None:
-    rhythm = Rhythm(log_bytes=10_000_000, seconds=1e9, step_bytes=3000, time_share=0.2)
-    assert await time_of_checkpoint(rhythm) == pytest.approx(0.005, rel=0.1)
-    assert await time_of_checkpoint(rhythm, grown=5_000_000) == pytest.approx(0.003, rel=0.1)
-    assert await time_of_checkpoint(rhythm, grown=10_000_000) == pytest.approx(0.001, rel=0.1)
-    assert await time_of_checkpoint(rhythm, hurry=True) == pytest.approx(0.001, rel=0.1)
+    policy = CheckpointPolicy(log_bytes=10_000_000, seconds=1e9, step_bytes=3000, time_share=0.2)
+    assert await time_of_checkpoint(policy) == pytest.approx(0.005, rel=0.1)
+    assert await time_of_checkpoint(policy, grown=5_000_000) == pytest.approx(0.003, rel=0.1)
+    assert await time_of_checkpoint(policy, grown=10_000_000) == pytest.approx(0.001, rel=0.1)
+    assert await time_of_checkpoint(policy, hurry=True) == pytest.approx(0.001, rel=0.1)
 
 
 async def test_a_commit_waits_for_one_step_of_a_checkpoint_and_not_for_all(tmp_path: Path) -> None:
     async with await open_log(tmp_path / "data") as log:
-        rhythm = Rhythm(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
-        async with opened(log, rhythm) as database, trio.open_nursery() as nursery:
+        policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, step_bytes=3000, time_share=1.0)
+        async with opened(log, policy) as database, trio.open_nursery() as nursery:
             await database.transact(counters.create(5000))
             saving = Observed(nursery, database.checkpoint)
             commits = 0

@@ -31,7 +31,7 @@ import trio
 from qserver.durability.data_folder import DataFolder
 from qserver.durability.folder import lock_folder
 from qserver.durability.port import Log
-from qserver.engine.checkpointer import Rhythm
+from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
 from qserver.errors import LogFailed, OutcomeUnknown
@@ -93,9 +93,9 @@ class Life:
     async def open(self, name: str) -> AsyncIterator[None]:
         async with self._open_log(name) as log, trio.open_nursery() as nursery:
             world = OrdinaryWorld(time.time, Random(0), _report)
-            rhythm = Rhythm(log_bytes=1 << 40, seconds=1e9, pages_at_once=2)
+            policy = CheckpointPolicy(log_bytes=1 << 40, seconds=1e9, pages_at_once=2)
             self._name = name
-            self.database = Database(log, world, rhythm=rhythm, shards=2)
+            self.database = Database(log, world, policy=policy, shards=2)
             await nursery.start(self.database.run)
             for number in (await read(self.database, numbers)).result:
                 promise(f"row {name} {number}")  # who was shown it relies on it
