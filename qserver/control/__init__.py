@@ -15,9 +15,9 @@ from qserver.control.records import (
     KeyRecord,
     Organization,
     OrganizationOverview,
+    ResetReport,
     SessionRecord,
     Tier,
-    Wiped,
 )
 
 __all__ = [
@@ -38,5 +38,5 @@ __all__ = [
     "OrganizationOverview",
     "SessionRecord",
     "Tier",
-    "Wiped",
+    "ResetReport",
 ]

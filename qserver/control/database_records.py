@@ -20,8 +20,8 @@ from typing import Any, Final
 import trio
 
 from qserver.control.access import Access, no_database, not_among_its_databases
+from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.databases import Databases
-from qserver.control.errands import Errands
 from qserver.control.records import DatabaseFacts, DatabaseRecord, DatabaseState, Grant
 from qserver.control.requests import Page, checked_name, require
 from qserver.control.store import Store
@@ -48,14 +48,14 @@ class DatabaseRecords:
         store: Store,
         access: Access,
         databases: Databases,
-        errands: Errands,
+        background_tasks: BackgroundTasks,
         mint: Mint,
         report: Callable[[str, Exception], None],
     ) -> None:
         self._store = store
         self._access = access
         self._databases = databases
-        self._errands = errands
+        self._background_tasks = background_tasks
         self._mint = mint
         self._report = report
         self._under_way: set[str] = set()
@@ -134,7 +134,7 @@ class DatabaseRecords:
                 hint="Use a key that is not limited.",
             )
         checked_name("a database", name)
-        return await self._errands.run(lambda: self._create(grant, name))
+        return await self._background_tasks.run(lambda: self._create(grant, name))
 
     async def _create(self, grant: Grant, name: str) -> DatabaseRecord:
         statement, record = self.insertion(grant.organization_id, grant.organization, name)
@@ -204,7 +204,7 @@ class DatabaseRecords:
     async def delete(self, grant: Grant, name_or_id: str) -> None:
         """Delete a database with all it holds; requests that use it have a moment to end."""
         require(grant, "databases")
-        await self._errands.run(lambda: self._mark_and_delete(grant, name_or_id))
+        await self._background_tasks.run(lambda: self._mark_and_delete(grant, name_or_id))
 
     async def _mark_and_delete(self, grant: Grant, name_or_id: str) -> None:
         async with self._store.changing(grant):

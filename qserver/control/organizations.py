@@ -12,8 +12,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords, with_state
-from qserver.control.errands import Errands
 from qserver.control.keys import Keys
 from qserver.control.rates import Rates
 from qserver.control.records import (
@@ -55,14 +55,14 @@ class Organizations:
         databases: DatabaseRecords,
         keys: Keys,
         rates: Rates,
-        errands: Errands,
+        background_tasks: BackgroundTasks,
         mint: Mint,
     ) -> None:
         self._store = store
         self._databases = databases
         self._keys = keys
         self._rates = rates
-        self._errands = errands
+        self._background_tasks = background_tasks
         self._mint = mint
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
@@ -94,7 +94,7 @@ class Organizations:
     async def signup(self, name: str) -> tuple[Organization, DatabaseRecord, KeyRecord, str]:
         """A new organization of the free tier, its database `main`, its first key and secret."""
         checked_name("an organization", name)
-        return await self._errands.run(lambda: self._create(name, "free"))
+        return await self._background_tasks.run(lambda: self._create(name, "free"))
 
     async def _create(
         self, name: str, tier: str, secret: str | None = None

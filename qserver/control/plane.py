@@ -6,7 +6,7 @@
                   ├─ database_records   made and deleted in steps that a crash cannot lose
                   ├─ keys               │
                   ├─ sessions ──────────┴─► store ─► the database `control`: records, by SQL
-                  └─ wiping
+                  └─ reset
     Databases ────── opens and closes them, `control` too
 
 The records live in a database of our own kind, so they are durable, serializable and recovered
@@ -25,17 +25,17 @@ from typing import Final
 import trio
 
 from qserver.control.access import Access
+from qserver.control.background_tasks import BackgroundTasks
 from qserver.control.database_records import DatabaseRecords
 from qserver.control.databases import Databases, OpenDatabase
-from qserver.control.errands import Errands
 from qserver.control.keys import Keys
 from qserver.control.organizations import Organizations
 from qserver.control.rates import Allowance, Rates, SignupRates
 from qserver.control.records import TIERS, Grant
+from qserver.control.reset import Reset
 from qserver.control.sessions import Sessions
 from qserver.control.store import Store
 from qserver.control.tokens import Mint, check_key
-from qserver.control.wiping import Wiping
 from qserver.engine.world import World
 from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import SIGNUPS_MAX, SIGNUPS_OF_ADDRESS_MAX, SWEEP_SECONDS
@@ -72,7 +72,7 @@ class ControlPlane:
         self._rates = Rates(trio.current_time)
         self._signup_rates = SignupRates(trio.current_time, signups_per_address, signups_per_hour)
         self.take_signup = self._signup_rates.take
-        self._errands = Errands()
+        self._background_tasks = BackgroundTasks()
         mint = Mint(secrets)
 
         access = Access(self._store, databases, world.now)
@@ -82,7 +82,7 @@ class ControlPlane:
         self.database = access.database
 
         records = self._records = DatabaseRecords(
-            self._store, access, databases, self._errands, mint, world.report
+            self._store, access, databases, self._background_tasks, mint, world.report
         )
         self.list_databases = records.list_page
         self.create_database = records.create
@@ -104,11 +104,11 @@ class ControlPlane:
         self.delete_session = sessions.delete
 
         organizations = self._organizations = Organizations(
-            self._store, records, keys, self._rates, self._errands, mint
+            self._store, records, keys, self._rates, self._background_tasks, mint
         )
         self.organization = organizations.overview
         self.signup = organizations.signup
-        self.reset = Wiping(self._store, access).reset
+        self.reset = Reset(self._store, access).reset
 
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
         """Count a request of the grant's organization; RateLimited if it is one too many."""
@@ -128,13 +128,13 @@ class ControlPlane:
 
     async def _live(self, control: OpenDatabase, task_status: trio.TaskStatus[str | None]) -> None:
         async with trio.open_nursery() as nursery:
-            self._errands.begin(nursery)
+            self._background_tasks.begin(nursery)
             try:
                 await self._store.open(control.sql)
                 task_status.started(await self._prepare())
                 await self._sweep_for_ever()
             finally:
-                self._errands.end()
+                self._background_tasks.end()
 
     async def _prepare(self) -> str | None:
         await self._organizations.undo_cut_short()

@@ -124,7 +124,7 @@ class OrganizationOverview(msgspec.Struct, frozen=True):
     use: Use
 
 
-class Wiped(msgspec.Struct, frozen=True):
+class ResetReport(msgspec.Struct, frozen=True):
     """What a reset has removed."""
 
     databases: int

@@ -18,7 +18,7 @@ from qserver.errors import DatabaseUnavailable
 Came = TypeVar("Came")
 
 
-class Errands:
+class BackgroundTasks:
     def __init__(self) -> None:
         self._nursery: trio.Nursery | None = None
 

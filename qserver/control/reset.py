@@ -7,19 +7,19 @@ look for, no order to keep and no names to quote. The database itself, its histo
 from __future__ import annotations
 
 from qserver.control.access import Access
-from qserver.control.records import Grant, Wiped
+from qserver.control.records import Grant, ResetReport
 from qserver.control.requests import require
 from qserver.control.store import Store
 from qserver.errors import Forbidden, NotFound
 from qserver.storage.transaction import Transaction
 
 
-class Wiping:
+class Reset:
     def __init__(self, store: Store, access: Access) -> None:
         self._store = store
         self._access = access
 
-    async def reset(self, grant: Grant) -> Wiped:
+    async def reset(self, grant: Grant) -> ResetReport:
         """Empty every database of the organization, one after the other."""
         require(grant, "admin")
         if grant.database_ids is not None:
@@ -42,7 +42,7 @@ class Wiping:
             databases += 1
             tables += outcome.result[0]
             deleted += outcome.result[1]
-        return Wiped(databases, tables, deleted)
+        return ResetReport(databases, tables, deleted)
 
 
 def wipe(transaction: Transaction) -> tuple[int, int]:
