@@ -2,7 +2,7 @@
 
     command_line.py   what may be typed            control.py   key …, database …
     serving.py        serve                        shell/       sql
-    complaints.py     errors for people            bench/       bench
+    errors.py     errors for people            bench/       bench
     folders/          backup, restore, check       transfer/    export, import
 
 Exit codes: 0 for success, 1 when a command could not do what it was asked, 2 (argparse's own)
@@ -17,7 +17,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from qserver.cli.command_line import command_line
-from qserver.cli.complaints import complain
+from qserver.cli.errors import report_error
 from qserver.errors import QserverError
 
 INTERRUPTED = 130
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(options)
     except QserverError as error:
-        return complain(error)
+        return report_error(error)
     except KeyboardInterrupt:
         sys.stderr.write("\n")
         return INTERRUPTED
@@ -49,7 +49,7 @@ def _run(options: Namespace) -> int:
 
             return serving.run(options)
         case "sql":
-            from qserver.cli.shell.entrance import run as run_shell
+            from qserver.cli.shell.command import run as run_shell
 
             return run_shell(options)
         case "key":
@@ -61,7 +61,7 @@ def _run(options: Namespace) -> int:
 
             return control.run_database(options)
         case "bench":
-            from qserver.cli.bench.entrance import run as run_bench
+            from qserver.cli.bench.command import run as run_bench
 
             return run_bench(options)
         case "backup" | "restore" | "check":

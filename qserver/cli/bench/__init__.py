@@ -1,9 +1,9 @@
 """`qserver bench`: a real load over HTTP against any server, and what came of it.
 
-    entrance.py ─► stage.py      a database bench_… with its rows; deleted at the end
+    command.py ─► setup.py      a database bench_… with its rows; deleted at the end
                    workloads.py  what is asked, as bytes, ready to send
                    load.py       clients in a nursery, one request at a time each ─► wire.py
-                   tally.py      latencies, counted in buckets; the report
+                   histogram.py      latencies, counted in buckets; the report
 
 The load must not be slower than what it measures. So the client is written against the socket: a
 request is one prepared text with a number in it, an answer is parsed in C (httptools) and only its

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from qserver.cli.bench.tally import Tally
+from qserver.cli.bench.histogram import Histogram
 from qserver.cli.bench.wire import Address, Connection
 from qserver.cli.bench.workloads import Workload
 from qserver.client import ConnectionFailed, ConnectionLost
@@ -26,7 +26,7 @@ _REPORT_SECONDS: Final = 0.25
 _PAUSE_AFTER_LOSS_SECONDS: Final = 0.02
 _CODE: Final = re.compile(rb'"code": ?"(\w+)"')
 
-Watch = Callable[[Tally, float], None]
+Watch = Callable[[Histogram, float], None]
 """Called a few times a second with what was counted so far and the seconds since the start."""
 
 
@@ -37,12 +37,12 @@ class Load:
         self._workload = workload
         self._address = address
         self._clients = clients
-        self._tally = Tally(workload.name)
+        self._histogram = Histogram(workload.name)
         self._is_measuring = False
         self._is_over = False
         self._failure: ConnectionFailed | None = None
 
-    async def run(self, seconds: float, watch: Watch) -> Tally:
+    async def run(self, seconds: float, watch: Watch) -> Histogram:
         started = time.perf_counter()
         async with trio.open_nursery() as nursery:
             for number in range(self._clients):
@@ -51,14 +51,14 @@ class Load:
             self._is_measuring = True
             started = time.perf_counter()
             while (passed := time.perf_counter() - started) < seconds:
-                watch(self._tally, passed)
+                watch(self._histogram, passed)
                 await trio.sleep(min(_REPORT_SECONDS, seconds - passed))
             self._is_over = True
             nursery.cancel_scope.deadline = trio.current_time() + LAST_ANSWERS_SECONDS_MAX
-        self._tally.seconds = time.perf_counter() - started
+        self._histogram.seconds = time.perf_counter() - started
         if self._failure is not None:
             raise self._failure
-        return self._tally
+        return self._histogram
 
     async def _client(self, chance: random.Random, scope: trio.CancelScope) -> None:
         connection = Connection(self._address)
@@ -86,14 +86,14 @@ class Load:
         if not self._is_measuring:
             return
         if self._workload.succeeded(connection):
-            self._tally.add(latency)
-            self._tally.received_bytes += connection.received_bytes - before
+            self._histogram.add(latency)
+            self._histogram.received_bytes += connection.received_bytes - before
         else:
             self._count_error(_reason(connection))
 
     def _count_error(self, reason: str) -> None:
         if self._is_measuring:
-            self._tally.errors[reason] += 1
+            self._histogram.errors[reason] += 1
 
 
 def _reason(connection: Connection) -> str:

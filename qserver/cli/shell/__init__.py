@@ -1,6 +1,6 @@
 """`qserver sql`: a shell, and the same for files and pipes.
 
-    entrance.py ─┬─ prompt.py ── completion.py     a person types          ┐
+    command.py ─┬─ prompt.py ── completion.py     a person types          ┐
                  └─ scripts.py ── progress.py      files, pipes, -c        ┴─► shell.py ─► client
                                                    \\d, \\l, \\x …: commands.py, describe.py
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.cli import main
-from qserver.cli.bench.tally import Tally, report
+from qserver.cli.bench.histogram import Histogram, report
 from qserver.cli.bench.wire import Address
 from qserver.cli.bench.workloads import Target, workload_of
 from qserver.cli.command_line import WORKLOADS
@@ -128,22 +128,22 @@ def test_requests_are_whole_http(name: str) -> None:
 
 @given(st.lists(st.floats(1e-5, 100.0), min_size=1, max_size=200))
 def test_percentiles_are_exact_to_two_percent(latencies: list[float]) -> None:
-    tally = Tally("point")
+    histogram = Histogram("point")
     for each in latencies:
-        tally.add(each)
+        histogram.add(each)
     ordered = sorted(latencies)
     for part in (0.5, 0.95, 0.99, 1.0):
         exact = ordered[max(0, -int(-part * len(ordered) // 1) - 1)] * 1e3
-        assert tally.percentile_ms(part) == pytest.approx(exact, rel=0.021)
+        assert histogram.percentile_ms(part) == pytest.approx(exact, rel=0.021)
 
 
 def test_the_report_is_a_table_with_errors_below() -> None:
-    tally = Tally("point")
-    tally.seconds = 2.0
+    histogram = Histogram("point")
+    histogram.seconds = 2.0
     for _ in range(3000):
-        tally.add(0.001)
-    tally.errors["HTTP 503"] += 2
-    lines = report([tally]).splitlines()
+        histogram.add(0.001)
+    histogram.errors["HTTP 503"] += 2
+    lines = report([histogram]).splitlines()
     assert lines[0].split(" | ")[:2] == [" workload", "requests/s"]
     assert lines[2].startswith(" point    |      1,500 |   0.99 |")
     assert lines[3] == "point: 2 × HTTP 503"

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import msgspec
 import trio
 
+from qserver.cli.bench.histogram import Histogram, report
 from qserver.cli.bench.load import Load
-from qserver.cli.bench.stage import stage
-from qserver.cli.bench.tally import Tally, report
+from qserver.cli.bench.setup import prepared
 from qserver.cli.bench.workloads import workload_of
 from qserver.cli.command_line import WORKLOADS
 from qserver.cli.connection import key_of, url_of
@@ -23,31 +23,31 @@ def run(options: argparse.Namespace) -> int:
     url, key = url_of(options, os.environ), key_of(options, os.environ)
     names: Sequence[str] = options.workloads or WORKLOADS
     try:
-        tallies = trio.run(_measure, url, key, names, options.clients, options.seconds)
+        histograms = trio.run(_measure, url, key, names, options.clients, options.seconds)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is not None:
             raise KeyboardInterrupt from None  # from within a nursery, but Ctrl-C all the same
         raise
     if options.json:
-        text = msgspec.json.encode([each.record() for each in tallies])
+        text = msgspec.json.encode([each.record() for each in histograms])
         sys.stdout.write(msgspec.json.format(text, indent=2).decode() + "\n")
     else:
-        sys.stdout.write(report(tallies))
-    return 0 if any(each.count for each in tallies) else 1
+        sys.stdout.write(report(histograms))
+    return 0 if any(each.count for each in histograms) else 1
 
 
 async def _measure(
     url: str, key: str, names: Sequence[str], clients: int, seconds: float
-) -> list[Tally]:
+) -> list[Histogram]:
     watcher = Watcher(seconds)
-    tallies = []
+    histograms = []
     watcher.say("setting up …")
-    async with stage(url, key, f"bench_{secrets.token_hex(4)}") as target:
+    async with prepared(url, key, f"bench_{secrets.token_hex(4)}") as target:
         for name in names:
             load = Load(workload_of(name, target), target.address, clients)
-            tallies.append(await load.run(seconds, watcher.watch))
+            histograms.append(await load.run(seconds, watcher.watch))
     watcher.say("")
-    return tallies
+    return histograms
 
 
 class Watcher:
@@ -62,8 +62,8 @@ class Watcher:
             sys.stderr.write(f"\r\x1b[K{text}")
             sys.stderr.flush()
 
-    def watch(self, tally: Tally, passed: float) -> None:
-        rate = tally.count / passed if passed > 0 else 0.0
+    def watch(self, histogram: Histogram, passed: float) -> None:
+        rate = histogram.count / passed if passed > 0 else 0.0
         self.say(
-            f"{tally.workload:<9} {passed:.0f} of {self._seconds:.0f} s  {rate:,.0f} requests/s"
+            f"{histogram.workload:<9} {passed:.0f} of {self._seconds:.0f} s  {rate:,.0f} requests/s"
         )

@@ -16,7 +16,7 @@ from qserver.cli.layouts import table
 _STEP: Final = math.log(1.02)
 
 
-class Tally:
+class Histogram:
     """What one workload came to."""
 
     def __init__(self, workload: str) -> None:
@@ -63,25 +63,25 @@ class Tally:
         }
 
 
-def report(tallies: Sequence[Tally]) -> str:
+def report(histograms: Sequence[Histogram]) -> str:
     """The table for people; below it, which errors there were."""
-    rows = [_row(each) for each in tallies]
+    rows = [_row(each) for each in histograms]
     columns = ("workload", "requests/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "MB/s", "errors")
     text = table(columns, ("text", *("numeric",) * 7), rows)
-    for each in tallies:
+    for each in histograms:
         for code, count in each.errors.most_common():
             text += f"{each.workload}: {count:,} × {code}\n"
     return text
 
 
-def _row(tally: Tally) -> tuple[str, ...]:
-    record = tally.record()
-    megabytes = tally.received_bytes / 1e6 / tally.seconds if tally.seconds else 0.0
+def _row(histogram: Histogram) -> tuple[str, ...]:
+    record = histogram.record()
+    megabytes = histogram.received_bytes / 1e6 / histogram.seconds if histogram.seconds else 0.0
     times = (f"{record[f'{name}_ms']:,.2f}" for name in ("p50", "p95", "p99", "max"))
     return (
-        tally.workload,
-        f"{tally.per_second:,.0f}",
+        histogram.workload,
+        f"{histogram.per_second:,.0f}",
         *times,
         f"{megabytes:,.1f}",
-        f"{sum(tally.errors.values()):,}",
+        f"{sum(histogram.errors.values()):,}",
     )

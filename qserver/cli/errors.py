@@ -19,7 +19,7 @@ _NEXT: Final[dict[type[QserverError], str]] = {
 }
 
 
-def complain(error: QserverError) -> int:
+def report_error(error: QserverError) -> int:
     """Say what went wrong; the exit code of a command that failed."""
     sys.stderr.write(f"qserver: {sentence(error)}\n")
     following = error.hint or _NEXT.get(type(error))

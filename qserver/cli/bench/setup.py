@@ -22,7 +22,7 @@ _CLEAN_UP_PAUSE_SECONDS: Final = 0.1
 
 
 @asynccontextmanager
-async def stage(url: str, key: str, name: str) -> AsyncIterator[Target]:
+async def prepared(url: str, key: str, name: str) -> AsyncIterator[Target]:
     """Set up, hand out, and take down again, also after an error or Ctrl-C."""
     async with TrioClient(url, key) as client:
         try:
