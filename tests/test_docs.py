@@ -369,7 +369,7 @@ def test_the_words_of_the_glossary_are_sorted_and_each_has_a_meaning() -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["checkpoint", "delta", "durable", "footprint", "log", "range", "shard", "version", "view"],
+    ["checkpoint", "delta", "durable", "footprint", "log", "range", "shard", "snapshot", "version"],
 )
 def test_the_words_that_everything_else_stands_on_are_in_the_glossary(word: str) -> None:
     assert word in table("docs/glossary.md", "word")
