@@ -21,7 +21,7 @@ A room imports itself and what stands below it, never beside it: that is `MAY_IM
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Final
@@ -102,6 +102,31 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),
 }
 
+# Files that name each other: types that are defined by each other, and an object with its parts.
+CIRCLES: Final = frozenset(
+    {
+        frozenset({"qserver.sql.expressions", "qserver.sql.plan"}),
+        frozenset(
+            {
+                "qserver.sql.ast",
+                *(
+                    f"qserver.sql.ast.{n}"
+                    for n in ("changes", "definitions", "expressions", "queries")
+                ),
+            }
+        ),
+        frozenset(
+            f"qserver.sql.binder.{name}"
+            for name in ("binding", "common_tables", "recursive_tables", "scope")
+        ),
+        frozenset({"qserver.query.request", "qserver.query.sequence_values"}),
+        frozenset(f"simulations.{name}" for name in ("channels", "observations", "world")),
+        frozenset(
+            f"qserver.http1.{name}" for name in ("connection", "context", "incoming", "parts")
+        ),
+    }
+)
+
 MUTABLE_DISPLAYS: Final = (
     ast.List,
     ast.Dict,
@@ -180,6 +205,30 @@ def imports_follow_the_table(module: Module) -> Iterator[str]:
             target = "qserver"  # a name of the package itself, such as __version__
         if target not in (None, room) and target not in MAY_IMPORT[room]:
             yield module.at(imported.line, f"{room} may not import {imported.name}")
+
+
+def circles(modules: Iterable[Module]) -> set[frozenset[str]]:
+    """Groups of files of which each leads to all others by imports, those for types included."""
+    known = {module.name: module for module in modules}
+    reached: dict[str, set[str]] = {}
+    for name in known:
+        found, waiting = set[str](), [name]
+        while waiting:
+            for imported in known[waiting.pop()].imports:
+                target = imported.name if imported.name in known else _parent(imported.name)
+                if target in known and target not in found:
+                    found.add(target)
+                    waiting.append(target)
+        reached[name] = found
+    groups = (
+        frozenset(other for other in found if name in reached[other])
+        for name, found in reached.items()
+    )
+    return {group for group in groups if len(group) > 1}
+
+
+def _parent(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def product_does_not_know_its_tests(module: Module) -> Iterator[str]:

@@ -84,6 +84,21 @@ def test_an_import_that_the_table_allows_is_left_alone(path: str, source: str) -
     assert complaints(house_rules.imports_follow_the_table, path, source) == []
 
 
+def test_files_import_each_other_only_where_the_list_says_so() -> None:
+    assert house_rules.circles(modules_of_the_tree()) == house_rules.CIRCLES
+
+
+def test_a_circle_is_found_also_where_it_is_for_types() -> None:
+    sources = {
+        "qserver/a.py": "from qserver.b import B",
+        "qserver/b.py": "import qserver.c",
+        "qserver/c.py": f"{TYPES_ONLY}    from qserver import a",
+        "qserver/d.py": "from qserver.a import A",
+    }
+    modules = [Module(path, source) for path, source in sources.items()]
+    assert house_rules.circles(modules) == {frozenset({"qserver.a", "qserver.b", "qserver.c"})}
+
+
 @pytest.mark.parametrize("source", ["import simulations.world", "from tests import house_rules"])
 def test_a_product_that_imports_its_tests_is_found(source: str) -> None:
     rule = house_rules.product_does_not_know_its_tests

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from math import nan
-from typing import TYPE_CHECKING
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import size_code, step_cost
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.long_values import is_long
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.expressions import AggregateCall, Expression
@@ -31,16 +31,13 @@ from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import Kind
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Consumer, Operators
-
 _NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
 
 
 def produce_aggregate(
-    operators: Operators, node: plan.Aggregate, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Aggregate, rows: Rows, consume: Consumer
 ) -> None:
-    _AggregatePrinter(operators, node).print(rows, consume)
+    _AggregatePrinter(pipeline, node).print(rows, consume)
 
 
 class _States:
@@ -61,10 +58,10 @@ class _States:
 
 
 class _AggregatePrinter:
-    def __init__(self, operators: Operators, node: plan.Aggregate) -> None:
-        self.operators = operators
-        self.source = operators.source
-        self.printer = operators.printer
+    def __init__(self, pipeline: Pipeline, node: plan.Aggregate) -> None:
+        self.pipeline = pipeline
+        self.source = pipeline.source
+        self.printer = pipeline.printer
         self.node = node
         self.states = _States(node.calls)
         self.kept = self.source.fresh("n")
@@ -89,7 +86,7 @@ class _AggregatePrinter:
             for number in range(len(self.node.calls)):
                 self._step(number, names, inner)
 
-        self.operators.produce(self.node.input, rows, inside)
+        self.pipeline.produce(self.node.input, rows, inside)
         self._give((), names, 0, rows, consume)
 
     def _grouped(self, rows: Rows, consume: Consumer) -> None:
@@ -115,12 +112,12 @@ class _AggregatePrinter:
                         self.source.line(
                             f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
                         )
-            self.operators.count_looks(zip(self.node.keys, keys, strict=True))
+            self.pipeline.count_looks(zip(self.node.keys, keys, strict=True))
             long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
             for groups, positions in zip(dicts, sets, strict=True):
                 self._update(groups, [keys[at] for at in positions], long, inner)
 
-        self.operators.produce(self.node.input, rows, inside)
+        self.pipeline.produce(self.node.input, rows, inside)
         if len(dicts) == 1:
             self._replay(dicts[0], sets[0], rows, consume)
             return
@@ -135,7 +132,7 @@ class _AggregatePrinter:
                     f"{everything}.append({inner.row(self.node.source)})"
                 ),
             )
-        self.operators.loop(self.node.source, everything, rows, consume)
+        self.pipeline.loop(self.node.source, everything, rows, consume)
 
     def _update(self, groups: str, keys: list[str], long: list[str], rows: Rows) -> None:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
@@ -143,9 +140,9 @@ class _AggregatePrinter:
         self.source.line(f"{group} = {groups}.get({key})")
         with self.source.block(f"if {group} is None:"):
             self.source.line(f"{group} = {groups}[{key}] = [{', '.join(self.states.initial)}]")
-            self.operators.charge_memory(groups, 1 + len(self.states.initial) // 4)
+            self.pipeline.charge_memory(groups, 1 + len(self.states.initial) // 4)
             if long:
-                self.operators.count_bytes(self.kept, long)
+                self.pipeline.count_bytes(self.kept, long)
         names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
         for number in range(len(self.node.calls)):
             self._step(number, names, rows)
@@ -162,7 +159,7 @@ class _AggregatePrinter:
         else:
             parts = {at: f"{key}[{place}]" for place, at in enumerate(positions)}
         keys = tuple(parts.get(at, "None") for at in range(len(self.node.keys)))
-        with self.operators.loop_by_pages(f"{key}, {group}", f"{groups}.items()"):
+        with self.pipeline.loop_by_pages(f"{key}, {group}", f"{groups}.items()"):
             names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
             self._give(keys, names, absent, rows, consume)
 
@@ -228,7 +225,7 @@ class _AggregatePrinter:
                 self._count_kept(call, codes, [f"size_of({names[extra]}[-1][0])"] * keys)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
-                self.operators.count_looks(zip(call.arguments, codes, strict=True))
+                self.pipeline.count_looks(zip(call.arguments, codes, strict=True))
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
                     self._count_kept(call, codes)
@@ -248,7 +245,7 @@ class _AggregatePrinter:
             for argument, code in zip(call.arguments, codes, strict=True)
             if is_sized(argument.type)
         ]
-        self.operators.count_kept(self.kept, [*sizes, *others])
+        self.pipeline.count_kept(self.kept, [*sizes, *others])
 
     def _count_steps(self, call: AggregateCall, codes: list[str]) -> None:
         """Print that long values are counted by what it takes to look at them."""
@@ -260,7 +257,7 @@ class _AggregatePrinter:
             self.source.name("size_of", size_of)
             there = f"{code} is not None and " * (argument.nullable and not call.aggregate.strict)
             with self.source.block(f"if {there}{size} >= {BYTES_SMALL}:"):
-                self.operators.charge_rows(f"{self.source.known(cost, 'cost')}({code})")
+                self.pipeline.charge_rows(f"{self.source.known(cost, 'cost')}({code})")
 
     def _run_step(self, call: AggregateCall, states: list[str], codes: list[str]) -> None:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):
@@ -271,7 +268,7 @@ class _AggregatePrinter:
         self.source.name("Descending", Descending)
         elements = []
         for key in call.order_by:
-            parts = key_elements(self.operators, key, rows)
+            parts = key_elements(self.pipeline, key, rows)
             elements += [f"Descending({part})" for part in parts] if key.descending else parts
         self.source.line(f"{name}.append((({', '.join(elements)},), ({', '.join(codes)},)))")
 
@@ -279,11 +276,11 @@ class _AggregatePrinter:
         extra = self.states.extra[number]
         assert extra is not None
         pairs = self.source.fresh("rows")
-        steps = self.operators.steps(f"sorted_pairs(context, {names[extra]})", sorted_pairs)
+        steps = self.pipeline.steps(f"sorted_pairs(context, {names[extra]})", sorted_pairs)
         self.source.line(f"{pairs} = {steps}")
         codes = [self.source.fresh("v") for _ in call.arguments]
         target = f"({', '.join(codes)},)" if codes else "_"
         if call.distinct:
             pairs = f"dict.fromkeys({pairs})"
-        with self.operators.loop_by_pages(target, pairs):
+        with self.pipeline.loop_by_pages(target, pairs):
             self._run_step(call, self._own(number, names), codes)

@@ -1,66 +1,28 @@
-"""INSERT, UPDATE and DELETE: first all that is to be changed, then the changes.
-
-A statement sees the table as it was before it began, so the rows to change are kept before the
-first is written, except for an INSERT whose source reads no table.
-"""
+"""Changes: INSERT, UPDATE, DELETE and MERGE, as statements of their own or inside WITH."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
-
-from qserver.limits import ROW_BYTES_MAX
 from qserver.sql import plan
-from qserver.sql.codegen.change_support import (
-    arbiter_of,
-    fail_check,
-    fail_view,
-    find_row_in_the_way,
-    refuse_row,
-    refuse_second_change,
-    replace_row,
-)
-from qserver.sql.codegen.current_rows import Rows
-from qserver.sql.codegen.kept import pattern
-from qserver.sql.codegen.long_values import values_given_once
+from qserver.sql.codegen.change_printer import ChangePrinter
 from qserver.sql.codegen.merges import print_merge
-from qserver.sql.codegen.runtime import refuse_null
-from qserver.sql.expressions import Column, Expression
+from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.plan import Change, Select
-from qserver.sql.walk import everything, output_sources
-from qserver.values.schema import Table
-from qserver.values.sizes import is_sized, size_of
-
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Operators
+from qserver.sql.walk import everything
+from qserver.values.sizes import is_sized
 
 
-CHANGE_COSTS_ROWS = 8
-"""A row that is written costs as much as so many of a scan."""
-
-WRITTEN_BYTES_BETWEEN_CHECKS = 1024 * 1024
-"""Bytes of long values that are written before they are counted."""
-
-ROWS_INSERTED_AT_ONCE = 1024
-"""Rows that an INSERT gathers before it puts them into the table."""
-
-Give: TypeAlias = Callable[[str], None]
-"""Prints what becomes of a row of RETURNING, given its code."""
-
-
-def produce_change(operators: Operators, statement: Change) -> None:
+def produce_change(pipeline: Pipeline, statement: Change) -> None:
     """A change as a statement of its own: it counts rows, and RETURNING goes out in pages."""
-    source = operators.source
+    source = pipeline.source
     source.line("out, affected = [], 0")
     returning = statement.returning
     long = [] if returning is None else [is_sized(each.type) for each in returning.expressions]
 
     def give(row: str) -> None:
         source.line(f"out.append({row})")
-        operators.hand_out("len(out) >= 256", [at for at, each in enumerate(long) if each])
+        pipeline.hand_out("len(out) >= 256", [at for at, each in enumerate(long) if each])
 
-    ChangePrinter(operators, statement, give, counted=True).print()
+    _print(ChangePrinter(pipeline, statement, give, counted=True))
     if statement.returning is not None:
         with source.block("if out:"):
             source.line("yield out")
@@ -68,301 +30,28 @@ def produce_change(operators: Operators, statement: Change) -> None:
     source.line("yield")
 
 
-def produce_common_change(operators: Operators, statement: Change, name: str) -> None:
+def produce_common_change(pipeline: Pipeline, statement: Change, name: str) -> None:
     """A change inside WITH: what it returns is kept under a name."""
-    source = operators.source
+    source = pipeline.source
     source.line(f"{name} = []")
 
     def give(row: str) -> None:
         source.line(f"{name}.append({row})")
-        operators.charge_memory(name, 1)
+        pipeline.charge_memory(name, 1)
 
-    ChangePrinter(operators, statement, give, counted=False).print()
+    _print(ChangePrinter(pipeline, statement, give, counted=False))
 
 
-class ChangePrinter:
-    def __init__(self, operators: Operators, statement: Change, give: Give, counted: bool) -> None:
-        self.give = give
-        self.counted = counted
-        self.operators = operators
-        self.source = operators.source
-        self.printer = operators.printer
-        self.statement = statement
-        self.table = self.source.known(statement.table, "table")
-        self.written = ""
-        """The name of the counter of bytes that are written."""
-        self.touched = ""
-        """The name of the set of keys that ON CONFLICT DO UPDATE has written."""
-        self.fresh_rows = ""
-        """The name of the list of rows that are to be inserted."""
-
-    def print(self) -> None:
-        statement = self.statement
-        if isinstance(statement, plan.Insert):
-            self.insert(statement)
-        elif isinstance(statement, plan.Update):
-            self.update(statement)
-        elif isinstance(statement, plan.Delete):
-            self.delete(statement)
-        else:
-            print_merge(self, statement)
-
-    # --- INSERT ---
-
-    def insert(self, statement: plan.Insert) -> None:
-        node = statement.plan
-        if statement.on_conflict is not None and statement.on_conflict.values:
-            self.touched = self.source.fresh("touched")
-            self.source.line(f"{self.touched} = set()")
-        if statement.on_conflict is None:
-            self.fresh_rows = self.source.fresh("fresh")
-            self.source.line(f"{self.fresh_rows} = []")
-        self.written = self.source.fresh("n")
-        self.source.line(f"{self.written} = 0")
-        if any(isinstance(each, plan.Scan) for each in everything(node)):
-            kept = self.operators.keep(node, Rows())
-            self.operators.replay(
-                kept, node, Rows(), lambda rows: self._insert_row(statement, rows)
-            )
-        else:
-            self.operators.produce(node, Rows(), lambda rows: self._insert_row(statement, rows))
-        if statement.on_conflict is None:
-            self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
-
-    def _insert_row(self, statement: plan.Insert, rows: Rows) -> None:
-        line = self.source.line
-        new = self.source.fresh("r")
-        line(f"{new} = {self._new_row(statement.values, rows)}")
-        inner = rows.with_row(statement.new_source, new)
-        self.check(statement.table, statement.values, statement.checks, new, inner)
-        self._count_written(statement.values, statement.plan, new)
-        if statement.on_conflict is None:
-            self.done(inner)
-            self._insert_with_others(new)
-            return
-        self._insert_or(statement, statement.on_conflict, new, inner)
-
-    def _count_written(self, values: tuple[Expression, ...], node: plan.Plan, new: str) -> None:
-        """Count the long values of a row that the transaction keeps until it commits.
-
-        What came with the statement is as long as a request at most, if it is there once; and a
-        column that stays what it was has been counted.
-        """
-        old = getattr(self.statement, "old_source", None)
-        given = values_given_once(values, node)
-        long = [
-            f"size_of({new}[{at}])"
-            for at, each in enumerate(values)
-            if is_sized(each.type)
-            and at not in given
-            and not (isinstance(each, Column) and (each.source, each.position) == (old, at))
-        ]
-        if not long:
-            return
-        self.source.name("size_of", size_of)
-        self.source.name("refuse_row", refuse_row)
-        line, size = self.source.line, self.source.fresh("n")
-        line(f"{size} = {' + '.join(long)}")
-        with self.source.block(f"if {size} > {ROW_BYTES_MAX}:"):
-            line(f"refuse_row({size})")
-        line(f"{self.written} += {size}")
-        with self.source.block(f"if {self.written} > {WRITTEN_BYTES_BETWEEN_CHECKS}:"):
-            line(f"context.write_rows(0, 0, {self.written})")
-            line(f"{self.written} = context.made = 0")
-            if self.fresh_rows:
-                line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
-                line(f"{self.fresh_rows} = []")
-
-    def _insert_with_others(self, new: str) -> None:
-        """Rows are gathered, because many go in at once for much less."""
-        line = self.source.line
-        line(f"{self.fresh_rows}.append({new})")
-        with self.source.block(f"if len({self.fresh_rows}) >= {ROWS_INSERTED_AT_ONCE}:"):
-            line(
-                f"context.write_rows({ROWS_INSERTED_AT_ONCE}, {len(self.statement.table.columns)})"
-            )
-            line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
-            line(f"{self.fresh_rows} = []")
-            self.operators.yield_check()
-
-    def _insert_or(
-        self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: Rows
-    ) -> None:
-        line = self.source.line
-        self.source.name("find_row_in_the_way", find_row_in_the_way)
-        arbiters = self.source.known(tuple(map(arbiter_of, action.arbiters)), "arbiters")
-        old = self.source.fresh("r")
-        self.pace_change()
-        line(f"{old} = find_row_in_the_way(transaction, {self.table}, {new}, {arbiters})")
-        with self.source.block(f"if {old} is None:"):
-            line(f"transaction.insert({self.table}, {new})")
-            if action.values:
-                line(f"{self.touched}.add({self.key(statement.table, new)})")
-            self.done(rows)
-        if not action.values:
-            return
-        self.source.name("refuse_second_change", refuse_second_change)
-        with self.source.block("else:"):
-            with self.source.block(f"if {self.key(statement.table, old)} in {self.touched}:"):
-                line("refuse_second_change()")
-            inner = rows.with_row(action.old_source, old)
-            truth = "True"
-            if action.condition is not None:
-                truth = self.printer.truth(action.condition, inner)
-            with self.source.block(f"if {truth}:"):
-                updated = self.source.fresh("r")
-                line(f"{updated} = {self._new_row(action.values, inner)}")
-                deeper = inner.with_row(action.new_source, updated)
-                deeper = deeper.with_row(statement.new_source, updated)
-                self.check(statement.table, action.values, action.checks, updated, deeper)
-                self.replace(old, updated)
-                line(f"{self.touched}.add({self.key(statement.table, updated)})")
-                self.done(deeper)
-
-    def _new_row(self, values: tuple[Expression, ...], rows: Rows) -> str:
-        return self.printer.values(values, rows)
-
-    # --- UPDATE and DELETE ---
-
-    def update(self, statement: plan.Update) -> None:
-        line = self.source.line
-        sources = output_sources(statement.plan)
-        changes = self.source.fresh("changes")
-        self.written = self.source.fresh("n")
-        line(f"{changes}, {self.written} = {{}}, 0")
-
-        def inside(rows: Rows) -> None:
-            old, key = rows.row(statement.old_source), self.source.fresh("k")
-            line(f"{key} = {self.key(statement.table, old)}")
-            with self.source.block(f"if {key} not in {changes}{self._untouched(key, old)}:"):
-                new = self.source.fresh("r")
-                line(f"{new} = {self._new_row(statement.values, rows)}")
-                inner = rows.with_row(statement.new_source, new)
-                self.check(statement.table, statement.values, statement.checks, new, inner)
-                self._count_written(statement.values, statement.plan, new)
-                others = pattern(sources, rows) if statement.returning is not None else "None"
-                line(f"{changes}[{key}] = ({old}, {new}, {others})")
-                self.operators.charge_memory(changes, 3)
-
-        self.operators.produce(statement.plan, Rows(), inside)
-        self._apply_updates(statement, changes, sources)
-
-    def _apply_updates(
-        self, statement: plan.Update, changes: str, sources: tuple[int, ...]
-    ) -> None:
-        line = self.source.line
-        key_changes = not statement.changed or any(
-            at in statement.changed for at in statement.table.primary_key
-        )
-        if key_changes:
-            # Rows may move to keys that other rows of the statement are about to leave.
-            with self._changes("old, new, _", f"{changes}.values()"):
-                with self.source.block(
-                    f"if {self.key(statement.table, 'old')} != {self.key(statement.table, 'new')}:"
-                ):
-                    line(f"transaction.delete({self.table}, {self.key(statement.table, 'old')})")
-        if _changes_unique_key(statement):
-            # So may values of other unique keys: they are taken when all old ones are gone.
-            with self.source.block(f"if len({changes}) > 1:"):
-                with self._changes("key", changes):
-                    line(f"transaction.delete({self.table}, key)")
-        old, new, others = (self.source.fresh(prefix) for prefix in ("r", "r", "t"))
-        with self._changes(f"{old}, {new}, {others}", f"{changes}.values()"):
-            if key_changes:
-                same = f"{self.key(statement.table, old)} == {self.key(statement.table, new)}"
-                with self.source.block(f"if {same}:"):
-                    line(f"transaction.put({self.table}, {new})")
-                with self.source.block("else:"):
-                    line(f"transaction.insert({self.table}, {new})")
-            else:
-                line(f"transaction.put({self.table}, {new})")
-            rows = Rows()
-            if statement.returning is not None:
-                target, rows = self.operators.unpack(sources, rows)
-                line(f"{target} = {others}")
-            self.done(rows.with_row(statement.new_source, new))
-
-    @contextmanager
-    def _changes(self, target: str, changes: str) -> Iterator[None]:
-        """A loop over rows that are changed: each costs as much as several that are read."""
-        with self.operators.loop_by_pages(target, f"iter({changes})"):
-            self.pace_change()
-            yield
-
-    def pace_change(self) -> None:
-        self.operators.charge_rows(str(CHANGE_COSTS_ROWS))
-
-    def replace(self, old: str, new: str) -> None:
-        self.source.name("replace_row", replace_row)
-        self.source.line(f"replace_row(transaction, {self.table}, {old}, {new})")
-
-    def delete(self, statement: plan.Delete) -> None:
-        line = self.source.line
-        sources = output_sources(statement.plan)
-        gone = self.source.fresh("gone")
-        line(f"{gone} = {{}}")
-
-        def inside(rows: Rows) -> None:
-            old, key = rows.row(statement.old_source), self.source.fresh("k")
-            item = pattern(sources, rows) if statement.returning is not None else "None"
-            line(f"{key} = {self.key(statement.table, old)}")
-            with self.source.block(f"if {key} not in {gone}{self._untouched(key, old)}:"):
-                line(f"{gone}[{key}] = {item}")
-                self.operators.charge_memory(gone, 2)
-
-        self.operators.produce(statement.plan, Rows(), inside)
-        key, item = self.source.fresh("k"), self.source.fresh("t")
-        with self._changes(f"{key}, {item}", f"{gone}.items()"):
-            line(f"transaction.delete({self.table}, {key})")
-            rows = Rows()
-            if statement.returning is not None:
-                target, rows = self.operators.unpack(sources, rows)
-                line(f"{target} = {item}")
-            self.done(rows)
-
-    def _untouched(self, key: str, old: str) -> str:
-        """Print that no other change of the statement has come first: a row is changed once."""
-        if not self.source.reads_before:
-            return ""
-        return f" and transaction.get_entry({self.table}.id, {key}) == {old}"
-
-    def key(self, table: Table, row: str) -> str:
-        return f"{self.source.known(table.key_of, 'key_of')}({row})"
-
-    # --- each row ---
-
-    def check(
-        self,
-        table: Table,
-        values: tuple[Expression, ...],
-        checks: tuple[plan.CheckedExpression, ...],
-        new: str,
-        rows: Rows,
-    ) -> None:
-        """Print NOT NULL where a value could be NULL, and the CHECKs."""
-        doubtful = [
-            f"{new}[{at}] is None"
-            for at, (column, value) in enumerate(zip(table.columns, values, strict=True))
-            if value.nullable and not column.nullable
-        ]
-        if doubtful:
-            self.source.name("refuse_null", refuse_null)
-            with self.source.block(f"if {' or '.join(doubtful)}:"):
-                self.source.line(f"refuse_null({self.table}, {new})")
-        for check in checks:
-            self.source.name("fail_check", fail_check)
-            self.source.name("fail_view", fail_view)
-            fail = "fail_view" if check.of_view else "fail_check"
-            with self.source.block(f"if {self.printer.falsity(check.expression, rows)}:"):
-                name = self.source.known(check.name, "name")
-                self.source.line(f"{fail}({self.table}, {name}, {new})")
-
-    def done(self, rows: Rows) -> None:
-        """Count a row, and give back what RETURNING wants of it."""
-        if self.counted:
-            self.source.line("affected += 1")
-        if self.statement.returning is not None:
-            self.give(self.printer.values(self.statement.returning.expressions, rows))
+def _print(printer: ChangePrinter) -> None:
+    statement = printer.statement
+    if isinstance(statement, plan.Insert):
+        printer.insert(statement)
+    elif isinstance(statement, plan.Update):
+        printer.update(statement)
+    elif isinstance(statement, plan.Delete):
+        printer.delete(statement)
+    else:
+        print_merge(printer, statement)
 
 
 def changes_before_it_reads(statement: Select | Change) -> bool:
@@ -373,12 +62,4 @@ def changes_before_it_reads(statement: Select | Change) -> bool:
         len(changes) > 1
         or (bool(changes) and isinstance(statement, Select | plan.Merge))
         or any(isinstance(part, plan.Scan) for each in returning for part in everything(each))
-    )
-
-
-def _changes_unique_key(statement: plan.Update) -> bool:
-    """Can two rows of the statement want what one of them has in a unique index?"""
-    return any(
-        index.unique and (not statement.changed or not statement.changed.isdisjoint(index.columns))
-        for index in statement.table.indexes
     )

@@ -13,91 +13,91 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from qserver.sql import plan
 from qserver.sql.codegen.changes import produce_common_change
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.plan import Change, Plan
 from qserver.sql.walk import everything
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Operators
 
-
-def produce_tables(operators: Operators, node: plan.WithTables, rows: Rows) -> None:
-    source = operators.source
+def produce_with_tables(
+    pipeline: Pipeline, node: plan.WithTables, rows: Rows, consume: Consumer
+) -> None:
+    source = pipeline.source
     lazy = _read_up_to_a_limit(node)
     for table in node.tables:
         name = f"table{table.number}"
         if isinstance(table.plan, Change):
-            produce_common_change(operators, table.plan, name)
+            produce_common_change(pipeline, table.plan, name)
         elif table.recursive is None:
             source.line(f"{name} = []")
-            _append_rows(operators, table.plan, table.source, name, rows)
+            _append_rows(pipeline, table.plan, table.source, name, rows)
         elif table.number in lazy:
-            _lazy_recursion(operators, table, rows)
+            _lazy_recursion(pipeline, table, rows)
         else:
-            _recursion(operators, table, rows)
+            _recursion(pipeline, table, rows)
+    pipeline.produce(node.input, rows, consume)
 
 
 def _append_rows(
-    operators: Operators, node: Plan, made: int, name: str, rows: Rows, count: str = ""
+    pipeline: Pipeline, node: Plan, made: int, name: str, rows: Rows, count: str = ""
 ) -> None:
-    measure = operators.measure(node, (made,), count)
+    measure = pipeline.measure(node, (made,), count)
 
     def inside(inner: Rows) -> None:
-        operators.source.line(f"{name}.append({inner.row(made)})")
-        operators.charge_memory(name, 1)
+        pipeline.source.line(f"{name}.append({inner.row(made)})")
+        pipeline.charge_memory(name, 1)
         measure(inner)
 
-    operators.produce(node, rows, inside)
+    pipeline.produce(node, rows, inside)
 
 
-def _recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -> None:
+def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
     """All rows, in a list."""
-    line, name = operators.source.line, f"table{table.number}"
-    found = operators.source.fresh("rows")
+    line, name = pipeline.source.line, f"table{table.number}"
+    found = pipeline.source.fresh("rows")
     line(f"{found} = []")
 
     def keep(turn: str) -> None:
         line(f"{found} += {turn}")
         line(f"context.charge_memory(len({turn}), 4)")
 
-    _print_turns(operators, table, rows, keep)
+    _print_turns(pipeline, table, rows, keep)
     line(f"{name} = {found}")
 
 
-def _lazy_recursion(operators: Operators, table: plan.CommonTable, rows: Rows) -> None:
+def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
     """Rows as they are asked for: whoever reads them may stop."""
-    source, name = operators.source, f"table{table.number}"
+    source, name = pipeline.source, f"table{table.number}"
     made = source.fresh("turns")
     with source.block(f"def {made}():"):
-        own = operators.inside_a_function()
-        with operators.printer.without_yielding():
+        own = pipeline.inside_a_function()
+        with pipeline.printer.without_yielding():
             _print_turns(own, table, rows, lambda turn: source.line(f"yield from {turn}"))
     source.line(f"{name} = {made}()")
 
 
 def _print_turns(
-    operators: Operators, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
+    pipeline: Pipeline, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
 ) -> None:
     """Run the recursive part on what the last turn added, until it adds nothing."""
-    line, name = operators.source.line, f"table{table.number}"
-    fresh, seen = operators.source.fresh("rows"), operators.source.fresh("seen")
+    line, name = pipeline.source.line, f"table{table.number}"
+    fresh, seen = pipeline.source.fresh("rows"), pipeline.source.fresh("seen")
     assert table.recursive is not None
     assert not isinstance(table.plan, Change)
-    count = operators.source.fresh("n")
+    count = pipeline.source.fresh("n")
     line(f"{name}, {count} = [], 0")
-    _append_rows(operators, table.plan, table.source, name, rows, count)
+    _append_rows(pipeline, table.plan, table.source, name, rows, count)
     if not table.every:
         line(f"{name} = list(dict.fromkeys({name}))")
         line(f"{seen} = set({name})")
     give(name)
-    with operators.source.block(f"while {name}:"):
-        operators.yield_check()
+    with pipeline.source.block(f"while {name}:"):
+        pipeline.yield_check()
         line(f"{fresh} = []")
-        _append_rows(operators, table.recursive, table.recursive_source, fresh, rows, count)
+        _append_rows(pipeline, table.recursive, table.recursive_source, fresh, rows, count)
         if not table.every:
             line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
             line(f"{seen}.update({fresh})")

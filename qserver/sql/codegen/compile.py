@@ -29,7 +29,9 @@ from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.long_values import long_columns
-from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.operators import PRODUCERS
+from qserver.sql.codegen.pipeline import Pipeline
+from qserver.sql.codegen.row_limits import bounds_of_rows
 from qserver.sql.codegen.runtime import made_slots
 from qserver.sql.codegen.scans import (
     can_be_first_rows,
@@ -139,17 +141,17 @@ class _Compiler:
         self.printer.may_yield = may_yield
         self.subqueries = Subqueries(
             self.printer,
-            lambda: Operators(self.source, self.printer, may_yield=may_yield),
+            lambda: Pipeline(self.source, self.printer, PRODUCERS, may_yield=may_yield),
             may_yield,
         )
         self.printer.subqueries = self.subqueries
-        self.operators = Operators(self.source, self.printer, may_yield=True)
+        self.pipeline = Pipeline(self.source, self.printer, PRODUCERS, may_yield=True)
 
     def query(self, statement: Select) -> None:
         """Rows go out a page at a time."""
         line = self.source.line
         line("out = []")
-        self.operators.hands_out = True
+        self.pipeline.hands_out = True
         node = statement.plan
         if (
             isinstance(node, plan.Project)
@@ -164,9 +166,9 @@ class _Compiler:
 
         def give(rows: Rows) -> None:
             line(f"out.append({rows.row(statement.source)})")
-            self.operators.hand_out(f"len(out) >= {PAGE_ROWS}", long)
+            self.pipeline.hand_out(f"len(out) >= {PAGE_ROWS}", long)
 
-        self.operators.produce(statement.plan, Rows(), give)
+        self.pipeline.produce(statement.plan, Rows(), give)
         with self.source.block("if out:"):
             line("yield out")
         line("return 0")
@@ -190,7 +192,7 @@ class _Compiler:
         cut: tuple[str, str, str] | None = None
         scan = node.input
         if isinstance(scan, plan.Limit):
-            cut = (*self.operators.bounds_of_rows(scan, rows), self.source.fresh("seen"))
+            cut = (*bounds_of_rows(self.pipeline, scan, rows), self.source.fresh("seen"))
             scan = scan.input
         assert isinstance(scan, plan.Scan)
 
@@ -208,7 +210,7 @@ class _Compiler:
                 line("out = []")
 
         if cut is None:
-            produce_pages(self.operators, scan, rows, give)
+            produce_pages(self.pipeline, scan, rows, give)
         else:
             first, stop, seen = cut
             with self.source.block(f"if {stop} > {first}:"):
@@ -216,7 +218,7 @@ class _Compiler:
                     with self.source.block(f"if {stop} <= {ROWS_FIRST_MOST}:"):
                         self._first_rows(node, scan, first, stop)
                 line(f"{seen} = 0")
-                produce_pages(self.operators, scan, rows, give)
+                produce_pages(self.pipeline, scan, rows, give)
         with self.source.block("if out:"):
             line("yield out")
         line("return 0")
@@ -230,7 +232,7 @@ class _Compiler:
             with self.source.block("if out:"):
                 self.source.line("yield out")
 
-        produce_first_rows(self.operators, scan, stop, give)
+        produce_first_rows(self.pipeline, scan, stop, give)
         self.source.line("return 0")
 
     def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
@@ -255,7 +257,7 @@ class _Compiler:
         line(f"{seen}, {page} = {seen} + len({page}), {page}[{start}:{stop} - {seen}]")
 
     def change(self, statement: Change) -> None:
-        produce_change(self.operators, statement)
+        produce_change(self.pipeline, statement)
 
     def convert(self, literals: tuple[Slot, ...]) -> None:
         """Have literals converted that no expression of the plan names any more."""

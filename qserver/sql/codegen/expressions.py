@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
 from qserver.sql.codegen.charges import (
@@ -29,6 +29,7 @@ from qserver.sql.codegen.charges import (
     size_code,
 )
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source, brackets_of
 from qserver.sql.effort import Effort
@@ -65,9 +66,6 @@ from qserver.values.keys import canonical
 from qserver.values.sizes import size_of
 from qserver.values.types import CAREFUL_KINDS, Kind
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.subqueries import Subqueries
-
 _SIMPLE = re.compile(r"\w+(\[\d+\])?")
 _FIELD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"\b[rat]\d+\b")
@@ -97,7 +95,7 @@ class Printer:
         self.row_of_literals: str | None = None
         """The variable whose items the literals are, while rows of a parameterized list are
         printed."""
-        self.subqueries: Subqueries | None = None
+        self.subqueries: SubqueryPrinter | None = None
         self.may_yield = True
         """May an expression give the loop back? Not within a lambda."""
 

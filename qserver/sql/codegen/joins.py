@@ -7,104 +7,100 @@ anti-join is only a condition.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.expressions import Expression
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.walk import has_subquery, output_sources
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Consumer, Operators
-
 MATCHES_FEW = 64
 
 
-def produce_join(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+def produce_join(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) -> None:
     assert node.kind != "right", "a rule has turned right joins around"
     if node.kind == "full":
-        _full(operators, node, rows, consume)
+        _full(pipeline, node, rows, consume)
         return
     left = node.left
-    prepared = _prepare_right(operators, node, rows)
+    prepared = _prepare_right(pipeline, node, rows)
 
     def inside(inner: Rows) -> None:
-        _PRINTERS[node.kind](operators, node, prepared, inner, consume)
+        _PRINTERS[node.kind](pipeline, node, prepared, inner, consume)
 
     if loops_of(left) >= LOOPS_MOST:
-        name = operators.keep(left, rows)
-        operators.replay(name, left, rows, inside)
+        name = pipeline.keep(left, rows)
+        pipeline.replay(name, left, rows, inside)
     else:
-        operators.produce(left, rows, inside)
+        pipeline.produce(left, rows, inside)
 
 
-def _prepare_right(operators: Operators, node: plan.Join, rows: Rows) -> str:
+def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
     """Print what is made of the right side before the left one begins; its name, or nothing."""
     if node.lateral or node.method == "index":
         return ""
     if node.method != "hash":
-        return operators.keep(node.right, rows)
-    source = operators.source
+        return pipeline.keep(node.right, rows)
+    source = pipeline.source
     name = source.fresh("hash")
     source.line(f"{name} = {{}}")
     sources = output_sources(node.right)
     keys = tuple(right for _, right in hash_keys(node))
-    measure = operators.measure(node.right, sources)
+    measure = pipeline.measure(node.right, sources)
 
     def inside(inner: Rows) -> None:
-        key, checks = _key(operators, keys, inner)
+        key, checks = _key(pipeline, keys, inner)
         item = pattern(sources, inner)
         with source.block_if(checks):
             found = source.fresh("found")
             source.line(f"{found} = {name}.get({key})")
             with source.block(f"if {found} is None:"):
                 source.line(f"{name}[{key}] = [{item}]")
-                operators.charge_memory(name, len(sources))
+                pipeline.charge_memory(name, len(sources))
             with source.block("else:"):
                 source.line(f"{found}.append({item})")
-                operators.charge_memory(found, len(sources))
+                pipeline.charge_memory(found, len(sources))
             measure(inner)
 
-    operators.produce(node.right, rows, inside)
+    pipeline.produce(node.right, rows, inside)
     return name
 
 
-def _key(operators: Operators, keys: tuple[Expression, ...], rows: Rows) -> tuple[str, list[str]]:
+def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[str, list[str]]:
     """The key of a hash table, kept in variables, and checks that no part of it is NULL."""
     names, checks = [], []
     for key in keys:
-        code = operators.printer.value(key, rows)
-        name = operators.source.fresh("k")
-        operators.source.line(f"{name} = {code}")
+        code = pipeline.printer.value(key, rows)
+        name = pipeline.source.fresh("k")
+        pipeline.source.line(f"{name} = {code}")
         names.append(name)
         if key.nullable:
             checks.append(f"{name} is not None")
-    operators.count_looks(zip(keys, names, strict=True))
+    pipeline.count_looks(zip(keys, names, strict=True))
     return (names[0] if len(names) == 1 else f"({', '.join(names)})"), checks
 
 
-def _matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -> str:
+def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
     """An expression of the kept right rows that may match the left row, before the condition."""
     if node.method != "hash":
         return prepared
-    key, _ = _key(operators, tuple(left for left, _ in hash_keys(node)), rows)
+    key, _ = _key(pipeline, tuple(left for left, _ in hash_keys(node)), rows)
     return f"{prepared}.get({key}, ())"
 
 
-def _named_matches(operators: Operators, node: plan.Join, prepared: str, rows: Rows) -> str:
+def _named_matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
     """The same, in a variable, and paced."""
-    found = operators.source.fresh("found")
-    operators.source.line(f"{found} = {_matches(operators, node, prepared, rows)}")
-    _pace_many(operators, found)
+    found = pipeline.source.fresh("found")
+    pipeline.source.line(f"{found} = {_matches(pipeline, node, prepared, rows)}")
+    _pace_many(pipeline, found)
     return found
 
 
 def _inner(
-    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
     condition = residual(node)
 
@@ -112,40 +108,40 @@ def _inner(
         if condition is None:
             consume(inner)
             return
-        with operators.source.block(f"if {operators.printer.truth(condition, inner)}:"):
+        with pipeline.source.block(f"if {pipeline.printer.truth(condition, inner)}:"):
             consume(inner)
 
     if not prepared:
-        operators.produce(node.right, rows, inside)
+        pipeline.produce(node.right, rows, inside)
         return
-    _loop_over_matches(operators, node, prepared, rows, inside)
+    _loop_over_matches(pipeline, node, prepared, rows, inside)
 
 
 def _loop_over_matches(
-    operators: Operators, node: plan.Join, prepared: str, rows: Rows, inside: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, inside: Consumer
 ) -> None:
     sources = output_sources(node.right)
     if node.method != "hash":
-        operators.loop_over(prepared, sources, rows, inside)
+        pipeline.loop_over(prepared, sources, rows, inside)
         return
-    found = _named_matches(operators, node, prepared, rows)
-    target, inner = operators.unpack(sources, rows)
-    with operators.for_each(target, found):
+    found = _named_matches(pipeline, node, prepared, rows)
+    target, inner = pipeline.unpack(sources, rows)
+    with pipeline.for_each(target, found):
         inside(inner)
 
 
-def _pace_many(operators: Operators, found: str) -> None:
+def _pace_many(pipeline: Pipeline, found: str) -> None:
     """Few matches are as nothing beside the row that they match, whose own loop is paced."""
-    with operators.source.block(f"if len({found}) > {MATCHES_FEW}:"):
-        operators.charge_rows(f"len({found})")
+    with pipeline.source.block(f"if len({found}) > {MATCHES_FEW}:"):
+        pipeline.charge_rows(f"len({found})")
 
 
 def _left(
-    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
-    source = operators.source
+    source = pipeline.source
     sources = output_sources(node.right)
-    nulls = _nulls(operators, node.right)
+    nulls = _nulls(pipeline, node.right)
     condition = residual(node)
     if not prepared:
         found = source.fresh("found")
@@ -156,35 +152,35 @@ def _left(
             if condition is None:
                 source.line(f"{found}.append({item})")
                 return
-            with source.block(f"if {operators.printer.truth(condition, inner)}:"):
+            with source.block(f"if {pipeline.printer.truth(condition, inner)}:"):
                 source.line(f"{found}.append({item})")
 
-        operators.produce(node.right, rows, inside)
+        pipeline.produce(node.right, rows, inside)
         candidates = found
     else:
-        candidates = _named_matches(operators, node, prepared, rows)
+        candidates = _named_matches(pipeline, node, prepared, rows)
         if condition is not None:
-            candidates = _chosen(operators, node, condition, candidates, rows)
-    target, inner = operators.unpack(sources, rows)
-    with operators.for_each(target, f"{candidates} or {nulls}"):
+            candidates = _chosen(pipeline, node, condition, candidates, rows)
+    target, inner = pipeline.unpack(sources, rows)
+    with pipeline.for_each(target, f"{candidates} or {nulls}"):
         consume(inner)
 
 
 def _chosen(
-    operators: Operators, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
 ) -> str:
     """Print which of the candidates satisfy the condition; the name of the list of them.
 
     Few are chosen by a comprehension. In a loop over many the loop is given back now and then.
     """
-    source, sources = operators.source, output_sources(node.right)
+    source, sources = pipeline.source, output_sources(node.right)
     found = source.fresh("found")
-    target, inner = operators.unpack(sources, rows)
+    target, inner = pipeline.unpack(sources, rows)
     item = target if len(sources) == 1 else pattern(sources, inner)
-    truth = operators.printer.truth(condition, inner)
+    truth = pipeline.printer.truth(condition, inner)
     if is_costly(condition) or has_subquery(condition):
         source.line(f"{found} = []")
-        with operators.loop_by_pages(target, candidates), source.block(f"if {truth}:"):
+        with pipeline.loop_by_pages(target, candidates), source.block(f"if {truth}:"):
             source.line(f"{found}.append({item})")
         return found
     with source.block(f"if len({candidates}) <= {MATCHES_FEW}:"):
@@ -194,29 +190,29 @@ def _chosen(
         source.name("pages_of", pages_of)
         source.line(f"{found} = []")
         with source.block(f"for {page} in pages_of({candidates}):"):
-            operators.charge_rows(f"len({page})")
+            pipeline.charge_rows(f"len({page})")
             source.line(f"{found} += [{item} for {target} in {page} if {truth}]")
     return found
 
 
 def _any(
-    operators: Operators, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
 ) -> str:
     """Print whether one of the candidates satisfies the condition; the name of the answer."""
-    source, sources = operators.source, output_sources(node.right)
+    source, sources = pipeline.source, output_sources(node.right)
     found = source.fresh("found")
-    target, inner = operators.unpack(sources, rows)
-    truth = operators.printer.truth(condition, inner)
+    target, inner = pipeline.unpack(sources, rows)
+    truth = pipeline.printer.truth(condition, inner)
     counted = is_costly(condition) or has_subquery(condition)
     page = source.fresh("page")
     source.name("pages_of", pages_of)
     source.line(f"{found} = False")
     with source.block(f"for {page} in pages_of({candidates}):"):
-        operators.charge_rows(f"len({page})" if counted else f"(len({page}) > {MATCHES_FEW})")
+        pipeline.charge_rows(f"len({page})" if counted else f"(len({page}) > {MATCHES_FEW})")
         if not counted:
             source.line(f"{found} = any(True for {target} in {page} if {truth})")
         else:
-            with operators.for_each(target, page), source.block(f"if {truth}:"):
+            with pipeline.for_each(target, page), source.block(f"if {truth}:"):
                 source.line(f"{found} = True")
                 source.line("break")
         with source.block(f"if {found}:"):
@@ -224,11 +220,11 @@ def _any(
     return found
 
 
-def _nulls(operators: Operators, node: plan.Plan) -> str:
+def _nulls(pipeline: Pipeline, node: plan.Plan) -> str:
     """A list with the one item that stands for no match: rows of NULLs."""
     widths = [_width(node, made) for made in output_sources(node)]
     rows = tuple((None,) * width for width in widths)
-    return operators.source.known([rows[0] if len(rows) == 1 else rows], "nulls")
+    return pipeline.source.known([rows[0] if len(rows) == 1 else rows], "nulls")
 
 
 def _width(node: plan.Plan, made: int) -> int:
@@ -252,19 +248,19 @@ def _width(node: plan.Plan, made: int) -> int:
 
 
 def _semi(
-    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
-    _if_any(operators, node, prepared, rows, consume, "if {}:")
+    _if_any(pipeline, node, prepared, rows, consume, "if {}:")
 
 
 def _anti(
-    operators: Operators, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
 ) -> None:
-    _if_any(operators, node, prepared, rows, consume, "if not {}:")
+    _if_any(pipeline, node, prepared, rows, consume, "if not {}:")
 
 
 def _if_any(
-    operators: Operators,
+    pipeline: Pipeline,
     node: plan.Join,
     prepared: str,
     rows: Rows,
@@ -272,19 +268,19 @@ def _if_any(
     head: str,
 ) -> None:
     assert prepared, "a semi-join keeps its right side"
-    candidates = _named_matches(operators, node, prepared, rows)
+    candidates = _named_matches(pipeline, node, prepared, rows)
     condition = residual(node)
     if condition is not None:
-        candidates = _any(operators, node, condition, candidates, rows)
-    with operators.source.block(head.format(candidates)):
+        candidates = _any(pipeline, node, condition, candidates, rows)
+    with pipeline.source.block(head.format(candidates)):
         consume(rows)
 
 
-def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+def _full(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) -> None:
     """Keep the matches, then add what matched nothing on either side."""
-    source = operators.source
+    source = pipeline.source
     line = source.line
-    right = operators.keep(node.right, rows)
+    right = pipeline.keep(node.right, rows)
     found, matched, both = source.fresh("found"), source.fresh("matched"), source.fresh("rows")
     line(f"{both}, {matched} = [], set()")
     left_sources, right_sources = output_sources(node.left), output_sources(node.right)
@@ -294,49 +290,49 @@ def _full(operators: Operators, node: plan.Join, rows: Rows, consume: Consumer) 
     if keys:
         line(f"{by_key} = {{}}")
         number = source.fresh("n")
-        target, inner = operators.unpack(right_sources, rows)
-        with operators.loop_by_pages(f"{number}, {target}", f"enumerate({right})"):
-            key, _ = _key(operators, tuple(each for _, each in keys), inner)
+        target, inner = pipeline.unpack(right_sources, rows)
+        with pipeline.loop_by_pages(f"{number}, {target}", f"enumerate({right})"):
+            key, _ = _key(pipeline, tuple(each for _, each in keys), inner)
             line(f"{by_key}.setdefault({key}, []).append({number})")
 
     def inside(inner: Rows) -> None:
         line(f"{found} = False")
         if not keys:
-            operators.charge_rows(f"len({right})")
+            pipeline.charge_rows(f"len({right})")
         if keys:
-            key, checks = _key(operators, tuple(each for each, _ in keys), inner)
+            key, checks = _key(pipeline, tuple(each for each, _ in keys), inner)
             numbers = f"{by_key}.get({key}, ())"
             if checks:
                 numbers = f"({numbers} if {' and '.join(checks)} else ())"
         else:
             numbers = f"range(len({right}))"
         number = source.fresh("n")
-        target, deeper = operators.unpack(right_sources, inner)
-        with operators.for_each(number, numbers):
+        target, deeper = pipeline.unpack(right_sources, inner)
+        with pipeline.for_each(number, numbers):
             line(f"{target} = {right}[{number}]")
             truth = "True"
             if condition is not None:
-                truth = operators.printer.truth(condition, deeper)
+                truth = pipeline.printer.truth(condition, deeper)
             with source.block(f"if {truth}:"):
                 line(f"{found} = True")
                 line(f"{matched}.add({number})")
                 line(f"{both}.append({pattern(left_sources + right_sources, deeper)})")
-                operators.charge_memory(both, len(left_sources + right_sources))
+                pipeline.charge_memory(both, len(left_sources + right_sources))
         with source.block(f"if not {found}:"):
-            nulls = f"{_nulls(operators, node.right)}[0]"
+            nulls = f"{_nulls(pipeline, node.right)}[0]"
             theirs = nulls if len(right_sources) == 1 else f"*{nulls}"
             mine = ", ".join(inner.row(made) for made in left_sources)
             line(f"{both}.append(({mine}, {theirs}))")
 
-    operators.produce(node.left, rows, inside)
+    pipeline.produce(node.left, rows, inside)
     number, item = source.fresh("n"), source.fresh("t")
-    with operators.loop_by_pages(f"{number}, {item}", f"enumerate({right})"):
+    with pipeline.loop_by_pages(f"{number}, {item}", f"enumerate({right})"):
         with source.block(f"if {number} not in {matched}:"):
-            nulls = f"{_nulls(operators, node.left)}[0]"
+            nulls = f"{_nulls(pipeline, node.left)}[0]"
             mine = nulls if len(left_sources) == 1 else f"*{nulls}"
             theirs = item if len(right_sources) == 1 else f"*{item}"
             line(f"{both}.append(({mine}, {theirs}))")
-    operators.loop_over(both, left_sources + right_sources, rows, consume)
+    pipeline.loop_over(both, left_sources + right_sources, rows, consume)
 
 
 _PRINTERS = {"inner": _inner, "cross": _inner, "left": _left, "semi": _semi, "anti": _anti}

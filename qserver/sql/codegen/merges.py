@@ -7,14 +7,12 @@ for each:  if target:  if condition: UPDATE  elif …      a row is changed once
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from qserver.errors import CardinalityViolation
 from qserver.sql import plan
+from qserver.sql.codegen.change_printer import ChangePrinter
 from qserver.sql.codegen.current_rows import Rows
-
-if TYPE_CHECKING:
-    from qserver.sql.codegen.changes import ChangePrinter
 
 
 def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
@@ -22,7 +20,7 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
     source.name("refuse_second_merge", refuse_second_merge)
     touched = source.fresh("touched")
     source.line(f"{touched} = set()")
-    kept = printer.operators.keep(statement.plan, Rows())
+    kept = printer.pipeline.keep(statement.plan, Rows())
 
     def inside(rows: Rows) -> None:
         printer.pace_change()
@@ -33,7 +31,7 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
             with source.block(head):
                 _print_actions(printer, statement, actions, rows, touched)
 
-    printer.operators.replay(kept, statement.plan, Rows(), inside)
+    printer.pipeline.replay(kept, statement.plan, Rows(), inside)
 
 
 def _print_actions(

@@ -16,19 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
 from qserver.sql.expressions import Expression
 from qserver.sql.walk import free_sources, has_subquery, is_volatile
 from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
 from qserver.values.types import CAREFUL_KINDS, Kind
-
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Consumer, Operators
 
 _COMPUTE = re.compile(r"\bcompute\b")
 
@@ -39,8 +37,8 @@ PageConsumer: TypeAlias = Callable[[str, str, str, Rows], None]
 """Prints what is done with a page, given its name, that of a row, the condition and the rows."""
 
 
-def produce_scan(operators: Operators, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
-    _ScanPrinter(operators, node, rows, consume).print()
+def produce_scan(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
+    _ScanPrinter(pipeline, node, rows, consume).print()
 
 
 def is_read_by_pages(node: plan.Plan) -> bool:
@@ -53,16 +51,16 @@ def is_read_by_pages(node: plan.Plan) -> bool:
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
 
-def produce_pages(operators: Operators, node: plan.Scan, rows: Rows, consume: PageConsumer) -> None:
+def produce_pages(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: PageConsumer) -> None:
     """Print a scan whose consumer takes a comprehension over a page: `for r in page if …`."""
 
     def take(page: str, printer: _ScanPrinter) -> None:
         condition = ""
         if node.condition is not None:
-            condition = f" if {operators.printer.truth(node.condition, printer.inner)}"
+            condition = f" if {pipeline.printer.truth(node.condition, printer.inner)}"
         consume(page, printer.row, condition, printer.inner)
 
-    _ScanPrinter(operators, node, rows, lambda _: None, take).print()
+    _ScanPrinter(pipeline, node, rows, lambda _: None, take).print()
 
 
 KEY_STEPS: Final = 2
@@ -79,32 +77,30 @@ def can_be_first_rows(node: plan.Scan) -> bool:
     )
 
 
-def produce_first_rows(
-    operators: Operators, node: plan.Scan, most: str, take: PageConsumer
-) -> None:
+def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: PageConsumer) -> None:
     """Print such a scan as one call: the consumer takes a page with all the rows there are."""
-    printer = _ScanPrinter(operators, node, Rows(), lambda _: None)
+    printer = _ScanPrinter(pipeline, node, Rows(), lambda _: None)
     _, low, high, checks = printer.bounds(node.table.primary_key, ())
-    page = operators.source.fresh("page")
-    with operators.source.block_if(checks):
+    page = pipeline.source.fresh("page")
+    with pipeline.source.block_if(checks):
         call = f"first_rows({node.table.id}, {low}, {high}, {node.access.backward}, {most})"
-        operators.source.line(f"{page} = {call}")
+        pipeline.source.line(f"{page} = {call}")
         take(page, printer.row, "", printer.inner)
 
 
 class _ScanPrinter:
     def __init__(
         self,
-        operators: Operators,
+        pipeline: Pipeline,
         node: plan.Scan,
         rows: Rows,
         consume: Consumer,
         take_page: Callable[[str, _ScanPrinter], None] | None = None,
     ) -> None:
         self.take_page = take_page
-        self.operators = operators
-        self.source = operators.source
-        self.printer = operators.printer
+        self.pipeline = pipeline
+        self.source = pipeline.source
+        self.printer = pipeline.printer
         self.node = node
         self.rows = rows
         self.row = self.source.fresh("r")
@@ -242,13 +238,13 @@ class _ScanPrinter:
             if self.take_page is not None:
                 self.take_page(name, self)
                 return
-            with self.operators.for_each(self.row, name):
+            with self.pipeline.for_each(self.row, name):
                 self._matches()
 
     @contextmanager
     def _paced(self, head: str, looked_at: str) -> Iterator[None]:
         """A loop over pages that yields now and then; a small scan never does."""
-        with self.source.block(head), self.operators.weighed(looked_at):
+        with self.source.block(head), self.pipeline.weighed(looked_at):
             yield
 
     def _index_range(self, exact: bool) -> None:
@@ -270,7 +266,7 @@ class _ScanPrinter:
             else:
                 head = f"for {name} in scan_values({index.id}, {low}, {high}):"
             with self._paced(head, f"{ENTRY_COSTS_ROWS} * len({name})"):
-                with self.operators.for_each(entry, name):
+                with self.pipeline.for_each(entry, name):
                     self._entry(entry)
 
     def _entry(self, entry: str) -> None:

@@ -7,17 +7,19 @@ run of equal directions to the first, which works because the sort is stable, al
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+from qserver.sql import plan
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.long_values import long_columns
+from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
+from qserver.sql.codegen.row_limits import bounds
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows
 from qserver.sql.expressions import Column, SortKey
+from qserver.sql.walk import output_sources
 from qserver.values.keys import canonical
 from qserver.values.sizes import is_sized, size_of
 from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind
-
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Operators
 
 _NATIVE = frozenset(
     {*INTEGER_KINDS, *TEXT_KINDS, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
@@ -25,8 +27,55 @@ _NATIVE = frozenset(
 """Kinds whose values Python compares as SQL does."""
 
 
+def produce_sort(pipeline: Pipeline, node: plan.Sort, rows: Rows, consume: Consumer) -> None:
+    name = pipeline.keep(node.input, rows)
+    print_sort(pipeline, name, node.keys, output_sources(node.input), rows)
+    pipeline.replay(name, node.input, rows, consume)
+
+
+def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Consumer) -> None:
+    """Keep a few times as many rows as are wanted, and sort the surplus away when they are."""
+    line = pipeline.source.line
+    limit, offset = bounds(pipeline, node.limit, node.offset, rows)
+    most, name = pipeline.source.fresh("most"), pipeline.source.fresh("rows")
+    line(f"{most} = {limit} + {offset}")
+    peak, size = pipeline.source.fresh("n"), pipeline.source.fresh("n")
+    line(f"{name}, {peak}, {size} = [], {ROWS_BETWEEN_CHECKS}, 0")
+    sources = output_sources(node.input)
+    long = [(made, at) for made in sources for at in long_columns(node.input, made)]
+
+    def inside(inner: Rows) -> None:
+        line(f"{name}.append({pattern(sources, inner)})")
+        with pipeline.source.block(f"if len({name}) > {peak}:"):
+            line(f"{peak} += {ROWS_BETWEEN_CHECKS}")
+            line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * len(sources)})")
+            pipeline.yield_check()
+        if long:
+            _hold_until_cut(pipeline, size, [f"{inner.row(made)}[{at}]" for made, at in long])
+        with pipeline.source.block(f"if len({name}) > 4 * {most} + {ROWS_BETWEEN_CHECKS}:"):
+            print_sort(pipeline, name, node.keys, sources, rows)
+            line(f"del {name}[{most}:]")
+            if long:  # what is left is counted when the next surplus has gone
+                line(f"context.free_bytes({size})")
+                line(f"{size} = 0")
+
+    pipeline.produce(node.input, rows, inside)
+    print_sort(pipeline, name, node.keys, sources, rows)
+    pipeline.loop_over(f"{name}[{offset}:{most}]", sources, rows, consume)
+
+
+def _hold_until_cut(pipeline: Pipeline, size: str, codes: list[str]) -> None:
+    """Print the counting of long values that are kept for a while."""
+    pipeline.source.name("size_of", size_of)
+    own = pipeline.source.fresh("n")
+    pipeline.source.line(f"{own} = {' + '.join(f'size_of({code})' for code in codes)}")
+    with pipeline.source.block(f"if {own}:"):
+        pipeline.source.line(f"{size} += {own}")
+        pipeline.source.line(f"context.hold_bytes({own})")
+
+
 def print_sort(
-    operators: Operators,
+    pipeline: Pipeline,
     name: str,
     keys: tuple[SortKey, ...],
     sources: tuple[int, ...],
@@ -35,11 +84,11 @@ def print_sort(
     """Print the sorting of a list of kept rows."""
     runs = [(down, list(run)) for down, run in groupby(keys, key=lambda key: key.descending)]
     for descending, run in reversed(runs):
-        print_sort_by(operators, name, sources, rows, descending, run)
+        print_sort_by(pipeline, name, sources, rows, descending, run)
 
 
 def print_sort_by(
-    operators: Operators,
+    pipeline: Pipeline,
     name: str,
     sources: tuple[int, ...],
     rows: Rows,
@@ -47,7 +96,7 @@ def print_sort_by(
     keys: list[SortKey],
 ) -> None:
     """The same for keys of one direction: first a list of what rows are sorted by."""
-    source = operators.source
+    source = pipeline.source
     found, size, held = source.fresh("keys"), source.fresh("n"), source.fresh("n")
     source.line(f"{found}, {size}, {held} = [], 0, 0")
     # A key that is no column is a value of its own, kept until the rows are sorted.
@@ -60,9 +109,9 @@ def print_sort_by(
         sizes: list[str] = []
         key = source.fresh("k")
         for each in keys:
-            elements += key_elements(operators, each, inner)
+            elements += key_elements(pipeline, each, inner)
             if is_sized(each.expression.type):
-                sizes.append(_size(operators, key, len(elements) - 1, each.expression.type.kind))
+                sizes.append(_size(pipeline, key, len(elements) - 1, each.expression.type.kind))
         code = elements[0] if len(elements) == 1 else f"({', '.join(elements)})"
         source.line(f"{key} = {code}")
         source.line(f"{found}.append({key})")
@@ -76,36 +125,36 @@ def print_sort_by(
                     source.line(f"context.hold_bytes({length})")
                     source.line(f"{held} += {length}")
 
-    operators.loop_over(name, sources, rows, inside)
+    pipeline.loop_over(name, sources, rows, inside)
     call = f"sorted_rows(context, {name}, {found}, {descending}, {size})"
-    source.line(f"{name} = {operators.steps(call, sorted_rows)}")
+    source.line(f"{name} = {pipeline.steps(call, sorted_rows)}")
     source.line(f"{found} = None")
     if is_made:
         source.line(f"context.free_bytes({held})")
 
 
-def _size(operators: Operators, key: str, position: int, kind: Kind) -> str:
+def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
     """Source for the length of one element of a key."""
     if kind in TEXT_KINDS:
         return f"len({key}[{position}] or '')"
-    operators.source.name("size_of", size_of)
+    pipeline.source.name("size_of", size_of)
     return f"size_of({key}[{position}])"
 
 
-def key_elements(operators: Operators, key: SortKey, rows: Rows) -> list[str]:
+def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
     """What a key is compared by: where NULL goes, where NaN goes, then the value."""
     expression = key.expression
-    code = operators.printer.value(expression, rows)
+    code = pipeline.printer.value(expression, rows)
     kind = expression.type.kind
     may_be_nan = kind in FLOAT_KINDS or kind is Kind.NUMERIC
     if not (expression.nullable or may_be_nan):
-        return [sortable(operators, code, kind)]
-    name = operators.source.fresh("v")
+        return [sortable(pipeline, code, kind)]
+    name = pipeline.source.fresh("v")
     # Descending sorts are reversed as a whole, so NULL must stand on the other side.
     null_is_greater = key.nulls_first == key.descending
     elements = [f"(({name} := {code}) is {'' if null_is_greater else 'not '}None)"]
     if not may_be_nan:
-        elements.append(sortable(operators, name, kind))
+        elements.append(sortable(pipeline, name, kind))
         return elements
     return [
         *elements,
@@ -114,9 +163,9 @@ def key_elements(operators: Operators, key: SortKey, rows: Rows) -> list[str]:
     ]
 
 
-def sortable(operators: Operators, code: str, kind: Kind) -> str:
+def sortable(pipeline: Pipeline, code: str, kind: Kind) -> str:
     """Code for a value that compares natively in the order of its type; NULL stays None."""
     if kind in _NATIVE:
         return code
-    operators.source.name("canonical", canonical)
+    pipeline.source.name("canonical", canonical)
     return f"canonical({code})"

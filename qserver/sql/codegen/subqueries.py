@@ -20,10 +20,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.expressions import Printer
+from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.execution import CostlyCall
@@ -44,16 +46,12 @@ GENERATORS = ("run", FUNCTION, "both")
 
 _IS_IN = CostlyCall("IN", is_in, lambda value, found: size_of(value) // BYTES_SMALL, False)
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.expressions import Printer
-    from qserver.sql.codegen.operators import Operators
-
 
 class Subqueries:
     """Prints subqueries as functions; `functions` are lines to be placed before the main loops."""
 
     def __init__(
-        self, printer: Printer, make_operators: Callable[[], Operators], may_yield: bool
+        self, printer: Printer, make_operators: Callable[[], Pipeline], may_yield: bool
     ) -> None:
         self.may_yield = may_yield
         self.printer = printer
@@ -155,18 +153,18 @@ class Subqueries:
 
     def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
         line = self.source.line
-        operators = self.make_operators()
+        pipeline = self.make_operators()
         if way == "first":
 
             def found(_: Rows) -> None:
                 line(f"{remember}True")
                 line("return True")
 
-            operators.produce(node, inside, found)
+            pipeline.produce(node, inside, found)
             line(f"{remember}False")
             line("return False")
             return
-        kept = operators.keep(node, inside)
+        kept = pipeline.keep(node, inside)
         if way == "set":
             column = f"{{row[0] for row in {kept}}}"
             line(f"values = {column}")

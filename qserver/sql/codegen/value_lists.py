@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from qserver.errors import QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import unreadable
 from qserver.sql.expressions import Slot
-
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Consumer, Operators
 
 _ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
 
 
-def produce_values(operators: Operators, node: plan.Values, rows: Rows, consume: Consumer) -> None:
+def produce_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: Consumer) -> None:
     if node.repeated:
-        _repeated_values(operators, node, rows, consume)
+        _repeated_values(pipeline, node, rows, consume)
         return
-    items = [operators.printer.values(item, rows) for item in node.items]
-    code = _rows_of_slots(items, node) or (operators.printer.together(items) if items else "()")
-    operators.loop(node.source, code, rows, consume)
+    items = [pipeline.printer.values(item, rows) for item in node.items]
+    code = _rows_of_slots(items, node) or (pipeline.printer.together(items) if items else "()")
+    pipeline.loop(node.source, code, rows, consume)
 
 
 def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
@@ -44,38 +41,36 @@ def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
     return f"({', '.join([*items[:single], rest])},)"
 
 
-def _repeated_values(
-    operators: Operators, node: plan.Values, rows: Rows, consume: Consumer
-) -> None:
+def _repeated_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: Consumer) -> None:
     """All rows of a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
     if all(
         isinstance(each, Slot) and each.name == at and each.convert is None
         for at, each in enumerate(item)
     ):
-        operators.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
+        pipeline.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
         return
-    given, row = operators.source.fresh("given"), operators.source.fresh("r")
-    with operators.loop_by_pages(given, f"slots[{node.slot}]"):
-        with operators.source.block("try:"):
-            operators.printer.row_of_literals = given
-            operators.source.line(f"{row} = {operators.printer.values(item, rows)}")
-            operators.printer.row_of_literals = None
-        _say_which_value(operators, node, given)
+    given, row = pipeline.source.fresh("given"), pipeline.source.fresh("r")
+    with pipeline.loop_by_pages(given, f"slots[{node.slot}]"):
+        with pipeline.source.block("try:"):
+            pipeline.printer.row_of_literals = given
+            pipeline.source.line(f"{row} = {pipeline.printer.values(item, rows)}")
+            pipeline.printer.row_of_literals = None
+        _say_which_value(pipeline, node, given)
         consume(rows.with_row(node.source, row, len(item)))
 
 
-def _say_which_value(operators: Operators, node: plan.Values, given: str) -> None:
+def _say_which_value(pipeline: Pipeline, node: plan.Values, given: str) -> None:
     """A value that cannot be read is told by its number; who has the text finds its place."""
     readers = {
         each.name: each.convert
         for each in node.items[0]
         if isinstance(each, Slot) and isinstance(each.name, int) and each.convert is not None
     }
-    known = operators.source.known(readers, "readers")
-    operators.source.name("QserverError", QserverError)
-    operators.source.name("unreadable", unreadable)
-    with operators.source.block("except QserverError as error:"):
-        operators.source.line(f"error.literal = {node.slot}")
-        operators.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
-        operators.source.line("raise")
+    known = pipeline.source.known(readers, "readers")
+    pipeline.source.name("QserverError", QserverError)
+    pipeline.source.name("unreadable", unreadable)
+    with pipeline.source.block("except QserverError as error:"):
+        pipeline.source.line(f"error.literal = {node.slot}")
+        pipeline.source.line(f"error.item = unreadable(slots[{node.slot}], {given}, {known})")
+        pipeline.source.line("raise")

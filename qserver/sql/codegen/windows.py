@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
 from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
@@ -15,28 +16,25 @@ from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function
 from qserver.values.keys import NULL_KEY, Descending, canonical
 
-if TYPE_CHECKING:
-    from qserver.sql.codegen.operators import Consumer, Operators
 
-
-def produce_window(operators: Operators, node: plan.Window, rows: Rows, consume: Consumer) -> None:
+def produce_window(pipeline: Pipeline, node: plan.Window, rows: Rows, consume: Consumer) -> None:
     """Keep the input, compute a column for each call, and loop over both together."""
-    source = operators.source
-    kept = operators.keep(node.input, rows)
+    source = pipeline.source
+    kept = pipeline.keep(node.input, rows)
     sources = output_sources(node.input)
-    columns = [_column(operators, call, kept, sources, rows) for call in node.calls]
+    columns = [_column(pipeline, call, kept, sources, rows) for call in node.calls]
     values = source.fresh("r")
-    target, inner = operators.unpack(sources, rows)
+    target, inner = pipeline.unpack(sources, rows)
     both = f"zip({kept}, zip({', '.join(columns)}))"
-    with operators.loop_by_pages(f"{target}, {values}", both):
+    with pipeline.loop_by_pages(f"{target}, {values}", both):
         consume(inner.with_row(node.source, values))
 
 
 def _column(
-    operators: Operators, call: WindowCall, kept: str, sources: tuple[int, ...], rows: Rows
+    pipeline: Pipeline, call: WindowCall, kept: str, sources: tuple[int, ...], rows: Rows
 ) -> str:
     """Print the computation of one call for all kept rows; the name of the list of its values."""
-    source, printer = operators.source, operators.printer
+    source, printer = pipeline.source, pipeline.printer
     item = source.fresh("t")
     inner = rows
     for position, made in enumerate(sources):
@@ -47,7 +45,7 @@ def _column(
     chosen, raw, steps = "None", "None", "None"
     with printer.without_yielding():  # `window_values` does so between rows
         partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
-        order = f"lambda {item}: {_order(operators, call.order_by, inner)}"
+        order = f"lambda {item}: {_order(pipeline, call.order_by, inner)}"
         arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
         if call.filter is not None:
             chosen = f"lambda {item}: {printer.truth(call.filter, inner)}"
@@ -61,7 +59,7 @@ def _column(
         f"window_values(context, {specification}, {kept}, {partition}, {order}, {arguments},"
         f" {chosen}, {offsets[0]}, {offsets[1]}, {raw}, {steps})"
     )
-    source.line(f"{name} = {operators.steps(values, window_values)}")
+    source.line(f"{name} = {pipeline.steps(values, window_values)}")
     return name
 
 
@@ -94,10 +92,10 @@ class _Steps:
         return NULL_KEY if value is None else canonical(self._as_result(value))
 
 
-def _order(operators: Operators, keys: tuple[SortKey, ...], rows: Rows) -> str:
-    operators.source.name("Descending", Descending)
+def _order(pipeline: Pipeline, keys: tuple[SortKey, ...], rows: Rows) -> str:
+    pipeline.source.name("Descending", Descending)
     elements: list[str] = []
     for key in keys:
-        parts = key_elements(operators, key, rows)
+        parts = key_elements(pipeline, key, rows)
         elements += [f"Descending({part})" for part in parts] if key.descending else parts
     return f"({', '.join(elements)},)" if elements else "()"

@@ -14,9 +14,11 @@ from typing import Any, Final
 from qserver.query import planning
 from qserver.query.row_stream import RowStream
 from qserver.sql import plan
-from qserver.sql.codegen import joins, operators, subqueries
+from qserver.sql.codegen import compile as compiling
+from qserver.sql.codegen import joins, set_operations, subqueries
 from qserver.sql.codegen.expressions import Printer
-from qserver.sql.codegen.operators import Operators
+from qserver.sql.codegen.pipeline import Pipeline
+from qserver.sql.codegen.set_operations import produce_distinct
 from qserver.sql.codegen.subqueries import Subqueries
 from qserver.sql.expressions import Expression, IsNull
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
@@ -174,11 +176,11 @@ def _semi_join_gives_every_match(original: Any) -> Any:
 
 
 def _distinct_is_lost(original: Any) -> Any:
-    def distinct(self: Operators, node: plan.Distinct, rows: Any, consume: Any) -> None:
+    def distinct(pipeline: Pipeline, node: plan.Distinct, rows: Any, consume: Any) -> None:
         if node.on:
-            self.distinct(node, rows, consume)
+            produce_distinct(pipeline, node, rows, consume)
         else:
-            self.produce(node.input, rows, consume)
+            pipeline.produce(node.input, rows, consume)
 
     return {**original, plan.Distinct: distinct}
 
@@ -395,7 +397,7 @@ MUTANTS: Final = (
         "_PRINTERS",
         _semi_join_gives_every_match,
     ),
-    _mutant("distinct", "DISTINCT is lost", "distinct", operators, "_PRODUCERS", _distinct_is_lost),
+    _mutant("distinct", "DISTINCT is lost", "distinct", compiling, "PRODUCERS", _distinct_is_lost),
     _mutant(
         "in-is-never-null",
         "IN of a query is false where it should be NULL",
@@ -408,7 +410,7 @@ MUTANTS: Final = (
         "except-all",
         "EXCEPT ALL is EXCEPT",
         "doubled, except all itself",
-        operators,
+        set_operations,
         "exception",
         _except_all_as_except,
     ),

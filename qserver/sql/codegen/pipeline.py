@@ -1,0 +1,267 @@
+"""Plans as Python source: every operator is a loop around the one that takes its rows.
+
+An operator is asked to *produce*, and is told what to print for each row: its consumer. A scan
+prints a loop and the consumer inside it; a filter prints an `if` around the consumer; a hash join
+prints the building of a table, then the loop of its left side with the look-up inside, then the
+consumer. So a whole pipeline becomes one nest of loops over plain tuples, with nothing in between.
+
+    for page in scan(…):            Scan
+        for r0 in page:
+            if r0[2] > slot0:       its condition
+                for r1 in h0.get(r0[1], ()):        hash join
+                    out.append((r0[0], r1[3]))      the consumer
+
+Python allows twenty blocks inside each other, so a deep pipeline is cut: its rows are put into a
+list, and a new nest begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from qserver.sql.codegen.charges import may_be_long, size_code
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.expressions import Printer
+from qserver.sql.codegen.kept import pattern
+from qserver.sql.codegen.long_values import long_columns
+from qserver.sql.codegen.runtime import pages_of
+from qserver.sql.codegen.sorted_rows import drained
+from qserver.sql.codegen.source import Source
+from qserver.sql.codegen.weight import Weight
+from qserver.sql.execution import STEPS_BETWEEN_PAUSES
+from qserver.sql.expressions import Expression
+from qserver.sql.functions.costs import BYTES_SMALL, cost_of
+from qserver.sql.plan import Plan
+from qserver.sql.walk import output_sources
+from qserver.values.sizes import size_of
+
+Consumer: TypeAlias = Callable[[Rows], None]
+"""Prints what is done with each row."""
+
+Producer: TypeAlias = "Callable[[Pipeline, Any, Rows, Consumer], None]"
+"""Prints the loops of one kind of plan node, around its consumer."""
+
+Producers: TypeAlias = Mapping[type[Plan], Producer]
+
+ROWS_BETWEEN_CHECKS = 1024
+
+PAGE_BYTES = 1024 * 1024
+"""A page of results with so many bytes of long values leaves before it has all its rows."""
+
+KEPT_BYTES_BETWEEN_CHECKS = 64 * 1024
+"""Bytes of long values that are kept before they are counted."""
+
+KEPT_VALUE_BYTES = 96
+"""What a value that is kept costs beside its own length: the object, its place in a list or set."""
+
+
+class Pipeline:
+    """Prints plans into one function. `may_yield`: the function is a generator that may yield.
+
+    `hands_out`: when it yields it hands out the rows that it has, so that whoever reads them as
+    a stream does not wait for a page to be full.
+    """
+
+    def __init__(
+        self, source: Source, printer: Printer, producers: Producers, may_yield: bool
+    ) -> None:
+        self.source = source
+        self.printer = printer
+        self.producers = producers
+        self.may_yield = may_yield
+        self.hands_out = False
+
+    def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
+        """Print what makes the plan's rows, and the consumer for each of them."""
+        self.producers[type(node)](self, node, rows, consume)
+
+    def inside_a_function(self) -> Pipeline:
+        """For a function of its own, which cannot yield for the one around it."""
+        self.source.functions += 1
+        return Pipeline(self.source, self.printer, self.producers, may_yield=False)
+
+    def yield_check(self) -> None:
+        """Print a place between pages: yield if that is possible, and look at the deadline."""
+        self.source.line("context.check()")
+        if self.hands_out:
+            self.source.line("yield out or None")
+            self.source.line("out = []")
+        elif self.may_yield:
+            self.source.line("yield None")
+
+    def charge_rows(self, rows_looked_at: str) -> None:
+        """Print the count of rows that are about to be looked at, and a pause when it is due.
+
+        All loops of a statement count together. One that cannot yield looks at the deadline
+        and leaves the count as it is, so that the next one around it that can will do so.
+        """
+        self.source.line(f"context.work += {rows_looked_at}")
+        self._pause_if_due()
+
+    @contextmanager
+    def weighed(self, rows_looked_at: str) -> Iterator[Weight]:
+        """The same, where what is done with each row is printed inside and may be long."""
+        place, before = self.source.place(), self._length()
+        weight = Weight()
+        yield weight
+        weight.add(self._length() - before)
+        with self.source.set_aside(self.source.depth) as lines:
+            self.charge_rows(
+                rows_looked_at if weight.value == 1 else f"{weight.value} * {rows_looked_at}"
+            )
+        self.source.insert(place, lines)
+
+    def _length(self) -> int:
+        """Characters of what has been printed, beside this function too."""
+        return self.source.length() + self.printer.apart.length
+
+    def _pause_if_due(self) -> None:
+        with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
+            reset = "context.work = context.made = 0" if self.may_yield else "context.made = 0"
+            self.source.line(reset)
+            self.yield_check()
+
+    def hand_out(self, full: str, long: Sequence[int]) -> None:
+        """Print that a page of results leaves when it is full, or has enough long values.
+
+        The counter of their bytes, `out_bytes`, begins anew with each page.
+        """
+        if long:
+            self.source.name("size_of", size_of)
+            self.source.line("if len(out) == 1: out_bytes = 0")
+            sizes = " + ".join(f"size_of(out[-1][{at}])" for at in long)
+            self.source.line(f"out_bytes += {sizes}")
+            full = f"{full} or out_bytes > {PAGE_BYTES}"
+        with self.source.block(f"if {full}:"):
+            if long:
+                self.source.line("context.made = 0")
+            self.source.line("yield out")
+            self.source.line("out = []")
+
+    def steps(self, call: str, function: Callable[..., Any]) -> str:
+        """A call of a generator of ours for its result; it yields where that is possible."""
+        self.source.name(function.__name__, function)
+        if self.may_yield:
+            return f"(yield from {call})"
+        self.source.name("drained", drained)
+        return f"drained({call})"
+
+    @contextmanager
+    def for_each(self, target: str, iterable: str) -> Iterator[None]:
+        """A loop over some rows. What a function did for one of them may make a pause due."""
+        before = self.source.functions
+        with self.source.block(f"for {target} in {iterable}:"):
+            yield
+            if self.source.functions > before:
+                self._pause_if_due()
+
+    def loop(
+        self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
+    ) -> None:
+        """Rows of one source from a Python iterable."""
+        name = self.source.fresh("r")
+        with self.loop_by_pages(name, iterable):
+            consume(rows.with_row(made, name, width))
+
+    @contextmanager
+    def loop_by_pages(self, target: str, iterable: str) -> Iterator[None]:
+        """A loop over any number of rows that yields now and then."""
+        self.source.name("pages_of", pages_of)
+        page = self.source.fresh("page")
+        head = self.source.place()
+        with self.source.block(f"for {page} in pages_of({iterable}):"):
+            with self.weighed(f"len({page})") as weight, self.for_each(target, page):
+                yield
+        if weight.value > 1:
+            self.source.replace_end(head, "):", f", {weight.rows}):")
+
+    def keep(self, node: Plan, rows: Rows) -> str:
+        """Print the making of a list of the plan's rows; its name. See `pattern` for the items."""
+        name = self.source.fresh("rows")
+        self.source.line(f"{name} = []")
+        sources = output_sources(node)
+        measure = self.measure(node, sources)
+
+        def inside(inner: Rows) -> None:
+            self.source.line(f"{name}.append({pattern(sources, inner)})")
+            self.charge_memory(name, len(sources))
+            measure(inner)
+
+        self.produce(node, rows, inside)
+        return name
+
+    def measure(self, node: Plan, sources: tuple[int, ...], count: str = "") -> Consumer:
+        """Print a counter for long values in rows that are kept; what counts those of a row.
+
+        With `count`, a counter that is there already.
+        """
+        columns = [(made, at) for made in sources for at in long_columns(node, made)]
+        if not columns:
+            return lambda _: None
+        if not count:
+            count = self.source.fresh("n")
+            self.source.line(f"{count} = 0")
+        return lambda inner: self.count_bytes(
+            count, [f"{inner.row(made)}[{at}]" for made, at in columns]
+        )
+
+    def count_bytes(self, count: str, codes: list[str]) -> None:
+        """Print the counting of values that are kept, by their bytes."""
+        self.source.name("size_of", size_of)
+        self.source.line(f"{count} += {' + '.join(f'size_of({code})' for code in codes)}")
+        with self.source.block(f"if {count} > {KEPT_BYTES_BETWEEN_CHECKS}:"):
+            self.source.line(f"context.hold_bytes({count})")
+            self.source.line(f"{count} = context.made = 0")
+
+    def count_looks(
+        self, looked_at: Iterable[tuple[Expression, str]], *, of_rows: bool = False
+    ) -> None:
+        """Print that long values, each in a variable, are counted by what a comparison takes.
+
+        `of_rows`: of rows that several queries may make, so each value may be NULL.
+        """
+        for expression, name in looked_at:
+            if not may_be_long(expression):
+                continue
+            self.source.name("size_of", size_of)
+            there = f"{name} is not None and " if of_rows or expression.nullable else ""
+            with self.source.block(f"if {there}{size_code(expression, name)} >= {BYTES_SMALL}:"):
+                cost = cost_of("=", (expression.type,), None)
+                self.charge_rows(f"{self.source.known(cost, 'cost')}({name})")
+
+    def charge_memory(self, name: str, width: int) -> None:
+        """Count what a list holds, now and then, against the memory of the statement."""
+        with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
+            self.source.line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * width})")
+            self.yield_check()
+
+    def count_kept(self, count: str, sizes: list[str]) -> None:
+        """Print the same for a value that an aggregate keeps, whose size in bytes is `sizes`."""
+        self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
+        with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
+            self.source.line(f"context.hold_bytes({count})")
+            self.source.line(f"{count} = context.made = 0")
+            self.yield_check()
+
+    def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
+        """Loop over rows that were kept."""
+        self.loop_over(name, output_sources(node), rows, consume)
+
+    def loop_over(
+        self, iterable: str, sources: tuple[int, ...], rows: Rows, consume: Consumer
+    ) -> None:
+        target, inner = self.unpack(sources, rows)
+        with self.loop_by_pages(target, iterable):
+            consume(inner)
+
+    def unpack(self, sources: tuple[int, ...], rows: Rows) -> tuple[str, Rows]:
+        """A loop target that takes kept rows apart, and where the rows are then."""
+        names = []
+        for made in sources:
+            names.append(self.source.fresh("r"))
+            rows = rows.with_row(made, names[-1])
+        if len(names) == 1:
+            return names[0], rows
+        return f"({', '.join(names)},)" if names else "_", rows

@@ -1,0 +1,99 @@
+"""DISTINCT, UNION, INTERSECT and EXCEPT: rows that were seen are in a set, or both sides kept."""
+
+from __future__ import annotations
+
+from qserver.sql import plan
+from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.long_values import columns_made, is_long, long_columns
+from qserver.sql.codegen.pipeline import Consumer, Pipeline
+from qserver.sql.codegen.runtime import exception, intersection
+
+
+def produce_distinct(
+    pipeline: Pipeline, node: plan.Distinct, rows: Rows, consume: Consumer
+) -> None:
+    seen = pipeline.source.fresh("seen")
+    pipeline.source.line(f"{seen} = set()")
+    long = [at for at, each in enumerate(node.on) if is_long(each, node.input)]
+    compared = list(enumerate(node.on))
+    if not node.on:
+        long = list(long_columns(node.input, node.source))
+        compared = list(enumerate(columns_made(node.input, node.source)))
+    count = pipeline.source.fresh("n")
+    pipeline.source.line(f"{count} = 0")
+
+    def inside(inner: Rows) -> None:
+        key = pipeline.printer.values(node.on, inner) if node.on else inner.row(node.source)
+        name = pipeline.source.fresh("k")
+        pipeline.source.line(f"{name} = {key}")
+        looked_at = [(each, f"{name}[{at}]") for at, each in compared]
+        pipeline.count_looks(looked_at, of_rows=True)
+        with pipeline.source.block(f"if {name} not in {seen}:"):
+            pipeline.source.line(f"{seen}.add({name})")
+            pipeline.charge_memory(seen, 1)
+            if long:
+                pipeline.count_bytes(count, [f"{name}[{at}]" for at in long])
+            consume(inner)
+
+    pipeline.produce(node.input, rows, inside)
+
+
+def produce_set_operation(
+    pipeline: Pipeline, node: plan.SetOperation, rows: Rows, consume: Consumer
+) -> None:
+    """Both sides in a generator of its own, so that the consumer is printed once."""
+    made = pipeline.source.fresh("both")
+    hands_out, pipeline.hands_out = pipeline.hands_out, False
+    with pipeline.source.block(f"def {made}():"):
+        if node.kind == "union":
+            _union(pipeline, node, rows)
+        else:
+            _intersect_or_except(pipeline, node, rows)
+        pipeline.source.line("return")
+        pipeline.source.line("yield")
+    pipeline.hands_out = hands_out
+    name = pipeline.source.fresh("r")
+    with pipeline.for_each(name, f"{made}()"):
+        if pipeline.may_yield:
+            with pipeline.source.block(f"if {name} is None:"):
+                pipeline.yield_check()
+                pipeline.source.line("continue")
+        consume(rows.with_row(node.source, name))
+
+
+def _union(pipeline: Pipeline, node: plan.SetOperation, rows: Rows) -> None:
+    count = pipeline.source.fresh("n")
+    if not node.every:
+        pipeline.source.line(f"seen, {count} = set(), 0")
+    long = long_columns(node, node.source)
+
+    compared = columns_made(node.left, node.left_source)
+
+    def give(row: str) -> None:
+        if node.every:
+            pipeline.source.line(f"yield {row}")
+            return
+        looked_at = [(each, f"{row}[{at}]") for at, each in enumerate(compared)]
+        pipeline.count_looks(looked_at, of_rows=True)
+        with pipeline.source.block(f"if {row} not in seen:"):
+            pipeline.source.line(f"seen.add({row})")
+            pipeline.charge_memory("seen", 1)
+            if long:
+                pipeline.count_bytes(count, [f"{row}[{at}]" for at in long])
+            pipeline.source.line(f"yield {row}")
+
+    pipeline.produce(node.left, rows, lambda inner: give(inner.row(node.left_source)))
+    pipeline.produce(node.right, rows, lambda inner: give(inner.row(node.right_source)))
+
+
+def _intersect_or_except(pipeline: Pipeline, node: plan.SetOperation, rows: Rows) -> None:
+    pipeline.source.name("intersection", intersection)
+    pipeline.source.name("exception", exception)
+    left = pipeline.keep(node.left, rows)
+    right = pipeline.keep(node.right, rows)
+    how = "intersection" if node.kind == "intersect" else "exception"
+    steps = f"{how}(context, {left}, {right}, {node.every})"
+    if pipeline.may_yield:
+        pipeline.source.line(f"yield from {steps}")
+    else:
+        pipeline.source.line(f"yield from (row for row in {steps} if row is not None)")
