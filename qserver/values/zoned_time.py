@@ -24,6 +24,10 @@ class ZonedTime(time):
         seconds = (self.hour * 60 + self.minute) * 60 + self.second + west
         return seconds * 1_000_000 + self.microsecond, west
 
+    def plain(self) -> time:
+        """As Python's own time with a zone, which others know how to write."""
+        return time(self.hour, self.minute, self.second, self.microsecond, self.tzinfo)
+
     def without_zone(self) -> time:
         return time(self.hour, self.minute, self.second, self.microsecond)
 

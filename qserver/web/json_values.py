@@ -7,6 +7,7 @@ turns one, NULL excepted, into something that msgspec writes:
     numeric           a text with every digit
     interval          ISO 8601: P1Y2M3DT4H5M6.7S
     json, jsonb       the value itself, on one line
+    timetz            ISO 8601 with its offset: 12:00:00+02:00
     enum, char(n)     a text
     array, record     an array of such values; a record is the text that PostgreSQL prints
 """
@@ -29,6 +30,7 @@ from qserver.values.text_output import (
     text_of_real,
 )
 from qserver.values.types import Kind, SqlType
+from qserver.values.zoned_time import ZonedTime
 
 Converter = Callable[[Any], Any]
 
@@ -98,6 +100,7 @@ _CONVERTERS: Final[Mapping[Kind, Converter]] = {
     Kind.DOUBLE: _double,
     Kind.NUMERIC: text_of_numeric,
     Kind.INTERVAL: _interval,
+    Kind.TIMETZ: ZonedTime.plain,
     Kind.JSON: _json,
     Kind.JSONB: lambda value: _json(value.text),
     Kind.ENUM: lambda value: str.__str__(value),

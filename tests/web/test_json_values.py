@@ -20,6 +20,7 @@ from qserver.values.floats import round_to_real
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
 from qserver.values.types import DOUBLE, INTERVAL, JSON, NUMERIC, REAL, Kind, SqlType
+from qserver.values.zoned_time import in_zone
 from qserver.web.json_values import converter, encode_json
 from tests.values.strategies import ALL_TYPES, intervals, typed_values
 
@@ -54,7 +55,7 @@ READERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.NUMERIC: Decimal,
     Kind.DATE: date.fromisoformat,
     Kind.TIME: time.fromisoformat,
-    Kind.TIMETZ: time.fromisoformat,
+    Kind.TIMETZ: lambda found: in_zone(read := time.fromisoformat(found), read.tzinfo),
     Kind.TIMESTAMP: datetime.fromisoformat,
     Kind.TIMESTAMPTZ: read_instant,
     Kind.INTERVAL: read_duration,
