@@ -351,7 +351,7 @@ def test_every_accepted_difference_is_in_the_table_with_its_reason() -> None:
     assert table("docs/sql.md", "rule") == rules
 
 
-def test_every_system_snapshot_is_in_the_table() -> None:
+def test_every_system_view_is_in_the_table() -> None:
     documented = table("docs/sql.md", "schema")
     assert {schema.strip("`"): sorted(names_in(cells)) for schema, cells in documented.items()} == {
         schema: sorted(snapshots) for schema, snapshots in system_tables.SCHEMAS.items()

@@ -62,8 +62,8 @@ class OpenTransaction:
         self._note = note
         self._max_retries = max_retries
         engine = database.database
-        supplies = RequestEnvironment(world.now, trio.current_time, world.chance, engine.sequences)
-        self._request = supplies.request()
+        environment = RequestEnvironment(world.now, trio.current_time, world.chance, engine.sequences)
+        self._request = environment.request()
         self._commands: list[_Command] = []
         self._commits = self._rolls_back = False
         self._outcome: Outcome | None = None

@@ -193,7 +193,7 @@ MUTANTS: Final = (
         "a page counts as saved when it was written, though its checkpoint came to nothing",
         ("bank", "registers"),
         ((saved_pages.Save, "_new_pages", _count_as_saved_when_written),),
-        shape=OFTEN_SAVED,
+        shape=(*OFTEN_SAVED, ("clients", 6), ("transactions_per_client", 40)),
     ),
     Mutant(
         "confirm_what_was_broken_off",

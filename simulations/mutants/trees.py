@@ -129,7 +129,7 @@ MUTANTS: Final = (
         "a page is taken for unchanged that has the same keys, unless it is the first",
         ("range_sums",),
         ((conflict, "difference", _compare_by_keys),),
-        shape=(("sizes", SMALL),),
+        shape=(("sizes", SMALL), ("clients", 10)),
     ),
     Mutant(
         "join_with_another_separator",

@@ -44,7 +44,7 @@ async def test_a_database_recovers_from_the_death_of_any_actor(
         assert await database.transact(counters.increment(1)) == Outcome([4], 5)
         assert await counters.total(database) == 4
         assert len(world.reports) == 3
-        assert world.reports[0].startswith("database main restarts and recovers: ")
+        assert world.reports[0].startswith("database main restarts: ")
         assert actor in world.reports[0]
 
 
@@ -58,7 +58,7 @@ async def test_an_actor_that_quietly_comes_to_its_end_is_as_dead_as_any(
         await until_restarted(database)
         assert await database.transact(counters.increment(1)) == Outcome([1], 2)
         assert world.reports == [
-            "database main restarts and recovers: ActorDied('the shard 1 came to its end')"
+            "database main restarts: ActorDied('the shard 1 came to its end')"
         ]
 
 
