@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description, generated from the catalogue of routes and the declared shapes."""
+"""Generates the OpenAPI 3.1 description from the catalogue of routes and the declared shapes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _responses(route: Route) -> dict[str, Any]:
 
 
 def _answer_schema(route: Route) -> dict[str, Any]:
-    """An SQL-level error is a 200 too."""
+    """A SQL error is also a 200."""
     if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
         return {"oneOf": [_schema(route.answer), _schema(shapes.ErrorAnswer)]}
     return _schema(route.answer)
