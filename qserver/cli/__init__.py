@@ -25,7 +25,6 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     options = command_line().parse_args(arguments)
     try:
         return _run(options)

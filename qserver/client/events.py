@@ -25,8 +25,6 @@ EVENT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class Event(NamedTuple):
-    """One event: its kind, and the bytes of its data."""
-
     kind: bytes
     data: bytes
 

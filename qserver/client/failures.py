@@ -43,7 +43,7 @@ class ConnectionLost(QserverError):
 
 
 class UnexpectedAnswer(QserverError):
-    """The URL's fault, most often: what answered does not speak this API."""
+    """Usually the URL's fault: the server there does not speak this API."""
 
     code = "08000"
     name = "connection_exception"
@@ -52,7 +52,6 @@ class UnexpectedAnswer(QserverError):
 def error_from(
     fields: Mapping[str, Any], status: int | None = None, retry_after: str | None = None
 ) -> QserverError:
-    """The exception for an error object."""
     error_class = _class_of(fields)
     error = error_class.__new__(error_class)
     # Some constructors require fields of their own; here all fields come from the object.

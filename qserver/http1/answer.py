@@ -27,7 +27,6 @@ STATUS_LINES: Final = {
 }
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 BODILESS: Final = (204, 304)
-"""Statuses of answers that have no body."""
 CLOSE: Final = b"connection: close\r\n"
 KEEP_ALIVE: Final = b"connection: keep-alive\r\n"
 

@@ -28,8 +28,6 @@ CRLF = b"\r\n"
 
 
 class SizedBody:
-    """A body with a declared length."""
-
     __slots__ = ("complete", "missing")
 
     def __init__(self, length: int) -> None:

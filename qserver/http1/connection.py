@@ -49,7 +49,7 @@ class Connection:
         self.context = context
         self.transport = transport
         self.buffer = b""
-        """What has arrived and belongs to no request yet."""
+        """Bytes that have arrived and belong to no request yet."""
         self.state = State.OPENING
         self._client = client
         self._interruption = trio.CancelScope()
@@ -57,15 +57,15 @@ class Connection:
         self._deadline = self._began + context.options.header_seconds
         # What states carry:
         self._head: Head | None = None
-        """From HANDLING on: that of the request."""
+        """From HANDLING on: the request's head."""
         self._body: ArrivingBody | None = None
         """From HANDLING on: the request's body, if it had not arrived whole."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
-        """In HANDLING: what the task has to await, or to send in parts."""
+        """In HANDLING: the coroutine to await, or the answer to send in parts."""
         self._responded: trio.Event | None = None
-        """In PENDING: set by `respond` if the task waits for that."""
+        """In PENDING: `respond` sets it if the task waits."""
         self._unsent = NOTHING
-        """In SENDING: what the kernel has not taken."""
+        """In SENDING: bytes that the kernel has not taken."""
         self._then = IDLE
         """In SENDING: the state that follows."""
 
@@ -80,7 +80,7 @@ class Connection:
     # --- the task ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve until either side has had enough. Raises nothing but cancellation."""
+        """Serve until the connection ends. Raises nothing but cancellation."""
         try:
             await self._live(None)
         except Exception:
@@ -110,7 +110,7 @@ class Connection:
             await self._close_owed()
 
     async def _close_owed(self) -> None:
-        """Close what the task has not started: it may hold a lease."""
+        """Close a coroutine or parts that the task has not started: they may hold resources."""
         owed, self._owed = self._owed, None
         if isinstance(owed, Coroutine):
             owed.close()
@@ -139,7 +139,6 @@ class Connection:
                 await self._linger()
 
     def _has_work(self) -> bool:
-        """Does the task have something to do?"""
         state = self.state
         if state is IDLE:
             return bool(self.buffer)

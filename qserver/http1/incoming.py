@@ -50,7 +50,7 @@ class ArrivingBody:
         self._progress = 0
         self.continue_owed = head.expects_continue and not connection.buffer
         self.refusal: Refusal | None = None
-        """Why the server does not read on."""
+        """Why the server stops reading."""
         self.arrived = b""
         """The bytes that came with the head; the whole body if `complete`."""
         try:

@@ -8,7 +8,7 @@ own body. When the client is gone, the sender cancels the body's production.
 
 A client that sends no more is gone, or has only ended its side and still reads. TCP tells which
 when the server sends something: if the client is gone, its machine resets the connection. So the
-server sends a zero, which is a meaningless first digit of the next chunk's size.
+server sends a zero, which has no meaning before the size of the next chunk.
 """
 
 from __future__ import annotations

@@ -92,7 +92,6 @@ class Acceptor:
         stop: trio.Event,
         task_status: trio.TaskStatus[Addresses],
     ) -> None:
-        """Serve until `stop` is set, then drain."""
         context = self._context
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(context.sweep)

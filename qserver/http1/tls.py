@@ -37,8 +37,6 @@ def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
 
 
 class TlsTransport:
-    """TLS over a socket."""
-
     __slots__ = ("_seconds", "_socket", "_stream", "descriptor", "may_be_watched")
 
     def __init__(

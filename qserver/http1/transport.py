@@ -28,7 +28,6 @@ RESET = struct.pack("ii", 1, 0)
 
 class Transport(Protocol):
     descriptor: int
-    """The socket's file descriptor."""
     may_be_watched: bool
     """The socket's bytes are the client's bytes, so a `Reactor` can watch the socket."""
 
@@ -67,8 +66,6 @@ class Transport(Protocol):
 
 
 class PlainTransport:
-    """A plain socket."""
-
     __slots__ = ("_socket", "descriptor", "may_be_watched")
 
     def __init__(self, connected: socket.socket) -> None:

@@ -37,7 +37,6 @@ Admitter = Callable[[Any], Any]
 
 @lru_cache(maxsize=4096)
 def admitter(sql_type: SqlType) -> Admitter:
-    """The function that admits values to columns of the type."""
     kind = sql_type.kind
     if kind in INTEGER_BITS:
         return _integer_admitter(sql_type, INTEGER_BITS[kind])

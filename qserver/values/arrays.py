@@ -54,7 +54,7 @@ def dimensions(array: Array) -> tuple[int, ...]:
 
 
 def flat(array: Array) -> Array:
-    """All elements in order, whatever the dimensions."""
+    """All elements in order, without the dimensions."""
     if array and type(array[0]) is tuple:
         return tuple(element for part in array for element in flat(part))
     return array

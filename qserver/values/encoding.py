@@ -166,7 +166,6 @@ def _prepare_nested(value: Any) -> object:
 
 
 def _replaced(rows: Iterable[Row | None], replacements: Replacements) -> list[Any]:
-    """Keys or rows of entries, ready for MessagePack."""
     replacement = replacements.get
     return [
         None

@@ -19,8 +19,6 @@ LABEL_BYTES_MAX: Final = 63
 
 @final
 class Label(str):
-    """A value of an enum type."""
-
     __slots__ = ("position",)
 
     position: float

@@ -42,7 +42,6 @@ def members(text: str) -> list[tuple[str, str]]:
 
 
 def elements(text: str) -> list[str]:
-    """The elements of an array's text."""
     try:
         return [bytes(raw).decode() for raw in _decode_array(text)]
     except msgspec.MsgspecError:

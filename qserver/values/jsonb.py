@@ -87,7 +87,6 @@ class Jsonb:
 
 
 def jsonb_of(value: Structure) -> Jsonb:
-    """The JSONB value of a structure."""
     return Jsonb(_canonical_text(value))
 
 
@@ -98,7 +97,6 @@ def key_order(key: str) -> tuple[int, bytes]:
 
 
 def quoted(text: str) -> str:
-    """The text as a JSON string."""
     return encode_basestring(text)
 
 

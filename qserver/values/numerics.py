@@ -46,7 +46,6 @@ def plain_numeric(value: Decimal) -> Decimal:
 
 
 def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
-    """A Decimal rounded to NUMERIC(precision, scale)."""
     if not value.is_finite():
         if value.is_nan():
             return NOT_A_NUMBER
@@ -65,7 +64,6 @@ def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
 
 
 def round_to_integer(value: Decimal) -> int:
-    """A finite Decimal rounded to an integer."""
     return int(value.to_integral_value(rounding=ROUND_HALF_UP, context=EXACT))
 
 

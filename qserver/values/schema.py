@@ -167,7 +167,6 @@ class Table:
     schema: str = PUBLIC
 
     key_of: KeyFunction = field(init=False, compare=False, repr=False)
-    """The key of a row."""
     positions: dict[str, int] = field(init=False, compare=False, repr=False)
     """The positions of the visible columns, by name. Do not mutate."""
     _admitters: tuple[Admitter, ...] = field(init=False, compare=False, repr=False)

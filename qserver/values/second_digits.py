@@ -57,7 +57,6 @@ def round_time(value: time, unit: int) -> time:
 
 
 def microseconds_of(value: time) -> int:
-    """Microseconds since midnight."""
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 1_000_000 + value.microsecond
 

@@ -243,7 +243,6 @@ def varchar(length: int) -> SqlType:
 
 
 def char(length: int = 1) -> SqlType:
-    """CHAR(length)."""
     return SqlType(Kind.CHAR, length=_checked_length("char", length))
 
 
@@ -269,7 +268,6 @@ def array_of(element: SqlType) -> SqlType:
 
 
 def record_of(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:
-    """The record type with known columns."""
     return SqlType(Kind.RECORD, columns=columns)
 
 

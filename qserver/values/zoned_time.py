@@ -59,5 +59,4 @@ class ZonedTime(time):
 
 
 def in_zone(value: time, zone: tzinfo | None) -> ZonedTime:
-    """The same time of day, in a zone."""
     return ZonedTime(value.hour, value.minute, value.second, value.microsecond, zone)

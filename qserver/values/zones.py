@@ -154,7 +154,6 @@ def offset_text(offset: timedelta) -> str:
 
 
 def offset_of(value: time) -> timedelta:
-    """The offset of a time with zone."""
     offset = value.utcoffset()
     assert offset is not None, "a time with zone has an offset"
     return offset

@@ -186,7 +186,7 @@ def error_body(
 
 
 def describe_conflict(conflict: Conflict, statement: int | None) -> dict[str, Any]:
-    """The read that no longer held, and the version that changed it."""
+    """The read that no longer holds, with the versions read and found."""
     return {
         "reason": conflict.reason,
         "table": conflict.table,

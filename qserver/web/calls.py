@@ -175,7 +175,6 @@ class Call(ABC):
     # --- what some calls have besides -------------------------------------------------------------
 
     def exec_us(self) -> int:
-        """The execution time in microseconds."""
         return 0
 
     def no_results(self) -> Sequence[Any] | None:

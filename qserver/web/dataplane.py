@@ -113,7 +113,6 @@ class HotCall(KeyedCall):
         return step(opened)
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        """Start the statements."""
         self._opened = opened
         self._began = perf_counter()
         outcome = opened.sql.begin(self._statements, self._options, self.settled)

@@ -43,8 +43,6 @@ BUCKETS_SECONDS: Final = (
 
 
 class RouteMetrics:
-    """Counts and latencies of one route."""
-
     __slots__ = ("buckets", "seconds", "statuses")
 
     def __init__(self) -> None:
@@ -59,8 +57,6 @@ class RouteMetrics:
 
 
 class Metrics:
-    """Counts of requests, by route and status."""
-
     def __init__(self) -> None:
         self._routes: dict[str, RouteMetrics] = {}
         self.rate_limited = 0

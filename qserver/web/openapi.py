@@ -32,7 +32,6 @@ STATUS_MEANINGS: Final = {
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
-    """The whole document."""
     declared = {shape for route in routes for shape in (route.request, route.answer)}
     structs = [each for each in declared if isinstance(each, type) and _is_struct(each)]
     _, components = msgspec.json.schema_components(

@@ -31,8 +31,6 @@ Watch = Callable[[Histogram, float], None]
 
 
 class Load:
-    """One running workload."""
-
     def __init__(self, workload: Workload, address: Address, clients: int) -> None:
         self._workload = workload
         self._address = address

@@ -34,7 +34,6 @@ _SPOKEN: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
 
 
 def converse(shell: Shell, environ: Mapping[str, str]) -> int:
-    """Read and run until the person leaves."""
     names = SqlCompleter()
     session: PromptSession[str] = PromptSession(
         history=_history(shell, environ),

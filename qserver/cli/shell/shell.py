@@ -81,7 +81,6 @@ class Shell:
         return self._block
 
     def write(self, text: str) -> None:
-        """Write a part of a result."""
         if self._file is None:
             self._before_output()
             self._write(text)

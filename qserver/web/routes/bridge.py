@@ -28,8 +28,6 @@ ADMISSION: Final = "qserver.admission"
 
 
 class Collected(msgspec.Struct):
-    """The app's answer."""
-
     status: int = 500
     headers: Pairs = []
     body: bytes = b""
@@ -83,8 +81,6 @@ def _scope(admission: Admission) -> dict[str, Any]:
 
 
 class RouteCall(KeyedCall):
-    """A request to a route of the app."""
-
     _admission: Admission
     endpoint: RouteEndpoint
 
