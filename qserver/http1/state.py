@@ -8,7 +8,7 @@
                  │       │ refused       ▼                                   │
                  │       └─────────►  SENDING ─► SKIPPING ───────────────────┤
                  │                       └──────────┴────────────────────────┘
-                 │ nothing came, in time            │ the connection ends with the answer
+                 │ nothing came in time             │ the connection ends with the answer
                  ▼                                  ▼
               CLOSED ◄───────────────────────── LINGERING
 

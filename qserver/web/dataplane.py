@@ -1,8 +1,8 @@
 """The hot routes: POST /v1/query, /query and /v1/transaction, and their streams.
 
-    admit ─► run ───────────► opened ─► begin ─┬─ a result: rows as JSON ─► Response
-    (cached) request          (open)           ├─ PENDING: `settled` once it is durable
-                                               └─ a coroutine: work that waits
+    admit ──► run ────► open ────────► execute ─┬─ a result: rows as JSON ─► Response
+    (cached)  decode    (open already)          ├─ PENDING: `settled` once it is durable
+                                                └─ a coroutine: work that waits
 
 A known statement with a known key waits only for the log. All other routes are in `routes`.
 """
