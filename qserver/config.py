@@ -2,9 +2,9 @@
 
     flag of `qserver serve`  ─►  environment  ─►  default          the first that is given counts
 
-`SETTINGS` is the only list there is: the command line makes its flags from it, the documentation
-its table, and a name in the environment that begins with `QSERVER_` and is not in it is an error,
-because a setting that is spelled wrong and silently ignored is found on the worst day.
+`SETTINGS` is the only list: the command line makes its flags from it, and the documentation its
+table. A name in the environment that begins with `QSERVER_` and is not in the list is an error,
+because a silently ignored typo shows itself on the worst day.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qserver.errors import InvalidSetting
 
 PREFIX: Final = "QSERVER_"
 IN_MEMORY: Final = ":memory:"
-"""As a data folder: nothing is kept when the process ends."""
+"""As a data folder: keep nothing when the process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the service was told, checked."""
+    """The checked settings of a service."""
 
     host: str
     port: int
@@ -70,7 +70,7 @@ class Settings:
     stall_s: float | None
 
     def __repr__(self) -> str:
-        """Says nothing secret: settings end up in logs."""
+        """Contains no secret: settings end up in logs."""
         return f"settings: {self.host}:{self.port}, data in {self.data}, {self.shards} shards"
 
 
@@ -99,7 +99,7 @@ def _value(setting: Setting, environ: Mapping[str, str], flags: Mapping[str, str
 def _given(
     setting: Setting, environ: Mapping[str, str], flags: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Where a setting is given, strongest first. A platform says `PORT`, for all addresses."""
+    """Where a setting is given, strongest first. A platform's `PORT` implies all addresses."""
     given = []
     if setting.field in flags:
         given.append((setting.flag, flags[setting.field]))
@@ -134,7 +134,7 @@ def _check_together(settings: Settings) -> None:
         )
 
 
-# --- what a text may be --------------------------------------------------------------------------
+# --- parsers of values ---------------------------------------------------------------------------
 
 
 def _text(text: str) -> str:

@@ -1,7 +1,7 @@
-"""Every bound in one place, with the relations between them.
+"""Every limit in one place, with the relations between them.
 
-A limit that lives beside the code that it binds is found only by whoever hits it. Units come last
-in a name. What an operator may change has its default here and its setting in `config`.
+A limit beside the code that it binds is found only by hitting it. Units come last in a name. A
+limit that an operator may change has its default here and its setting in `config`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Programs that measure one room each: `python -m qserver.benchmarks.storage` and so on."""
+"""Programs that measure one package each: `python -m qserver.benchmarks.storage` and so on."""

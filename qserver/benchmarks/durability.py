@@ -1,17 +1,16 @@
-"""How long a restart takes, and how much memory the database then has.
+"""Measures the duration of a restart, and the memory of the database after it.
 
     python -m qserver.benchmarks.durability                    1,000,000 rows of 100 bytes
     python -m qserver.benchmarks.durability --rows 50000
 
-Each phase is a process of its own, as in life, because what a process has used before would stay
-in its memory:
+Each phase runs in a process of its own, because memory that a process has used stays in it:
 
     fill      makes the rows, with checkpoints as they come due, and closes
     restart   opens the data, reads a row: the time until then, the memory after and at most
     change    changes rows until the log is nearly as long as it gets, and is killed
-    restart   the same again, with a log to read behind the checkpoint
-    beside    makes the rows anew, and measures point reads and inserts alone and beside the
-              checkpoint that saves all of them: the ratios are what counts
+    restart   the same again, with a log to read after the checkpoint
+    beside    makes the rows anew, and measures point reads and inserts, alone and beside a
+              checkpoint of all rows: the ratios are what counts
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ ROWS_OF_TRANSACTION = 5000
 ROWS_OF_CHANGE = 100
 BESIDE_SECONDS, BESIDE_PAUSE_SECONDS, BESIDE_ROWS = 3.0, 0.001, 1000
 SECONDS_MAX, MEGABYTES_MAX = 20.0, 700.0
-"""What a restart with a million rows may take."""
+"""The limits of a restart with a million rows."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -144,7 +143,7 @@ async def beside(path: Path, rows: int) -> None:
 
 
 class _Latencies:
-    """Seconds that requests took, each sent a little after the one before."""
+    """Latencies of requests, each sent a little after the previous one."""
 
     def __init__(self) -> None:
         self.of: dict[str, list[float]] = {"read": [], "insert": []}
@@ -158,7 +157,7 @@ class _Latencies:
 async def _measured(
     database: Database, rows: int, meanwhile: Callable[[float], Awaitable[None]], seconds: float
 ) -> _Latencies:
-    """Read and insert, one request of each kind at a time, until something else has ended."""
+    """Read and insert, one request of each kind at a time, until `meanwhile` ends."""
     found = _Latencies()
     chance = Random(4)
 
@@ -172,7 +171,7 @@ async def _measured(
     async def repeat(name: str, request: Callable[[int], Awaitable[None]]) -> None:
         for number in count(1):
             due = trio.current_time() + BESIDE_PAUSE_SECONDS
-            await trio.sleep_until(due)  # what keeps the loop from waking up counts too
+            await trio.sleep_until(due)  # the latency includes a late wakeup of the loop
             await request(number)
             found.of[name].append(trio.current_time() - due)
 
@@ -190,7 +189,7 @@ async def _measured(
 PHASES = {"fill": fill, "restart": restart, "change": change, "beside": beside}
 
 
-# --- what they are made of -----------------------------------------------------------------------
+# --- parts of the phases -------------------------------------------------------------------------
 
 
 @asynccontextmanager

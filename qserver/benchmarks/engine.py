@@ -1,20 +1,19 @@
-"""How many transactions commit in a second on one core, and how much contention costs.
+"""Measures commits per second on one core, and the cost of contention.
 
     python -m qserver.benchmarks.engine [--seconds 1.0]
 
 Three questions, one block of the table each:
 
     commits       what does a commit cost, on one shard and on four, to many clients and to one?
-    contention    does throughput hold when more clients fight over fewer keys?
-    long work     and when the work yields, so that conflicts go through retries and turns?
+    contention    does throughput hold when more clients compete for fewer keys?
+    long work     and when the work yields, so that conflicts cause retries and exclusive commits?
 
-Each client increments random counters in a loop: it reads, adds, writes, commits, and begins again
-when it has its answer. The log is in memory, so the whole cost of a commit is ours, the encoding
-of its record included. After each cell the sum of all counters must equal the number of
-increments that were acknowledged since the database was opened; the table says so, or the bench
-ends with an error.
+Each client increments random counters in a loop: it reads, adds, writes, commits, and repeats after
+the answer. The log is in memory, so the whole cost of a commit is ours, including the encoding of
+its record. After each cell the sum of all counters must equal the number of increments acknowledged
+since the database was opened; otherwise the bench ends with an error.
 
-Rates are given per CPU second as well, because other work on the machine takes nothing from those.
+Rates are also per CPU second, which other work on the machine does not affect.
 """
 
 from __future__ import annotations
@@ -51,12 +50,12 @@ LONG_CLIENTS: Final = 64
 LONG_KEYS: Final = (1, 1_000)
 
 WorkMaker: TypeAlias = Callable[[], tuple[Work, int]]
-"""The next piece of a client's work, and how many increments it makes."""
+"""The next work of a client, and its number of increments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What some clients came to within some seconds."""
+    """The measurements of some clients during some seconds."""
 
     clients: int
     keys: int
@@ -81,7 +80,7 @@ class Cell:
 
 
 class Counters:
-    """A database with counters, and the sum that they must have."""
+    """A database with counters, and their expected sum."""
 
     def __init__(self, database: Database, keys: int) -> None:
         self.database = database
@@ -100,7 +99,7 @@ class Counters:
             for key in range(number, self.keys, SHARDS_DEFAULT):
                 transaction.put(table, (key, 0))
 
-    # --- what clients do ---
+    # --- work of clients ---
 
     def one_key(self) -> tuple[Work, int]:
         return partial(increment, keys=(self.chance.randrange(self.keys),)), 1
@@ -116,7 +115,7 @@ class Counters:
         return partial(increment, keys=keys), len(keys)
 
     async def measure(self, clients: int, seconds: float, next_work: WorkMaker) -> Cell:
-        """Let the clients run for so many seconds, then check the sum."""
+        """Run the clients for this many seconds, then check the sum."""
         commits, over = 0, False
 
         async def run_client() -> None:
@@ -158,7 +157,7 @@ class Counters:
         return statistics.generation.coordinator.conflicts, gateway.retries, gateway.exclusive
 
     async def check(self) -> None:
-        """Every increment that was acknowledged is there, and no other."""
+        """Check that the counters hold exactly the acknowledged increments."""
         found = sum_of_all(Transaction(await self.database.wait_durable_snapshot()))
         if found != self._sum:
             raise SystemExit(
@@ -167,7 +166,7 @@ class Counters:
 
 
 def table_of(key: int) -> str:
-    """Counters are in several tables, each of them small, so each on a shard of its own."""
+    """The counters are in several small tables, so each table is on its own shard."""
     return f"counters_{key % SHARDS_DEFAULT}"
 
 
@@ -180,7 +179,7 @@ def increment(transaction: Transaction, keys: tuple[int, ...]) -> None:
 
 
 def increment_slowly(transaction: Transaction, key: int) -> Generator[None, None, None]:
-    """The same as long work: it yields between reading and writing."""
+    """The same as long work: yields between reading and writing."""
     table = transaction.table(table_of(key))
     row = transaction.get(table, (key,))
     yield
@@ -214,7 +213,7 @@ def _fail(text: str, error: Exception) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure; tests take less of it."""
+    """What to measure; tests measure less."""
 
     seconds: float = 1.0
     clients: Sequence[int] = CLIENTS
@@ -311,7 +310,7 @@ async def measure_long_work(plan: Plan, write: Callable[[str], Any], progress: P
 
 
 class Progress:
-    """A bar on a terminal, and nothing elsewhere."""
+    """A progress bar on a terminal, nothing elsewhere."""
 
     WIDTH: Final = 30
 
@@ -322,7 +321,7 @@ class Progress:
         self._done = 0
 
     async def step(self, label: str, measured: Awaitable[Cell]) -> Cell:
-        """Show what is being measured while it is."""
+        """Show the label while `measured` runs."""
         filled = self.WIDTH * self._done // self._total
         bar = "█" * filled + "░" * (self.WIDTH - filled)
         self._show(f"{bar} {self._done}/{self._total}  {label}")

@@ -1,13 +1,12 @@
-"""SQL in process, side by side with the standard library's sqlite3 in memory.
+"""Compares SQL in process with the standard library's sqlite3 in memory.
 
     python -m qserver.benchmarks.sql [--rows 100000] [--seconds 2.0]
 
-Both get the same statements as text, with literals that change each time, and nothing prepared by
-the caller. What counts is the ratio of the two rates in one run, not the numbers themselves.
-They take turns, several times, and the middle ratio is shown: other work on the machine then
-slows both.
-Single reads and scans are asked one after the other; updates by several tasks at once, because a
-commit is waited for and the engine commits together what waits together.
+Both get the same statements as text, with new literals each time and nothing prepared. The ratio of
+the two rates counts, not the rates. The two alternate several times, and the table shows the median
+ratio: other work on the machine then slows both. Reads and scans run one after the other; updates
+run in several tasks at once, because a commit waits and the engine commits waiting transactions
+together.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ async def rate_of_qserver(database: SqlDatabase, task: Task, seconds: float) -> 
 
 
 async def first_sight(database: SqlDatabase) -> float:
-    """Milliseconds from the text of a new fingerprint of about 100 characters to its answer."""
+    """Milliseconds from the text of a new fingerprint, of about 100 characters, to its answer."""
     times = []
     for number in range(20):
         text = (
@@ -156,7 +155,7 @@ async def first_sight(database: SqlDatabase) -> float:
 
 
 async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> bool:
-    """Print the table; whether every aim was reached."""
+    """Print the table; return whether every aim was reached."""
     world = OrdinaryWorld(time.time, random.Random(1), lambda text, error: print(text, error))
     engine = Database(MemoryLog(), world)
     connection = sqlite3.connect(":memory:", isolation_level=None)

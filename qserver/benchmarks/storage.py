@@ -1,17 +1,17 @@
-"""How fast the storage room is, and whether the choices behind it still hold.
+"""Measures the speed of the storage package, and checks the choices behind it.
 
     python -m qserver.benchmarks.storage [--rows 100000] [--repeats 15]
 
 Four questions, one block of the table each:
 
-    maps        is our B+tree as good as the persistent maps that one could have installed?
+    maps        is our B+tree as good as the persistent maps on PyPI?
     batches     does a batch cost less than the same changes one by one?
     reading     what does a row cost in a scan, in one tree and over its ranges?
     comparing   what do `difference` and the conflict test cost after few changes?
 
 A time is the best of several runs in CPU time, because other work on the machine can only add to
-it. The cyclic collector is off meanwhile and everything that was built before is frozen. What a
-run made is freed after its clock has stopped. Chance is seeded: each time the same work is done.
+it. The cyclic collector is off meanwhile and earlier objects are frozen. The result of a run is
+freed after its clock has stopped. Randomness is seeded: each run does the same work.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ BATCH_RATIO_AIM: Final = 1 / 3
 SHARDS: Final = 4
 TREE: Final = 1
 STEP: Final = 10
-"""Ids of stored rows are multiples of this, so that there is room for new ones in between."""
+"""Ids of stored rows are multiples of this, which leaves room for new ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a block: what was measured, and a text for each column."""
+    """One line of a block: the measurement, and a text for each column."""
 
     name: str
     cells: tuple[str, ...]
@@ -65,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of the printed table: a title and the names of the columns, then lines."""
+    """A part of the printed table: a title, the names of the columns, lines."""
 
     title: str
     columns: tuple[str, ...]
@@ -74,7 +74,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Seconds that a batch and the same changes one by one took."""
+    """Seconds of a batch, and of the same changes one by one."""
 
     batch: float
     single: float
@@ -96,7 +96,7 @@ class Bench:
         self.tree = apply(EMPTY, self.keys, self.values)
 
     def best(self, work: Callable[[], object], count: int = 1) -> float:
-        """Seconds that one of the `count` pieces of the work takes, in the best run."""
+        """Seconds per piece of work, of `count` pieces, in the best run."""
         seconds = float("inf")
         for _ in range(self.repeats):
             start = process_time()
@@ -135,7 +135,7 @@ class Bench:
     def _immutables_times(
         self, entries: dict[Key, Value], stored: list[Key], mixed: list[Key]
     ) -> tuple[float, float] | None:
-        """The same for a library that only the bench uses, so it may be absent."""
+        """The same for a library that only the bench uses, and that may be absent."""
         if find_spec("immutables") is None:
             return None
         from immutables import Map
@@ -150,7 +150,7 @@ class Bench:
         stored: list[Key],
         mixed: list[Key],
     ) -> tuple[float, float]:
-        """What one get and one put take; the put adds a row nine times of ten."""
+        """The time of one get and one put; nine of ten puts add a row."""
         row = make_row(0)
 
         def get_all() -> None:
@@ -185,7 +185,7 @@ class Bench:
         )
 
     def contiguous_keys(self) -> list[Key]:
-        """Keys as a multi-row INSERT has them: all beyond the last one that is stored."""
+        """Keys of a multi-row INSERT: all after the last stored key."""
         return [(self.rows * STEP + at,) for at in range(BATCH)]
 
     def spread_keys(self) -> list[Key]:
@@ -245,7 +245,7 @@ class Bench:
         return Block(f"comparing: {self.rows:,} rows then and now", ("µs",), tuple(lines))
 
     def _conflict_time(self, snapshot: Snapshot, transaction: Transaction) -> float:
-        """The test of all parts, against a change of the second key."""
+        """Test all parts, against a change of the second key."""
         changes: Writes = {TREE: {self.keys[1]: make_row(-1)}}
         trees = written(snapshot, snapshot.catalog, changes).tree(TREE)
         now = dict(zip(trees.ranges, trees.roots, strict=True))
@@ -288,7 +288,7 @@ def show(block: Block) -> str:
 
 @contextmanager
 def collector_off() -> Iterator[None]:
-    """No collection inside; what exists already is set aside."""
+    """Disable the collector in the block, and freeze existing objects."""
     was_on = gc.isenabled()
     gc.collect()
     gc.freeze()

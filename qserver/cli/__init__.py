@@ -1,12 +1,12 @@
 """The command line: `qserver serve`, `sql`, `key`, `database`, `bench` and those for whole data.
 
-    command_line.py   what may be typed            control.py   key …, database …
+    command_line.py   the argument parser          control.py   key …, database …
     serving.py        serve                        shell/       sql
-    errors.py     errors for people            bench/       bench
+    errors.py         errors for people            bench/       bench
     folders/          backup, restore, check       transfer/    export, import
 
-Exit codes: 0 for success, 1 when a command could not do what it was asked, 2 (argparse's own)
-for a command line that makes no sense.
+Exit codes: 0 for success, 1 for a command that failed, 2 (argparse's own) for an invalid command
+line.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from qserver.cli.errors import report_error
 from qserver.errors import QserverError
 
 INTERRUPTED = 130
-"""The exit code of a program that Ctrl-C has ended, by custom of shells."""
+"""The exit code after Ctrl-C, by convention of shells."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     options = command_line().parse_args(arguments)
     try:
         return _run(options)
@@ -35,14 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("\n")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output is gone (`| head`): nothing more can be said, and no error is due
-        # when Python flushes what is left at the end.
+        # The reader of our output is gone (`| head`): there is nothing more to write, and Python's
+        # flush at exit must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
 def _run(options: Namespace) -> int:
-    """Each command is imported when it is asked for: they load very different things."""
+    """Import each command on demand: they load very different modules."""
     match options.command:
         case "serve":
             from qserver.cli import serving

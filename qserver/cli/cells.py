@@ -1,11 +1,10 @@
-"""Values of an answer as the text of a cell: JSON in, what psql would print out.
+"""Formats the JSON values of an answer as cells, as psql would print them.
 
-The type of the column decides, as it did when the server wrote the JSON: `t` and `f`, timestamps
-with a space, bytes as hexadecimal, arrays in braces. NULL has no text here; a layout has its own
-way to show it.
+The column's type decides the format, as it did on the server: `t` and `f`, timestamps with a space,
+bytes as hexadecimal, arrays in braces. NULL has no text here; each layout shows it in its own way.
 
-What goes to a terminal is made harmless first: a value may hold escape sequences, and a text that
-someone else stored must not move the cursor of whoever reads it.
+Text for a terminal is escaped first: a value may hold escape sequences, and text that someone else
+stored must not move the reader's cursor.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Writer = Callable[[Any], str]
 _NUMBERS: Final = frozenset(
     {"smallint", "integer", "bigint", "real", "double precision", "numeric", "oid"}
 )
-# Control characters but the line feed, line and paragraph separators, changes of direction.
+# Control characters except the line feed, line and paragraph separators, direction changes.
 _HARMFUL: Final = re.compile(
     r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -38,14 +37,14 @@ def is_number(sql_type: str) -> bool:
 
 
 def writer_of(sql_type: str) -> Writer:
-    """The function that prints the values of a column, NULL excepted."""
+    """The function that formats the values of a column, except NULL."""
     if sql_type.endswith("[]"):
         return _array_writer(writer_of(sql_type.removesuffix("[]")))
     return _WRITERS.get(sql_type.partition("(")[0], _plain)
 
 
 def harmless(text: str) -> str:
-    """The text with everything escaped that a terminal would obey; line feeds stay."""
+    """The text with everything escaped that a terminal would execute; line feeds stay."""
     return _HARMFUL.sub(_escaped, text)
 
 

@@ -1,7 +1,7 @@
-"""What may be typed: every command, its flags, and help with examples.
+"""The argument parser: every command, its flags, and help with examples.
 
-Only the parser is here. The commands live in modules of their own, which `qserver.cli.main` imports
-when one of them is asked for: `qserver serve` need not load a terminal's toolkit.
+`qserver.cli.main` imports a command's module only when it is used: `qserver serve` need not load a
+terminal toolkit.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-_Commands = argparse._SubParsersAction  # argparse has no public name for what it returns
+_Commands = argparse._SubParsersAction  # argparse has no public name for this type
 
 
 def _command(
@@ -318,7 +318,7 @@ def _connection(*parsers: argparse.ArgumentParser) -> None:
         )
 
 
-# --- what a text may be: argparse turns the error into a message and exit code 2 -----------------
+# --- argument types: argparse turns the error into a message and exit code 2 ---------------------
 
 
 def duration(text: str) -> int:

@@ -1,10 +1,10 @@
-"""Where the server is and which key to use: the same three flags on every command that calls it.
+"""Finds the server and the key: the same three flags for every command that calls a server.
 
     --url       or QSERVER_URL       or http://127.0.0.1:8000
     --key       or --key-file        or QSERVER_API_KEY
 
-A key in a flag is seen by everyone who can list processes, so the file and the environment are what
-the help recommends.
+Everyone who can list processes sees a key in a flag, so the help recommends the file and the
+environment.
 """
 
 from __future__ import annotations

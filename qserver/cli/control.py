@@ -1,8 +1,8 @@
 """`qserver key …` and `qserver database …`: the control plane from a terminal.
 
-What destroys something asks first, unless `--yes` is given; where nobody can be asked (standard
-input is no terminal) it refuses and names the flag. A secret is printed once, on standard output;
-the sentence that says so goes to standard error, so that `--json` can be piped.
+A destructive command asks first, unless `--yes` is given; if standard input is no terminal, it
+refuses and names the flag. A secret is printed once, on standard output; the note about it goes to
+standard error, so that `--json` can be piped.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ _DATABASE_ACTIONS: Final = {
     "delete": _delete_database,
 }
 
-# --- what is printed, what is asked --------------------------------------------------------------
+# --- output and questions ------------------------------------------------------------------------
 
 
 def _show_secret(made: Record, options: argparse.Namespace) -> int:

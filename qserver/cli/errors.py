@@ -1,4 +1,4 @@
-"""Errors for people: one or two lines on standard error, and what to do next; never a traceback.
+"""Prints errors for people: one or two lines on standard error with a next step; no traceback.
 
 qserver: cannot reach http://127.0.0.1:8000: connection refused
 Is the server running (qserver serve), and is the URL right?
@@ -11,7 +11,7 @@ from typing import Final
 
 from qserver.errors import Forbidden, QserverError, RateLimited, Unauthorized
 
-# For errors whose own text cannot know that it is read at a terminal.
+# For errors whose own text does not know the command line.
 _NEXT: Final[dict[type[QserverError], str]] = {
     Unauthorized: "Pass a good key with --key or --key-file, or set QSERVER_API_KEY.",
     Forbidden: "Use a key that has the scope; qserver key list shows the scopes of each.",
@@ -20,7 +20,7 @@ _NEXT: Final[dict[type[QserverError], str]] = {
 
 
 def report_error(error: QserverError) -> int:
-    """Say what went wrong; the exit code of a command that failed."""
+    """Print the error; return the exit code of a failed command."""
     sys.stderr.write(f"qserver: {sentence(error)}\n")
     following = error.hint or _NEXT.get(type(error))
     if following:
@@ -29,6 +29,6 @@ def report_error(error: QserverError) -> int:
 
 
 def sentence(error: QserverError) -> str:
-    """The message, with the detail where there is one, on one line."""
+    """The message and any detail, on one line."""
     text = f"{error.message} ({error.detail})" if error.detail else error.message
     return " ".join(text.split())

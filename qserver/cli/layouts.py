@@ -1,12 +1,12 @@
-"""How a result looks: five layouts, each of which prints rows as they come.
+"""Five layouts for results; each prints rows as they arrive.
 
     layout.begin(columns, types)   once
-    layout.rows(batch)             as often as there are rows
+    layout.rows(batch)             once per batch
     layout.end(count)              once
 
 No layout keeps a row after its batch. So `aligned` takes the widths from the first batch, and
-widens a column when a later batch needs it: a result that fits in one batch, nearly every one, is
-aligned exactly, and one with a million rows does not have to be in memory to be printed.
+widens a column when a later batch needs it: a result of one batch, nearly every one, is aligned
+exactly, and a result of a million rows need not fit in memory.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ NULL_TEXT: Final = "NULL"
 
 
 class Layout(Protocol):
-    """Prints one result."""
-
     def begin(self, columns: Sequence[str], types: Sequence[str]) -> None: ...
     def rows(self, batch: Sequence[Row]) -> None: ...
     def end(self, count: int) -> None: ...
 
 
 class Aligned:
-    """Columns under each other, as psql prints them; numbers to the right."""
+    """Columns as psql prints them; numbers to the right."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -78,7 +76,7 @@ class Aligned:
         self._write(self._lines(self._names, self._centered) + f"{line}\n")
 
     def _lines(self, cells: Sequence[Sequence[str]], placed: Callable[[str, int], str]) -> str:
-        """A row is as many lines as its tallest cell; `+` says that a cell goes on."""
+        """A row has as many lines as its tallest cell; `+` marks a cell that continues."""
         text = []
         for at in range(max(map(len, cells), default=1)):
             parts = []
@@ -99,7 +97,7 @@ class Aligned:
 
 
 class Expanded:
-    """One line a value: for rows that are wider than the terminal."""
+    """One line per value, for rows wider than the terminal."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -182,7 +180,7 @@ class Json:
 
 
 class Ndjson(Json):
-    """One object a line."""
+    """One object per line."""
 
     _before, _between = "", "\n"
 
@@ -200,7 +198,7 @@ LAYOUTS: Final[Mapping[str, Callable[[Write], Layout]]] = {
 
 
 def table(columns: Sequence[str], types: Sequence[str], rows: Sequence[Row]) -> str:
-    """A small table that is all there, without the count of its rows."""
+    """A small complete table, without a row count."""
     text: list[str] = []
     aligned = Aligned(text.append)
     aligned.begin(columns, types)
@@ -209,7 +207,7 @@ def table(columns: Sequence[str], types: Sequence[str], rows: Sequence[Row]) -> 
 
 
 def width(text: str) -> int:
-    """Columns of a terminal that a harmless text takes."""
+    """The terminal columns that an escaped text takes."""
     return len(text) if text.isascii() else get_cwidth(text)
 
 

@@ -1,4 +1,4 @@
-"""`qserver serve`: flags and environment become settings, and the server runs until it is told."""
+"""`qserver serve`: turns flags and environment into settings, and runs the server."""
 
 from __future__ import annotations
 

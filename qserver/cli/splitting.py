@@ -1,14 +1,14 @@
-"""Statements out of text that arrives in pieces, of any length and cut anywhere.
+"""Splits text that arrives in pieces, cut anywhere, into statements.
 
     "SELECT ';'; -- a;b" + " c\\n\\\\d users\\nINS" ─► SELECT ';'   \\d users      kept: INS
 
-Where a string, a comment or a quoted name ends is the lexer's knowledge: the regular expression is
-made of its parts, so that the command line and the server cannot disagree about where a statement
-ends. A line that begins with a backslash, between two statements, is a command of the shell.
+The regular expression is built from the lexer's parts for strings, comments and quoted names, so
+the command line and the server cannot disagree about the end of a statement. A line that begins
+with a backslash, between two statements, is a command of the shell.
 
-What was looked at is not looked at again: the next search resumes at one of the last few words, far
-enough back that no cut between two pieces of text can have hidden the start of something. Kept is
-at most one statement, and a statement has a limit.
+Text is not scanned twice: the next search resumes a few words back, far enough that no cut between
+two pieces can hide the start of a token. The splitter keeps at most one statement, and a statement
+has a limit.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PIECE: Final = re.compile(
 )
 _BLANKS: Final = re.compile(rf"(?:{_BLANK})*+", re.DOTALL)
 _WORDS: Final = re.compile(WORD)
-# A cut can part `$` from `tag$`, `U&` from its quote, E'…' from its second line: two solid pieces.
+# A cut can split `$` from `tag$`, `U&` from its quote, E'…' from its second line: two tokens.
 _RESUME_PIECES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement or, if it begins with a backslash, one command, and where it stands."""
+    """One statement or, if it begins with a backslash, one command, and its line."""
 
     text: str
     first_line: int
@@ -48,14 +48,14 @@ class Statement:
 
     @property
     def line(self) -> int:
-        """The line of the first word: comments may stand before it."""
+        """The line of the first word, after any comments."""
         return self.line_at(_after_blanks(self.text))
 
     def line_at(self, offset: int) -> int:
         return self.first_line + self.text.count("\n", 0, offset)
 
     def words(self, count: int) -> tuple[str, ...]:
-        """The first few words, in lower case, comments passed over."""
+        """The first few words in lower case, without comments."""
         found: list[str] = []
         position = 0
         while len(found) < count:
@@ -69,12 +69,12 @@ class Statement:
 
 
 class Splitter:
-    """Feed it text; it gives back what is whole, and keeps the rest."""
+    """Takes text, yields whole statements, and keeps the rest."""
 
     def __init__(self) -> None:
         self._text = ""
         self._start = 0
-        """Where in the text the statement begins that is not whole yet."""
+        """The offset of the incomplete statement."""
         self._resume = 0
         self._line = 1
 
@@ -92,13 +92,13 @@ class Splitter:
             )
 
     def finish(self) -> Iterator[Statement]:
-        """What is left when no more text comes: the last statement needs no semicolon."""
+        """The statements left when no more text comes: the last one needs no semicolon."""
         yield from self._cut(is_all=True)
         yield from self._take(len(self._text))
 
     @property
     def is_between_statements(self) -> bool:
-        """Is nothing kept but blanks and comments that have ended?"""
+        """Is the kept text only blanks and finished comments?"""
         return _after_blanks(self._text, self._start) == len(self._text)
 
     def _cut(self, is_all: bool) -> Iterator[Statement]:
@@ -126,7 +126,7 @@ class Splitter:
             self._resume = solid[0]
 
     def _take(self, end: int, skip: int = 0) -> Iterator[Statement]:
-        """Cut the text at `end`; nothing comes of it if it is blank."""
+        """Cut the text at `end`; yield the statement unless it is blank."""
         taken, first_line = self._text[self._start : end], self._line
         self._start = self._resume = end + skip
         self._line += taken.count("\n")
@@ -137,13 +137,13 @@ class Splitter:
 
 
 def split(text: str) -> list[Statement]:
-    """The statements of a text that is all there."""
+    """The statements of a complete text."""
     splitter = Splitter()
     return [*splitter.feed(text), *splitter.finish()]
 
 
 def is_whole(text: str) -> bool:
-    """Can the shell run this now, or does it wait for a semicolon?"""
+    """Can the shell run this now, or must it wait for a semicolon?"""
     splitter = Splitter()
     for _ in splitter.feed(text + "\n"):
         pass

@@ -6,17 +6,17 @@
         for name, in client.query("SELECT name FROM users WHERE id = ?", [1]).rows:
             print(name)
 
-There are two flavours, `Client` and, for programs that run on Trio, `TrioClient`; they differ in
-`await` only. What is sent and how an answer reads is decided once, in modules that do no I/O:
+There are two flavours: `Client`, and `TrioClient` for programs that run on Trio. They differ only
+in `await`. Modules without I/O make the requests and read the answers for both:
 
     calls.py ──► requests.py ──► Request ──► synchronous.py ──► status, headers, body ─┐
     calls.py ◄── answers.py, events.py (streams) ◄── with_trio.py ◄────────────────────┘
 
-A failure is an exception of `qserver.errors`, the class that the server raised, found by its code;
-what happens between the two machines is `ConnectionFailed` or `ConnectionLost`. Values are what
-JSON carries (docs/http.md has the table): NUMERIC and dates are strings, exact to the last digit.
+A failure raises the exception of `qserver.errors` that the server raised, found by its code; a
+network failure raises `ConnectionFailed` or `ConnectionLost`. Values are as JSON carries them
+(docs/http.md has the table): NUMERIC and dates are strings, exact to the last digit.
 
-The client never writes to a log, and the key is in none of its texts.
+The client never writes to a log, and no message contains the key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How an answer reads: results as values, failures as exceptions; no I/O.
+"""Reads answers: results as values, failures as exceptions; no I/O.
 
-Rows are tuples in the order of `columns`, also where the server sent objects. An answer that is
-not the API's JSON (a proxy's page, another server) is `UnexpectedAnswer`, whatever its status.
+Rows are tuples in the order of `columns`, even if the server sent objects. An answer that is not
+the API's JSON (a proxy's page, another server) raises `UnexpectedAnswer`, whatever its status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one statement came to."""
+    """The result of one statement."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -32,13 +32,13 @@ class Result:
     diff: list[dict[str, Any]] | None = None
 
     def dicts(self) -> Iterator[dict[str, Any]]:
-        """The rows by column name; the server has made the names different."""
+        """The rows by column name; the server makes the names unique."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionResult:
-    """What the statements of a transaction came to, one after the other."""
+    """The results of a transaction's statements, in order."""
 
     results: list[Result]
     affected_rows: int
@@ -49,7 +49,7 @@ class TransactionResult:
 
 
 def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
-    """The object of a successful answer; every failure is raised."""
+    """The JSON object of a successful answer; raises every failure."""
     if status == 204:
         return {}
     try:

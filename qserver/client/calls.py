@@ -1,7 +1,7 @@
-"""What a client can be asked, for both flavours: each call as the requests that it takes; no I/O.
+"""The calls of both flavours, each as the requests that it takes; no I/O.
 
-A call is a generator. It yields a `Request`, is sent the object of the answer, and returns what
-the caller gets. A flavour sends the requests, and makes its methods of these functions:
+A call is a generator. It yields a `Request`, receives the object of the answer, and returns the
+caller's result. A flavour sends the requests, and wraps these functions as methods:
 
     keys ──► Request ──► flavour ──► answer ──► keys ──► Request (the next page) … ──► records
 """
@@ -103,7 +103,7 @@ def create_key(
     databases: Sequence[str] | None = None,
     expires_in: int | None = None,
 ) -> Call[Record]:
-    """A new key, which expires in so many seconds: `["key"]` is shown this once."""
+    """Create a key that expires in `expires_in` seconds; only this answer has `["key"]`."""
     answer = yield requests.record(
         "POST", "keys", name=name, scopes=scopes, databases=databases, expires_in=expires_in
     )
@@ -123,13 +123,13 @@ def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) ->
 def open_session(
     _: Caller[Any], database: str | None = None, scopes: Sequence[str] | None = None
 ) -> Call[Record]:
-    """A token for 24 hours, made from the key: `["token"]` is shown this once."""
+    """Create a token for 24 hours from the key; only this answer has `["token"]`."""
     answer = yield requests.record("POST", "session", database=database, scopes=scopes)
     return dict(answer["session"])
 
 
 def refresh_session(_: Caller[Any]) -> Call[Record]:
-    """24 hours more, for a client whose key is a session's token."""
+    """Extend the session by 24 hours, for a client whose key is a session's token."""
     return dict((yield requests.record("POST", "session", "refresh"))["session"])
 
 

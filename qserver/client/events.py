@@ -1,12 +1,12 @@
-"""Server-sent events, cut out of bytes as they arrive, and what a query's events mean.
+"""Parses server-sent events from bytes as they arrive, and reads a query's events.
 
     bytes ─► EventReader.feed ─► Event(kind, data) ─► RowsOfStream.take ─► rows
 
-`EventReader` keeps at most one event that is not whole yet. It knows the part of the format that
-the API uses: lines that end in LF (or CRLF), `event`, `data` and comments; `id` is passed over.
+`EventReader` buffers at most one incomplete event. It knows the part of the format that the API
+uses: lines that end in LF (or CRLF), `event`, `data` and comments; it ignores `id`.
 
-A stream ends with exactly one `done` or `error`. One that ends without either was cut off, and
-what was read of it is not the whole result: that is `ConnectionLost`, never a quiet end.
+A stream ends with exactly one `done` or `error`. A stream without either was cut off, and its rows
+are not the whole result: that raises `ConnectionLost`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ EVENT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class Event(NamedTuple):
-    """One event: its kind, and the bytes of its data."""
-
     kind: bytes
     data: bytes
 
 
 class EventReader:
-    """Whole events out of pieces of bytes."""
+    """Assembles events from pieces of bytes."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -50,7 +48,7 @@ class EventReader:
 
 
 class RowsOfStream:
-    """What has come of one result: its columns, then rows, then how it ended."""
+    """The state of one streamed result: its columns, then rows, then its end."""
 
     def __init__(self) -> None:
         self.columns: tuple[str, ...] = ()
@@ -62,11 +60,11 @@ class RowsOfStream:
 
     @property
     def has_begun(self) -> bool:
-        """Are the columns known? A body is read so far before anybody asks for the first row."""
+        """Are the columns known? A stream reads this far before the first row is requested."""
         return bool(self.columns) or self.summary is not None
 
     def comes_in_events(self, headers: Mapping[str, str]) -> bool:
-        """Or else the answer does not stream, and its body is for `take_whole`."""
+        """False: the answer does not stream, and its body is for `take_whole`."""
         return headers.get("content-type", "").startswith(EVENT_STREAM)
 
     def take(self, piece: bytes | None) -> list[Row]:
@@ -106,7 +104,7 @@ class RowsOfStream:
 
 
 class StreamedResult:
-    """What both flavours of a stream tell of their result."""
+    """The properties of a streamed result, for both flavours."""
 
     def __init__(self) -> None:
         self._rows = RowsOfStream()
@@ -130,7 +128,7 @@ class StreamedResult:
 
 
 def _without_returns(text: bytes) -> list[bytes]:
-    # A CR may be the last byte of a piece: it stays until its LF has come.
+    # A CR may be the last byte of a piece: keep it until its LF arrives.
     kept = b"\r" if text.endswith(b"\r") else b""
     blocks = text.removesuffix(b"\r").replace(b"\r\n", b"\n").split(b"\n\n")
     blocks[-1] += kept

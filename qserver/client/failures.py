@@ -1,12 +1,12 @@
-"""From an error object of the API back to the exception that the server raised.
+"""Turns an error object of the API back into the exception that the server raised.
 
-The code decides the class, so `except UniqueViolation` works on both sides of the wire. A code that
-this version does not know becomes a class made on the spot: a newer server must not turn every
-error into "unknown". Every field of the object is an attribute of the exception, those that the
-class does not declare (`request_id`, `http_status`) included.
+The code selects the class, so `except UniqueViolation` works on both sides of the wire. For an
+unknown code the client makes a class on the spot: a newer server must not turn every error into
+"unknown". Every field of the object becomes an attribute, even if the class does not declare it
+(`request_id`, `http_status`).
 
-Trouble between the machines has classes of its own, for it answers "was anything applied?" in two
-ways: before the request was sent, no; after, nobody here can tell.
+Network failures have their own classes, because "was anything applied?" has two answers: before the
+request was sent, no; after, the client cannot tell.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ConnectionFailed(QserverError):
 class ConnectionLost(QserverError):
     """The network's fault, or the server's: the request went out and no whole answer came back.
 
-    Whether a write was applied only the server knows: read first, or let a unique key refuse what
-    comes twice.
+    Only the server knows whether a write was applied: read first, or let a unique key refuse a
+    duplicate.
     """
 
     code = "08006"
@@ -43,7 +43,7 @@ class ConnectionLost(QserverError):
 
 
 class UnexpectedAnswer(QserverError):
-    """The URL's fault, most often: what answered does not speak this API."""
+    """Usually the URL's fault: the server there does not speak this API."""
 
     code = "08000"
     name = "connection_exception"
@@ -52,10 +52,9 @@ class UnexpectedAnswer(QserverError):
 def error_from(
     fields: Mapping[str, Any], status: int | None = None, retry_after: str | None = None
 ) -> QserverError:
-    """The exception that an error object stands for."""
     error_class = _class_of(fields)
     error = error_class.__new__(error_class)
-    # Some constructors want fields of their own; here all of them come from the object.
+    # Some constructors require fields of their own; here all fields come from the object.
     QserverError.__init__(
         error, str(fields.get("message") or ""), **{each: fields.get(each) for each in _DECLARED}
     )

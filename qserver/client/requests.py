@@ -1,7 +1,7 @@
-"""What the client sends: requests as values, made without any I/O.
+"""Builds the client's requests as values; no I/O.
 
-Parameters are bound by the server and never spliced into the text. Python values that JSON lacks
-go as the strings that the API's table of types names: Decimal and dates as text, bytes as base64,
+The server binds parameters; the client never splices them into the text. Python values that JSON
+lacks become the strings of the API's table of types: Decimal and dates as text, bytes as base64,
 and the three doubles that JSON cannot write as "NaN", "Infinity" and "-Infinity".
 """
 
@@ -27,14 +27,14 @@ _USER_AGENT: Final = f"qserver-client/{__version__}"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, but for the address and the key."""
+    """One HTTP request, without the address and the key."""
 
     method: str
     path: str
     content: bytes | None = None
     accept: str = JSON
     database: str | None = None
-    """For requests without a body to name it in."""
+    """For a request that has no body to name it in."""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -52,18 +52,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a transaction, with what is bound in it."""
+    """One statement of a transaction, with its parameters."""
 
     sql: str
     params: Parameters | None = None
 
 
 def checked_url(url: str) -> str:
-    """The URL without its last slash; an error if it is not one of a server."""
+    """The URL without its last slash; raises if it is not a server's URL."""
     try:
         parts = urlsplit(url)
         is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # of brackets that do not close, of a port that is no number
+    except ValueError:  # unclosed brackets, or a port that is not a number
         is_good = False
     if not is_good:
         raise InvalidRequest(
@@ -73,7 +73,7 @@ def checked_url(url: str) -> str:
 
 
 def headers_with(key: str | None) -> dict[str, str]:
-    """The headers of every request. The key stands here and nowhere else."""
+    """The headers of every request. The key is only here."""
     headers = {"User-Agent": _USER_AGENT, "Content-Type": JSON}
     if key is not None:
         if not (key.isascii() and key.isprintable() and " " not in key):
@@ -120,7 +120,7 @@ def tables(database: str | None) -> Request:
 
 
 def record(method: str, *path: str, **fields: Any) -> Request:
-    """A request of the control plane; fields that are None are left out."""
+    """A control plane request; fields that are None are omitted."""
     given = {name: value for name, value in fields.items() if value is not None}
     address = "/v1/" + "/".join(quote(each, safe="") for each in path)
     return Request(method, address, encoded(given) if given else None)
@@ -148,7 +148,7 @@ def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:
 
 
 def _bindable(value: Any) -> Any:
-    """The value with its non-finite doubles as strings: an encoder would write null for them."""
+    """The value with its non-finite doubles as strings: the encoder would write null."""
     match value:
         case float():
             return value if math.isfinite(value) else _NOT_FINITE[str(value)]

@@ -1,4 +1,4 @@
-"""`Client`: one blocking call a request, over a connection that is kept open."""
+"""`Client`: one blocking call per request, over a persistent connection."""
 
 from __future__ import annotations
 
@@ -66,24 +66,24 @@ class Client(Caller[httpx.Client]):
         self._http.close()
 
     def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> Stream:
-        """Rows as they come, in memory that does not grow with the result.
+        """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `timeout_ms`, `max_retries`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 
     def call(self, request: Request) -> Record:
-        """Send any request of the API; the object of its answer, or an error raised."""
+        """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
             answer = self._http.request(**request.arguments)
         return success_of(answer.status_code, answer.headers, answer.content)
 
 
 class Stream(StreamedResult):
-    """The rows of one result, while they come: `with client.stream(…) as rows: for row in rows`.
+    """The rows of one result as they arrive: `with client.stream(…) as rows: for row in rows`.
 
-    Leaving the `with` early closes the connection, and the server stops the query. A loop over a
-    stream that no `with` has opened opens it, and closes it when the loop ends or is left.
+    Leaving the `with` early closes the connection, and the server stops the query. A loop without a
+    `with` opens the stream, and closes it when the loop ends or is left.
     """
 
     def __init__(self, client: Client, request: Request) -> None:
@@ -107,12 +107,12 @@ class Stream(StreamedResult):
         self._open.__exit__(*exception)
 
     def __iter__(self) -> Iterator[Row]:
-        with closing(self.batches()) as batches:  # else a loop that is left would not close it
+        with closing(self.batches()) as batches:  # closes the stream if the loop is left
             for batch in batches:
                 yield from batch
 
     def batches(self) -> Generator[list[Row], None, None]:
-        """Rows that arrived together, together."""
+        """Lists of rows that arrived together."""
         with nullcontext() if self._opened else self, trouble_named(self._client.url):
             yield from filter(None, self._batches)
 

@@ -1,7 +1,7 @@
-"""What both flavours share on their way through httpx: time limits, and trouble given its name.
+"""Time limits and error translation for httpx, shared by both flavours.
 
-The limit on silence is longer than the server's own limit on a statement and than the pause between
-two of its keep-alive comments, so the server's error comes first where there is one.
+The limit on silence exceeds both the server's limit on a statement and the interval of its
+keep-alive comments, so the server's own error arrives first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def time_limits(silence_seconds: float) -> httpx.Timeout:
 
 @contextmanager
 def trouble_named(url: str) -> Iterator[None]:
-    """Whatever httpx raises becomes one of our errors. The texts hold the URL, never the key."""
+    """Turn an httpx exception into one of our errors. Messages contain the URL, never the key."""
     try:
         yield
     except httpx.HTTPError as error:

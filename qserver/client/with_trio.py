@@ -69,25 +69,25 @@ class TrioClient(Caller[httpx.AsyncClient]):
         await self._http.aclose()
 
     def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> TrioStream:
-        """Rows as they come, in memory that does not grow with the result.
+        """Stream rows, in memory that does not grow with the result.
 
         The options are `database`, `timeout_ms`, `max_retries`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 
     async def call(self, request: Request) -> Record:
-        """Send any request of the API; the object of its answer, or an error raised."""
+        """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
             answer = await self._http.request(**request.arguments)
         return success_of(answer.status_code, answer.headers, answer.content)
 
 
 class TrioStream(StreamedResult):
-    """The rows of one result, while they come: `async with client.stream(…) as rows: async for …`.
+    """The rows of one result as they arrive: `async with client.stream(…) as rows: async for …`.
 
-    Leaving it early closes the connection, and the server stops the query. It is an iterator and
-    no generator, so a loop that is left leaves nothing behind that must be closed on its own; for
-    the same reason the `async with` is needed: nobody else would close the connection.
+    Leaving the block early closes the connection, and the server stops the query. The stream is an
+    iterator, not a generator, so leaving a loop leaves nothing open that needs its own close. For
+    the same reason it needs the `async with`: nothing else closes the connection.
     """
 
     def __init__(self, client: TrioClient, request: Request) -> None:
@@ -152,15 +152,15 @@ class TrioStream(StreamedResult):
 async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:
     """End the reading of a body that was left early.
 
-    httpx reads through generators within generators, and under Trio each must come to its end. So
-    the connection is shut down, and then the rest asked for: what was received already, and then
-    an error that runs through all of them. Nothing here waits for the other side.
+    httpx reads through nested generators, and under Trio each must finish. So this shuts the
+    connection down and reads the rest: the bytes received already, then an error that unwinds all
+    generators. Nothing here waits for the server.
     """
     connection = answer.extensions["network_stream"].get_extra_info("socket")
     try:
         connection.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # the other side, or a read that failed, has closed it
+        pass  # the server, or a failed read, has closed it
     with trio.CancelScope(shield=True):
         try:
             while await anext(pieces, None) is not None:

@@ -1,14 +1,14 @@
-"""The one error tree: everything that a user, a disk or a clock can cause.
+"""The error classes: every failure that a user, a disk or a clock can cause.
 
-Each class is one condition of PostgreSQL, with its SQLSTATE code and its name, and answers the
-three questions that a caller has:
+Each class is one condition of PostgreSQL, with its SQLSTATE code and its name, and answers a
+caller's three questions:
 
     whose fault is it?     the docstring says
-    was anything applied?  `applied`: NO, or UNKNOWN when only the log could tell
+    was anything applied?  `applied`: NO, or UNKNOWN if only the log can tell
     may I try again?       `retryable`: the same request, unchanged, may succeed later
 
-Our own mistakes are not here; they are `assert`s. Nothing of qserver is imported, so that every
-room, and the client, may import this one.
+Our own mistakes are not here; they are `assert`s. The package imports nothing of qserver, so that
+every other package, and the client, may import it.
 """
 
 from __future__ import annotations

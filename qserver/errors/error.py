@@ -1,4 +1,4 @@
-"""What every error can tell: its code, whose fault it is, what was applied, what to do."""
+"""The base class of all errors: code, fault, whether anything was applied, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 from typing import ClassVar, Final
 
 TEXT_LENGTH_MAX: Final = 8192
-"""Many errors repeat the value that is wrong, and that may have megabytes."""
+"""Many errors quote the wrong value, which may have megabytes."""
 
 
 class Applied(Enum):
@@ -18,21 +18,21 @@ class Applied(Enum):
 
 
 class QserverError(Exception):
-    """Something went wrong that is not a mistake in our own code. Subclasses say what."""
+    """A failure that is not a bug of ours. Subclasses say which."""
 
     code: ClassVar[str] = "XX000"
     name: ClassVar[str] = "internal_error"
-    """PostgreSQL's name of the condition: the class's own in lower case, unless another is said."""
+    """PostgreSQL's name of the condition; by default the class's name in lower case."""
     retryable: ClassVar[bool] = False
     applied: ClassVar[Applied] = Applied.NO
     statement: int | None = None
-    """Which statement of a transaction it was, counted from 0."""
+    """The statement of a transaction that failed, counted from 0."""
     literal: int | None = None
-    """Which literal of the statement could not be read, for whoever knows where that stands."""
+    """The literal of the statement that could not be read; the caller knows its position."""
     item: int = 0
-    """Which value of it, if it is a list of rows: counted through all rows."""
+    """The value in a list of rows, counted through all rows."""
     definition: tuple[str, int] | None = None
-    """A DEFAULT, CHECK or other text of a definition that is wrong, and where in it."""
+    """The DEFAULT, CHECK or other text of a definition that is wrong, and the position in it."""
 
     def __init_subclass__(cls) -> None:
         if "name" not in cls.__dict__:

@@ -1,4 +1,4 @@
-"""Groups of exceptions, as nurseries make them."""
+"""Exception groups, as nurseries raise them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a request ended that was not wrong in itself: conflicts, limits, the disk."""
+"""Errors of requests that are not wrong in themselves: conflicts, limits, the disk."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class LogTaken(QserverError):
         self.version = version
 
     def again(self) -> LogTaken:
-        """The same for the next who is told: an error that is raised belongs to one task."""
+        """A copy for the next waiter: a raised error belongs to one task."""
         return LogTaken(str(self), version=self.version, detail=self.detail, hint=self.hint)
 
 

@@ -1,6 +1,7 @@
-"""Errors of the service around the databases: requests that are wrong before any SQL is looked at.
+"""Errors of the service around the databases: requests that fail before any SQL is read.
 
-PostgreSQL has no codes for them, so theirs begin with QS. The front end gives each its HTTP status.
+PostgreSQL has no codes for them, so theirs begin with QS. The front end maps each to its HTTP
+status.
 """
 
 from __future__ import annotations

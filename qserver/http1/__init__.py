@@ -1,19 +1,20 @@
-"""A small HTTP/1.1 server for Trio, made for many short requests. It serves an `Application`.
+"""A small HTTP/1.1 server for Trio, built for many short requests. It serves an `Application`.
 
     await serve(application, ServerOptions(port=8000), stop=stop, report=print)
 
-Reads and writes sockets directly, parses heads with llhttp (httptools), one task for each
-connection and none for a request. It is strict: what another server could read in another way is
-refused. HTTP/2 and WebSockets are not spoken; a proxy, or an ASGI server, is there for that.
+The server reads and writes sockets directly and parses heads with llhttp (httptools). It runs one
+task per connection and none per request. It is strict: it refuses every request that another server
+could read differently. It speaks neither HTTP/2 nor WebSockets: put a proxy in front, or use an
+ASGI server.
 
-    application  the interface of what is served    server      bind, start, accept, drain
+    application  the interface to the application   server      bind, start, accept, drain
     connection   requests one after the other       state       its states
     head, heads  bytes to checked requests          listening   sockets
-    body         where a body ends                  context     what connections share
-    incoming     a body that has yet to come        reactor     one wait for all connections
+    body         where a body ends                  context     state shared by connections
+    incoming     a body that is still arriving      reactor     one wait for all connections
     answer       heads of answers                   transport   plain sockets
     headers      headers of answers                 tls         the same over TLS
-    parts        answers that come in parts         refusal     answers of the server's own
+    parts        streamed answers                   refusal     the server's own answers
 """
 
 from __future__ import annotations

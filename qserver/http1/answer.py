@@ -1,8 +1,8 @@
-"""The head of an answer: what the application said, and what HTTP asks of a server.
+"""Renders the head of an answer: the application's status and headers, and the server's own.
 
-The application decides status and headers. How the body is framed follows from it and the request:
+The framing of the body follows from the answer and the request:
 
-    body known at once             Content-Length
+    whole body                     Content-Length
     body in parts, HTTP/1.1        Transfer-Encoding: chunked
     body in parts, HTTP/1.0        the connection ends with the body
     HEAD, 204, 304                 no body, whatever the application gives
@@ -27,13 +27,12 @@ STATUS_LINES: Final = {
 }
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 BODILESS: Final = (204, 304)
-"""Statuses of answers that have no body."""
 CLOSE: Final = b"connection: close\r\n"
 KEEP_ALIVE: Final = b"connection: keep-alive\r\n"
 
 
 class Framing(Enum):
-    """How a client knows where a body that comes in parts ends."""
+    """How a client finds the end of a body that comes in parts."""
 
     NO_BODY = "there is none"
     CHUNKS = "chunks"
@@ -47,7 +46,7 @@ def framing_of(response: Response, head: Head) -> Framing:
 
 
 class HeadRenderer:
-    """Renders heads; remembers the date of this second."""
+    """Renders heads; caches the date for one second."""
 
     __slots__ = ("_date", "_second")
 
@@ -58,9 +57,9 @@ class HeadRenderer:
     def render(
         self, response: Response, length: int | None, head: Head | None, keep_alive: bool
     ) -> bytes:
-        """`length`: of a body that is there as a whole; None if it comes in parts.
+        """`length` is the size of a whole body; None if the body comes in parts.
 
-        `head` is None for a request whose head could not be read.
+        `head` is None if the server could not read the request's head.
         """
         status, request_id = response.status, response.request_id
         if length is None:

@@ -1,14 +1,14 @@
-"""What a server and its application agree on. A head is judged once, a request is answered once.
+"""The interface between a server and its application.
 
-    application.endpoint(request)            a pure function of the head, kept with it
+    application.endpoint(request)            a pure function of the head, cached with the head
     endpoint.handle(body, client, respond)   ─┬─ Response    the answer, now
-                                              ├─ PENDING     `respond` is called later, once
-                                              └─ coroutine   to be awaited in a task;
+                                              ├─ PENDING     the endpoint calls `respond` later
+                                              └─ coroutine   the connection's task awaits it;
                                                              its result is one of the three
 
-So a request that can be answered without waiting needs no task, no coroutine and no callback, and
-one that has to wait takes the same steps, some of them later. Where the connection ends first, a
-coroutine is closed, and parts are, though nobody has begun with them.
+A request that needs no waiting needs no task, no coroutine and no callback. A request that waits
+takes the same steps, some of them later. If the connection ends first, it closes the coroutine or
+the parts, even if nobody has started them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUEST_ID: Final = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 
 
 class Request(msgspec.Struct, frozen=True):
-    """The head of a request. Names of headers are in lower case, in the order of arrival."""
+    """The head of a request. Header names are in lower case, in the order of arrival."""
 
     method: str
     path: str
@@ -38,7 +38,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @property
     def own_id(self) -> str | None:
-        """The client's `X-Request-Id`, if it can do no harm in headers, logs and pages."""
+        """The client's `X-Request-Id`, if it is safe in headers, logs and pages."""
         given = [value for name, value in self.headers if name == b"x-request-id"]
         if len(given) != 1 or REQUEST_ID.fullmatch(given[0]) is None:
             return None
@@ -46,12 +46,12 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Parts(Protocol):
-    """A body that is made while it is sent: the next part when the one before has left."""
+    """A body that is produced while it is sent: the next part after the previous one has left."""
 
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
     async def aclose(self) -> None:
-        """Called once, when all parts were sent or nobody wants the rest, also before the first."""
+        """Called once: after the last part, or when the client is gone, even before the first."""
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -70,31 +70,33 @@ PENDING: Final = Pending.PENDING
 
 Answer: TypeAlias = "Response | Literal[Pending.PENDING] | Coroutine[Any, Any, Answer]"
 Respond: TypeAlias = Callable[[Answer], bool]
-"""Takes the answer that was pending. Called from any task, after `handle` has returned.
+"""Takes the answer that was pending. Any task may call it, after `handle` has returned.
 
-False: nobody is there any more. A coroutine is the caller's to close then."""
+False: the client is gone. The caller then closes a coroutine that it passed.
+"""
 
 
 class IncomingBody(Protocol):
-    """The body of a request that had not arrived whole when its head had."""
+    """A request body that had not fully arrived with its head."""
 
     async def read(self, most: int | None = None) -> bytes:
-        """Wait for all of it, of so many bytes at most. Raises ClientGone if it does not come, and
-        BodyRefused if the server does not take it."""
+        """Wait for the whole body, at most `most` bytes. Raises ClientGone if it does not arrive,
+        and BodyRefused if the server refuses it.
+        """
 
 
 Client: TypeAlias = tuple[str, int] | None
-"""Address and port of whoever has sent the request, if the server knows."""
+"""The sender's address and port, if the server knows them."""
 
 
 class Endpoint(Protocol):
-    """Serves all requests that have the same head."""
+    """Serves all requests with the same head."""
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer: ...
 
 
 class Application(Protocol):
     def running(self) -> AbstractAsyncContextManager[object]:
-        """Requests come only while this block runs."""
+        """The server passes requests only while this block runs."""
 
     def endpoint(self, request: Request) -> Endpoint: ...

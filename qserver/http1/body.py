@@ -1,11 +1,11 @@
-"""Where the body of a request ends: by a length that was declared, or by its chunks.
+"""Finds the end of a request body, by its declared length or by its chunks.
 
-All kinds are fed with what has arrived and hand back what of it is body and what is not theirs
-(yet). They do not wait and do not read, so they are tested without a socket.
+Each class takes the bytes that have arrived and returns the body's bytes and the remainder. None of
+them waits or reads, so tests need no socket.
 
     5;note=x CRLF     size in hexadecimal digits, extensions (ignored)
-    hello CRLF        as many bytes
-    0 CRLF            the last one has none
+    hello CRLF        that many bytes
+    0 CRLF            the last chunk is empty
     Name: value CRLF  trailers (checked, then dropped)
     CRLF
 
@@ -28,8 +28,6 @@ CRLF = b"\r\n"
 
 
 class SizedBody:
-    """A body with a declared length."""
-
     __slots__ = ("complete", "missing")
 
     def __init__(self, length: int) -> None:
@@ -37,7 +35,7 @@ class SizedBody:
         self.complete = length == 0
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """What of `data` belongs to the body, and what comes after."""
+        """Split `data` into the body's bytes and what follows the body."""
         missing = self.missing or 0
         piece = data[:missing]
         self.missing = missing - len(piece)
@@ -46,7 +44,7 @@ class SizedBody:
 
 
 class OversizedBody:
-    """A body whose length is past the limit, so that none of it is taken."""
+    """A body whose declared length exceeds the limit; `take` refuses all of it."""
 
     __slots__ = ("_options", "complete", "missing")
 
@@ -60,20 +58,20 @@ class OversizedBody:
 
 
 class ChunkedBody:
-    """A body whose length nobody knows before its last chunk."""
+    """A body of unknown length, in chunks."""
 
     __slots__ = ("_bytes", "_in_trailers", "_left", "_options", "complete", "missing")
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
         self._bytes = 0
-        self._left = 0  # of the chunk at hand, with the CR LF behind it
+        self._left = 0  # bytes left of this chunk, with its CR LF
         self._in_trailers = False
         self.missing: int | None = None
         self.complete = False
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """The body's bytes in `data`, and the rest: an incomplete line, or what comes after."""
+        """Split `data` into the body's bytes and the rest: a partial line, or the next request."""
         pieces: list[bytes] = []
         at = 0
         while not self.complete:

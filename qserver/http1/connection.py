@@ -1,16 +1,16 @@
-"""One client's connection: a machine of the states in `state`, and a task that does what waits.
+"""One client's connection: a state machine (see `state`), and a task for the steps that wait.
 
-    bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent where it is
+    bytes arrive ─► a whole request? ─► endpoint.handle ─┬─ Response   sent at once
                                                          ├─ PENDING    `respond` sends it
                                                          └─ coroutine  the task awaits it
 
-All that can be done without waiting is done in plain calls, by whoever has the bytes or the answer:
-the task, the reactor (which says that something has arrived), or the caller of `respond`. In IDLE,
-HEAD and PENDING nothing is left for the task; in every other state there is, and it is woken.
+Every step that does not wait is a plain call, made by the holder of the bytes or the answer: the
+task, the reactor (bytes have arrived), or the caller of `respond`. In IDLE, HEAD and PENDING the
+task has nothing to do; every other state wakes it.
 
-Requests of a connection are served one after the other, so answers leave in their order; between
-two of them everybody else has a turn. The task is interrupted from outside only while it waits for
-a head (`end_if_idle`, `end_if_late`), never while a request is served.
+A connection serves its requests one after the other, so answers leave in order, and yields to other
+tasks between two of them. Only a task that waits for a head can be interrupted (`end_if_idle`,
+`end_if_late`), never one that serves a request.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from qserver.http1.state import State
 from qserver.http1.transport import Transport
 
 CLIENT_LEFT = 499
-"""In the access log: the client was gone before it got an answer."""
+"""The access log's status for a client that left before its answer."""
 
 CR = ord("\r")
 NOTHING = memoryview(b"")
-IDLE, HEAD, HANDLING = State.IDLE, State.HEAD, State.HANDLING  # names that are found at once
+IDLE, HEAD, HANDLING = State.IDLE, State.HEAD, State.HANDLING  # globals, for fast lookup
 
 
 class Connection:
-    """The state of one connection; `run` is its life."""
+    """The state of one connection; `run` serves it."""
 
     def __init__(self, context: ServerContext, transport: Transport, client: Client) -> None:
         self.context = context
         self.transport = transport
         self.buffer = b""
-        """What has arrived and belongs to no request yet."""
+        """Bytes that have arrived and belong to no request yet."""
         self.state = State.OPENING
         self._client = client
         self._interruption = trio.CancelScope()
@@ -57,15 +57,15 @@ class Connection:
         self._deadline = self._began + context.options.header_seconds
         # What states carry:
         self._head: Head | None = None
-        """From HANDLING on: that of the request."""
+        """From HANDLING on: the request's head."""
         self._body: ArrivingBody | None = None
         """From HANDLING on: the request's body, if it had not arrived whole."""
         self._owed: Response | Coroutine[Any, Any, Answer] | None = None
-        """In HANDLING: what the task has to await, or to send in parts."""
+        """In HANDLING: the coroutine to await, or the answer to send in parts."""
         self._responded: trio.Event | None = None
-        """In PENDING: set by `respond` if the task waits for that."""
+        """In PENDING: `respond` sets it if the task waits."""
         self._unsent = NOTHING
-        """In SENDING: what the kernel has not taken."""
+        """In SENDING: bytes that the kernel has not taken."""
         self._then = IDLE
         """In SENDING: the state that follows."""
 
@@ -80,7 +80,7 @@ class Connection:
     # --- the task ---------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve until either side has had enough. Raises nothing but cancellation."""
+        """Serve until the connection ends. Raises nothing but cancellation."""
         try:
             await self._live(None)
         except Exception:
@@ -89,7 +89,7 @@ class Connection:
             self.context.remove(self)
 
     async def turn_away(self, refusal: Refusal) -> None:
-        """The whole life of a connection for which there is no room."""
+        """Serve a connection that exceeds the limit: refuse it and close."""
         await self._live(refusal)
 
     async def _live(self, refusal: Refusal | None) -> None:
@@ -101,16 +101,16 @@ class Connection:
             while self.state is not State.CLOSED:
                 await self._go_on()
         except (OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client left in the middle of something
+            pass  # the client left
         finally:
-            self.state = State.CLOSED  # from wherever: should an answer come yet, nobody is there
+            self.state = State.CLOSED  # from any state: `respond` now returns False
             if self.context.reactor is not None:
                 self.context.reactor.forget(self.transport.descriptor)
             self.transport.close()
             await self._close_owed()
 
     async def _close_owed(self) -> None:
-        """What nobody has begun with may hold something."""
+        """Close a coroutine or parts that the task has not started: they may hold resources."""
         owed, self._owed = self._owed, None
         if isinstance(owed, Coroutine):
             owed.close()
@@ -121,7 +121,7 @@ class Connection:
         match self.state:
             case State.IDLE | State.HEAD:
                 if self.buffer and self._begin():
-                    # Whoever sends many requests at once may not keep others waiting.
+                    # A client that sends many requests at once must not starve others.
                     await trio.lowlevel.checkpoint()
                 else:
                     await self._wait_for_more()
@@ -139,7 +139,6 @@ class Connection:
                 await self._linger()
 
     def _has_work(self) -> bool:
-        """Is there something for the task to do?"""
         state = self.state
         if state is IDLE:
             return bool(self.buffer)
@@ -169,7 +168,7 @@ class Connection:
             self._interruption.cancel()
 
     async def _look_once_more(self) -> None:
-        """After an interruption: had a request begun to arrive at the last moment?"""
+        """After an interruption: did a request begin to arrive at the last moment?"""
         begun = bool(self.buffer)
         data = await self.transport.look()
         if data:
@@ -180,11 +179,11 @@ class Connection:
             self._refuse(Refusal(408, "the head of the request did not come in time"))
 
     def _readable(self) -> bool:
-        """Something came while the task waits. False if that is all done, and it waits on."""
+        """Handle an arrival while the task waits. False: all is done, and the task waits on."""
         reactor, transport = self.context.reactor, self.transport
         assert reactor is not None, "it calls"
         if self.state is State.PENDING:
-            reactor.mark(transport.descriptor)  # it is for later
+            reactor.mark(transport.descriptor)  # read after the answer
             return True
         data = transport.try_receive()
         if data is None:
@@ -197,7 +196,7 @@ class Connection:
         return self._has_work()
 
     def _received(self, data: bytes) -> None:
-        """Take what has come for the next request; b"" is the end."""
+        """Take bytes for the next request; b"" is the end of input."""
         if not data:
             self._move(State.CLOSED)
             return
@@ -210,7 +209,7 @@ class Connection:
         self._deadline = self._began + self.context.options.header_seconds
 
     def _has_more(self) -> bool:
-        """Has a further request begun to arrive?"""
+        """Has another request begun to arrive?"""
         if not self.buffer:
             data = self.transport.try_receive()
             if data:
@@ -221,12 +220,12 @@ class Connection:
     # --- a request --------------------------------------------------------------------------------
 
     def _begin(self) -> bool:
-        """Serve the next request, as far as that goes without waiting; False: there is none yet."""
+        """Serve the next request as far as possible without waiting. False: no whole head yet."""
         context, buffer = self.context, self.buffer
         if buffer[0] == CR and self.state is IDLE and buffer[:2] == b"\r\n":
-            self._move(HEAD)  # where another one would be an error: HTTP advises to forgive one
+            self._move(HEAD)  # HTTP advises to ignore one empty line; in HEAD a second is an error
             buffer = self.buffer = buffer[2:]
-        end = buffer.find(END_OF_HEAD) + 4  # what marks it belongs to it
+        end = buffer.find(END_OF_HEAD) + 4  # the head includes its end mark
         try:
             if end < 4:
                 self._check_beginning()
@@ -265,7 +264,7 @@ class Connection:
             head = self._head
             assert head is not None
             if head.keep_alive and self._body is None and not self.context.draining:
-                self._send(head, answer, answer.body, True, IDLE)  # as most are
+                self._send(head, answer, answer.body, True, IDLE)  # the common case
             else:
                 keep_alive = head.keep_alive and self._may_keep_alive()
                 self._send(head, answer, answer.body, keep_alive, self._after(keep_alive))
@@ -275,7 +274,7 @@ class Connection:
             raise InvalidAnswer(f"{answer!r} is no answer")
 
     def respond(self, answer: Answer) -> bool:
-        """Take the answer that was pending. Its failure harms this connection, not the caller."""
+        """Take the pending answer. A failure ends this connection and does not reach the caller."""
         if self.state is not State.PENDING:
             assert self.state is State.CLOSED, "an answer is given once, to a request that waits"
             return False
@@ -298,7 +297,7 @@ class Connection:
             self._responded = None
 
     async def _finish(self) -> None:
-        """Await what `handle` has left to do, or send what comes in parts."""
+        """Await the coroutine that `handle` returned, or send an answer's parts."""
         owed, self._owed = self._owed, None
         assert owed is not None, "a request is served by its endpoint, or there is something owed"
         try:
@@ -310,7 +309,7 @@ class Connection:
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
-        """A request could not be answered: the client is gone, or the application has a bug."""
+        """End a request without its answer: the client is gone, or the application has a bug."""
         head = self._head
         if _is_only(error, ClientGone):
             if self._body is not None and self._body.refusal is not None:
@@ -331,7 +330,7 @@ class Connection:
             self._end()
 
     async def _skip_body(self) -> None:
-        """Read a body that nobody wanted, to find the request behind it."""
+        """Read and drop an unread body, to reach the next request."""
         assert self._body is not None
         try:
             while not self._body.complete:
@@ -339,15 +338,15 @@ class Connection:
         except ClientGone:
             self._move(State.CLOSED)
         except Refusal:
-            self._move(State.LINGERING)  # it has its answer already
+            self._move(State.LINGERING)  # the client has its answer
         else:
             self._answered(IDLE)
 
     async def _linger(self) -> None:
-        """Throw away what the client still sends.
+        """Read and drop what the client still sends.
 
-        To close a socket with unread input makes the kernel send a reset, and a reset can overtake
-        the answer that says what was wrong.
+        If a socket is closed with unread input, the kernel sends a reset, and the reset can
+        overtake the answer that tells the client its error.
         """
         await self.transport.end_output()
         with trio.move_on_after(self.context.options.linger_seconds):
@@ -360,7 +359,7 @@ class Connection:
     def _send(
         self, head: Head | None, response: Response, body: bytes, keep_alive: bool, then: State
     ) -> None:
-        """Send a whole answer; what the kernel does not take is left for the task."""
+        """Send a whole answer; the task sends what the kernel does not take now."""
         context, began = self.context, self._began
         data = context.renderer.render(response, len(body), head, keep_alive)
         if response.status in BODILESS or (head is not None and head.is_head):
@@ -369,7 +368,7 @@ class Connection:
         try:
             sent = self.transport.try_send(data)
         except OSError:
-            self._move(State.CLOSED)  # there is nobody left to tell
+            self._move(State.CLOSED)  # the client is gone
         else:
             size = len(data)
             context.counters.bytes_out += size
@@ -382,12 +381,12 @@ class Connection:
             self._log(head, began, response.status, len(body), response.request_id)
 
     def _refuse(self, refusal: Refusal, request_id: str | None = None) -> None:
-        """Count a request that is not served, and answer it."""
+        """Count and answer a request that the application does not get."""
         self.context.counters.requests_refused += 1
         self._answer_refusal(refusal, request_id)
 
     def _answer_refusal(self, refusal: Refusal, request_id: str | None = None) -> None:
-        """Answer with an error object of the server's own; the connection is closed after that."""
+        """Answer with the server's own error object; the connection closes after that."""
         head = self._head
         request_id = request_id or (head and head.request_id) or new_request_id()
         total_us = int((time.monotonic() - self._began) * 1_000_000)
@@ -400,16 +399,16 @@ class Connection:
         return self._body.is_worth_reading and not self.context.draining
 
     def _after(self, keep_alive: bool) -> State:
-        """What follows an answer."""
+        """The state that follows an answer."""
         if keep_alive:
             return IDLE if self._body is None or self._body.complete else State.SKIPPING
         assert self._head is not None
-        # Who was told that the connection ends here may have sent more before it knew.
+        # The client may have sent more before it read that the connection ends.
         unread = self._body is not None and not self._body.complete
         return State.LINGERING if self._head.keep_alive or unread else State.CLOSED
 
     def _answered(self, state: State) -> None:
-        """The answer has left: go on with that state."""
+        """The answer has left: continue in `state`."""
         assert state in self.state.followers, f"{state} cannot follow {self.state}"
         self.state = state
         if state is IDLE:
@@ -428,7 +427,7 @@ class Connection:
             keep_alive = keep_alive and not sender.ends_with_connection
             data = self.context.renderer.render(response, None, head, keep_alive)
             await sender.send(data, parts)
-        except BaseException:  # also where the server cuts it off while it drains
+        except BaseException:  # also a cancellation while draining
             if sender.began and sender.ends_with_connection:
                 self.transport.abort()  # an ordinary end would look like the end of the answer
             raise
@@ -441,11 +440,11 @@ class Connection:
             self._answered(self._after(keep_alive))
 
     def begin_sending(self) -> None:
-        """From here on only the rest of the answer can be sent."""
+        """Enter SENDING: from here only the rest of the answer can be sent."""
         self._move(State.SENDING)
 
     async def write(self, data: bytes) -> None:
-        """Send all of it, for whoever waits meanwhile. Raises ClientGone."""
+        """Send all of `data`. Raises ClientGone."""
         try:
             sent = self.transport.try_send(data)
             if sent < len(data):
@@ -458,7 +457,7 @@ class Connection:
     def _log(
         self, head: Head | None, began: float, status: int, body_bytes: int, request_id: str | None
     ) -> None:
-        """Client, method, path, status, bytes of body, milliseconds, request id."""
+        """Write client, method, path, status, bytes of body, milliseconds, request id."""
         write = self.context.options.access_log
         if write is None:
             return
@@ -470,7 +469,7 @@ class Connection:
         except Exception:
             counters = self.context.counters
             counters.log_lines_lost += 1
-            if counters.log_lines_lost == 1:  # it may fail for every request to come
+            if counters.log_lines_lost == 1:  # once: every later line may fail too
                 self.context.report(f"the access log loses lines:\n{traceback.format_exc()}")
 
     def _end(self) -> None:
@@ -479,7 +478,7 @@ class Connection:
 
 
 def _is_only(error: Exception, kind: type[Exception]) -> bool:
-    """Is it such an error, or a group of nothing else?"""
+    """Is `error` of this kind, or a group of nothing else?"""
     if isinstance(error, ExceptionGroup):
         return error.split(kind)[1] is None
     return isinstance(error, kind)

@@ -1,4 +1,4 @@
-"""What all connections of one server share."""
+"""State that all connections of one server share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SWEEP_SECONDS_MAX = 1.0
 
 
 class ServerContext:
-    """The options, the counters, the heads that are known, and the set of open connections."""
+    """The options, the counters, the cached heads, and the set of open connections."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class ServerContext:
     async def sweep(self) -> None:
         """End connections that wait for a request past their deadline.
 
-        One task looks at all of them now and then, because a timer for each wait would cost more
-        than the rest of a small request does. The price is that a deadline is met a little late.
+        One task checks all connections periodically, because a timer for each wait costs more than
+        the rest of a small request. So a connection may end a little after its deadline.
         """
         shortest = min(self.options.header_seconds, self.options.idle_seconds)
         pause = min(shortest / SWEEPS_PER_TIMEOUT, SWEEP_SECONDS_MAX)

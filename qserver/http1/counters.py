@@ -1,6 +1,6 @@
-"""What the server counts about itself, for metrics.
+"""Counts connections, requests and bytes, for metrics.
 
-The caller makes one `Counters` and gives it to `serve` and to whoever shows the numbers.
+The caller makes one `Counters`, and gives it to `serve` and to the metrics page.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ class ServerStatistics:
     connections_open: int
     connections_accepted: int
     connections_refused: int
-    """Closed with a 503 because there were too many."""
+    """Closed with a 503: too many connections."""
     requests: int
-    """That reached the application."""
+    """Requests that reached the application."""
     requests_refused: int
-    """That the server answered itself: malformed, too large, too slow."""
+    """Requests that the server answered itself: malformed, too large, too slow."""
     bytes_in: int
     bytes_out: int
     log_lines_lost: int
-    """That the access log could not take."""
+    """Lines that the access log could not take."""
 
 
 class Counters:
-    """The running numbers. Plain attributes: they are touched several times in each request."""
+    """The running counters. Plain attributes: each request updates several of them."""
 
     __slots__ = (
         "bytes_in",

@@ -1,19 +1,19 @@
-"""What an application may meet, or be blamed for.
+"""Errors that an application catches or causes.
 
-That an address cannot be had is `qserver.errors.CannotListen`.
+An address that cannot be bound raises `qserver.errors.CannotListen`.
 """
 
 from __future__ import annotations
 
 
 class ClientGone(OSError):
-    """Nobody's fault: the client left before its request had come, or before its answer had."""
+    """Nobody's fault: the client left before its request or its answer was complete."""
 
 
 class BodyRefused(ClientGone):
-    """The client's fault: its body is malformed, too slow or too large, and is not read on.
+    """The client's fault: its body is malformed, too slow or too large; the server stops reading.
 
-    The server answers it, unless the application does.
+    The server answers, unless the application does.
     """
 
     def __init__(self, message: str, status: int) -> None:
@@ -22,4 +22,4 @@ class BodyRefused(ClientGone):
 
 
 class InvalidAnswer(RuntimeError):
-    """The application's fault: what it gives is not an answer of HTTP."""
+    """The application's fault: its answer is not valid HTTP."""

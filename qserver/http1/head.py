@@ -1,20 +1,21 @@
-"""The head of a request: bytes in, a checked value out, or a `Refusal` that says what is wrong.
+"""Parses the head of a request into a checked `Head`, or raises a `Refusal` with the reason.
 
     GET /v1/query?x=1 HTTP/1.1 CRLF      request line: checked here, strictly
     Host: a CRLF                         headers: split by llhttp, checked here
     ...
     CRLF
 
-A pure function of the bytes, so a connection that sends the same head again (most do) need not
-have it parsed again. Two readers of one request must never disagree about where it ends: whoever
-stands between could be tricked into passing on a second, hidden one. So everything that some
-server somewhere reads in another way is refused here, not repaired. llhttp is strict about header
-lines already; what it lets through by itself, and we do not:
+Parsing is a pure function of the bytes, so a repeated head (the common case) is parsed once.
+
+Two readers of one request must never disagree about its end: an attacker could make a proxy pass on
+a second, hidden request. So a head that any other server reads differently is refused, not
+repaired. llhttp is strict about header lines; llhttp accepts the following, and this module does
+not:
 
 - several spaces in the request line, no version (HTTP/0.9), versions 0.9 and 2.0, ICE and RTSP,
   fragments in a target, `*` for any method
 - `Transfer-Encoding: gzip, chunked`, and in HTTP/1.0
-- more than one Host, none, or one that is no host; spaces at the end of a value (cut off)
+- more than one Host, none, or an invalid one; spaces at the end of a value (cut off)
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ METHOD_START = re.compile(TOKEN + rb"(?: |\Z)")
 ABSOLUTE_TARGET = re.compile(rb"(?i:https?)://([^/?]*)([/?].*)?")
 HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 PORT_MAX = 65_535
-# Everything that may stand in a head: visible characters, obs-text, space, tab, CR and LF.
+# The bytes allowed in a head: visible characters, obs-text, space, tab, CR and LF.
 ALLOWED = bytes([9, 10, 13, *range(32, 127), *range(128, 256)])
 PLAIN_HTTP_HINT = "This port speaks plain HTTP/1.1: use an address that begins with http://."
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """What the head of a request says, checked. `request` is what the application is told."""
+    """The checked head of a request. The application gets `request`."""
 
     request: Request
     is_head: bool
@@ -53,16 +54,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     length: int | None
     """Bytes of the body; None if it comes in chunks, or is too large."""
     too_large: bool
-    """Its length is past the limit, which the application is the first to learn."""
+    """The length exceeds the limit. The application sees the request before it is refused."""
     expects_continue: bool
     request_id: str | None
-    """The client's own, if it is fit to be repeated."""
+    """The client's own, if it is safe to repeat."""
     logged: str
     """Method and path, for the access log: no query string."""
 
 
 class _Fields:
-    """Collects what llhttp calls back with."""
+    """Collects the headers that llhttp passes to its callback."""
 
     __slots__ = ("headers",)
 
@@ -74,7 +75,7 @@ class _Fields:
 
 
 def parse_head(raw: bytes, options: ServerOptions) -> Head:
-    """Check a whole head, from the first byte of its request line to the empty line."""
+    """Check a whole head, from the request line to the empty line."""
     line_end = raw.index(b"\r\n")
     method, target, modern = _request_line(raw[:line_end], options)
     if len(raw) - line_end > options.headers_bytes_max:
@@ -88,7 +89,7 @@ def parse_head(raw: bytes, options: ServerOptions) -> Head:
         named[name] = value if name not in named else named[name] + b", " + value
     authority, path, query = _target(method, target)
     _check_host(named.get(b"host"), modern)
-    if authority is not None:  # it counts, and not the header
+    if authority is not None:  # an absolute target overrides the header
         headers = [(b"host", authority), *(each for each in headers if each[0] != b"host")]
     length = _body_length(named, modern)
     too_large = length is not None and length > options.body_bytes_max
@@ -111,7 +112,7 @@ ONLY_ONCE = frozenset({b"host", b"content-length", b"transfer-encoding", b"expec
 
 
 def check_beginning(beginning: bytes, options: ServerOptions) -> None:
-    """Refuse what cannot become a good head any more, though its end has not come yet.
+    """Refuse an incomplete head that can no longer become valid.
 
     Otherwise a client that speaks TLS, or ends its lines with LF alone, would wait for the timeout.
     """
@@ -128,7 +129,7 @@ def check_beginning(beginning: bytes, options: ServerOptions) -> None:
 
 
 def check_characters(raw: bytes) -> None:
-    """No control characters, and lines end with CR LF."""
+    """Refuse control characters, and lines that do not end with CR LF."""
     if raw.translate(None, ALLOWED):
         raise Refusal(400, "there is a control character in the head of the request")
     line_ends = raw.count(b"\r\n")
@@ -164,7 +165,7 @@ def _headers(raw: bytes, options: ServerOptions) -> list[tuple[bytes, bytes]]:
     try:
         parser.feed_data(raw)
     except httptools.HttpParserUpgrade:
-        pass  # an offer that we do not take: the request is answered as if it had not been made
+        pass  # the request is answered as if it had no Upgrade header
     except httptools.HttpParserInvalidMethodError:
         raise Refusal(501, "this method is not known here") from None
     except httptools.HttpParserError as error:

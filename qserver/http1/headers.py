@@ -1,8 +1,8 @@
-"""The headers of an answer, checked and rendered once; most answers share theirs with many others.
+"""The headers of an answer, checked and rendered once. Most answers share one `Headers`.
 
-A header with a line break inside would let whoever chose its value write headers, or a whole second
-answer. How the body is framed, whether the connection goes on, the date and the request id are the
-server's to say, so no application's headers may name them.
+A line break in a value would let its author write further headers, or a whole second answer. The
+server alone sends framing, connection, date and request id, so an application's headers may not
+name them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SERVERS_OWN: Final = frozenset(
 
 
 class Headers:
-    """`pairs` for whoever looks at them, `lines` as they are sent. Immutable."""
+    """`pairs` to inspect, `lines` to send. Immutable."""
 
     __slots__ = ("lines", "pairs")
 

@@ -1,7 +1,7 @@
-"""Heads that were seen before, on whatever connection, each with the endpoint that serves it.
+"""Caches parsed heads of all connections, each with the endpoint that serves it.
 
-Clients send the same head again and again, to the letter. To parse it is to check it, and it is a
-pure function of the bytes; so is the endpoint (see `application`).
+Clients send the same head again, byte for byte. The parsed head and its endpoint are pure functions
+of those bytes (see `application`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from qserver.http1.options import ServerOptions
 from qserver.limits import HEADS_KEPT_MAX
 
 HEAD_KEPT_BYTES_MAX = 2048
-"""A longer head is parsed each time: it is rare, and they are kept whole."""
+"""A longer head is parsed each time: long heads are rare, and the cache stores whole heads."""
 
 
 class Heads:
@@ -22,7 +22,7 @@ class Heads:
         self.kept: dict[bytes, tuple[Head, Endpoint]] = {}
 
     def find(self, raw: bytes) -> tuple[Head, Endpoint]:
-        """For a head that is not kept; raises `Refusal` when it is none."""
+        """Parse a head that is not cached; raises `Refusal` if it is invalid."""
         head = parse_head(raw, self._options)
         found = head, self._application.endpoint(head.request)
         if len(raw) <= HEAD_KEPT_BYTES_MAX:

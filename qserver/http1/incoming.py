@@ -1,8 +1,8 @@
-"""A body that had not arrived whole when its head had: read when somebody wants it.
+"""A request body that had not fully arrived with its head, read on demand.
 
-Only then is a client that asked for it told to continue (`Expect: 100-continue`). A body must come
-at some pace. One that does not, or is malformed or too large, is refused: its reader learns why,
-and answers or leaves that to the server.
+The server answers `Expect: 100-continue` only when the application reads. A body must arrive at a
+minimum rate. A body that is too slow, malformed or too large is refused: its reader gets the reason
+and answers, or leaves the answer to the server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ArrivingBody:
-    """Takes what of the body is in the connection's buffer, and waits for the rest."""
+    """Takes the body's bytes from the connection's buffer, and waits for the rest."""
 
     __slots__ = (
         "_body",
@@ -38,7 +38,7 @@ class ArrivingBody:
     )
 
     def __init__(self, connection: Connection, head: Head) -> None:
-        """Raises `Refusal` when what has arrived is malformed, but not if it is too much."""
+        """Raises `Refusal` if the bytes so far are malformed, but not if they are too many."""
         options = connection.context.options
         self._connection = connection
         self._body: SizedBody | ChunkedBody | OversizedBody
@@ -50,9 +50,9 @@ class ArrivingBody:
         self._progress = 0
         self.continue_owed = head.expects_continue and not connection.buffer
         self.refusal: Refusal | None = None
-        """Why the server does not read on."""
+        """Why the server stops reading."""
         self.arrived = b""
-        """What came with the head; all of it if the body is complete."""
+        """The bytes that came with the head; the whole body if `complete`."""
         try:
             self.arrived, connection.buffer = self._body.take(connection.buffer)
         except Refusal as refusal:
@@ -66,13 +66,13 @@ class ArrivingBody:
 
     @property
     def is_worth_reading(self) -> bool:
-        """Is the rest short, and on its way, so that it may be read only to keep the connection?"""
+        """Is the rest short and on its way, so that reading it saves the connection?"""
         missing = self._body.missing
         short = missing is not None and missing <= limits.BODY_UNREAD_BYTES_MAX
         return self.complete or (short and not self.continue_owed and self.refusal is None)
 
     async def read(self, most: int | None = None) -> bytes:
-        """All of it. Raises ClientGone if it does not come."""
+        """Wait for the whole body. Raises ClientGone if it does not arrive."""
         parts, self.arrived = [self.arrived], b""
         size = len(parts[0])
         try:
@@ -113,8 +113,8 @@ class ArrivingBody:
 
     async def _more_input(self) -> bytes:
         connection = self._connection
-        # A client that sends quickly must not starve others. Nothing is waited for once there is
-        # data: a cancellation would lose it.
+        # A client that sends quickly must not starve others. There is no checkpoint once data is
+        # read: a cancellation would lose the data.
         await trio.lowlevel.checkpoint()
         data = connection.transport.try_receive()
         if data is None:

@@ -1,4 +1,4 @@
-"""Sockets that listen, and the loop that accepts connections from them."""
+"""Listening sockets, and the loop that accepts connections from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qserver.http1.options import ServerOptions
 
 ACCEPTED_AT_ONCE_MAX = 64
 PAUSE_WITHOUT_FILES_SECONDS = 0.1
-"""When the process has no file descriptor left, one may be free after this."""
+"""The pause before the next accept when the process has no file descriptor left."""
 NOT_OF_THIS_MACHINE = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
@@ -21,7 +21,7 @@ Welcome = Callable[[socket.socket, tuple[str, int]], None]
 
 
 async def bind_all(options: ServerOptions) -> list[socket.socket]:
-    """A bound socket for each address of the host; they do not listen yet."""
+    """Bind a socket for each address of the host; the sockets do not listen yet."""
     try:
         found = await trio.socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -36,12 +36,12 @@ async def bind_all(options: ServerOptions) -> list[socket.socket]:
             listener = _bound(family, kind, protocol, (address[0], port, *address[2:]), options)
         except OSError as error:
             if error.errno in NOT_OF_THIS_MACHINE:
-                missing = error  # such as the IPv6 address of localhost, where there is no IPv6
+                missing = error  # such as localhost's IPv6 address on a machine without IPv6
                 continue
             close_all(bound)
             raise _cannot_listen(options, error) from error
         bound.append(listener)
-        port = listener.getsockname()[1]  # if the kernel chose it, it is the same for all
+        port = listener.getsockname()[1]  # all addresses share a port that the kernel chose
     if not bound:
         assert missing is not None, "a name stands for one address at least"
         raise _cannot_listen(options, missing) from missing
@@ -66,11 +66,11 @@ def _bound(
 
 
 def listen_all(listeners: list[socket.socket], options: ServerOptions) -> list[tuple[str, int]]:
-    """From here on clients can connect. The addresses, with the port that the kernel chose."""
+    """Start to listen; return the addresses, with the port that the kernel chose."""
     try:
         for listener in listeners:
             listener.listen(options.backlog)
-    except OSError as error:  # another process may have bound it too, and been faster
+    except OSError as error:  # another process may have bound the port and listened first
         raise _cannot_listen(options, error) from error
     return [listener.getsockname()[:2] for listener in listeners]
 
@@ -97,14 +97,14 @@ async def accept_for_ever(
 def accept_waiting(
     listener: socket.socket, welcome: Welcome, most: int = ACCEPTED_AT_ONCE_MAX
 ) -> None:
-    """Accept what waits in the kernel, without waiting for more."""
+    """Accept the connections that wait in the kernel, without waiting for more."""
     for _ in range(most):
         try:
             connected, address = listener.accept()
         except BlockingIOError:
             return
         except ConnectionError:
-            continue  # it left while it waited
+            continue  # the client left
         connected.setblocking(False)
         welcome(connected, address[:2])
 

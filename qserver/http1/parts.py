@@ -1,13 +1,14 @@
-"""Sends an answer whose body is made while it is sent.
+"""Sends an answer whose body is produced while it is sent.
 
     first part ─► head and part ─► sent ─► next part … ─► the end
                  meanwhile a task reads: the next request is kept
 
-The next part is asked for when the one before has left, so a slow reader slows only what is made
-for it. When the reader is gone the body is cancelled where it works. A client that sends no more
-may be gone, or only have ended its side and still read. TCP tells which when it is sent something:
-the machine of one that is gone resets the connection. So it is sent a zero, which stands before the
-size of the next chunk and means nothing there.
+The sender asks for the next part when the previous one has left, so a slow client slows only its
+own body. When the client is gone, the sender cancels the body's production.
+
+A client that sends no more is gone, or has only ended its side and still reads. TCP tells which
+when the server sends something: if the client is gone, its machine resets the connection. So the
+server sends a zero, which has no meaning before the size of the next chunk.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
     from qserver.http1.connection import Connection
 
 LOOK_SECONDS_MIN, LOOK_SECONDS_MAX = 0.01, 1.0
-"""Between two looks at a client that has ended its side: is it gone?"""
+"""Between two checks whether a client that has ended its side is gone."""
 
 
 class PartsSender:
-    """`bytes_sent` and `began` tell how far it came, also when it has failed."""
+    """Sends the parts of one answer. `bytes_sent` and `began` are valid after a failure too."""
 
     __slots__ = ("_connection", "_framing", "_gone", "_sending", "_unsent", "began", "bytes_sent")
 
@@ -38,11 +39,11 @@ class PartsSender:
         self._connection = connection
         self._framing = framing_of(response, head)
         self._unsent = b""
-        """What goes before all else: the head."""
+        """Bytes to send before the next part: the head, or the rest of it."""
         self._sending = False
         self._gone = False
         self.began = False
-        """The head has been sent, and with it perhaps a part."""
+        """The head has been sent, perhaps with a part."""
         self.bytes_sent = 0
 
     @property
@@ -50,7 +51,7 @@ class PartsSender:
         return self._framing is Framing.CONNECTION
 
     async def send(self, head: bytes, parts: Parts) -> None:
-        """Send all; raises ClientGone if the client is gone before that."""
+        """Send all parts. Raises ClientGone if the client leaves before the end."""
         self._unsent = head
         if self._framing is Framing.NO_BODY:
             await self._write(b"")
@@ -88,7 +89,7 @@ class PartsSender:
         return data
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """Keep what the client sends, up to a bound; cancel when it is gone."""
+        """Buffer what the client sends, up to a bound; cancel when the client is gone."""
         connection = self._connection
         while len(connection.buffer) < limits.RECEIVE_BYTES:
             data = await connection.transport.receive()
@@ -101,7 +102,7 @@ class PartsSender:
             connection.buffer += data
 
     async def _until_gone(self) -> None:
-        """The client has ended its side: wait until nobody reads, which may never be."""
+        """After the client has ended its side: wait until it is gone, which may never happen."""
         transport, pause = self._connection.transport, LOOK_SECONDS_MIN
         if not transport.has_left():
             self._send_zero()
@@ -111,11 +112,11 @@ class PartsSender:
 
     def _send_zero(self) -> None:
         if self._sending or self._framing is not Framing.CHUNKS:
-            return  # then something is on its way, or nothing can be sent that has no meaning
+            return  # bytes are on their way already, or this framing has no meaningless byte
         data = self._with_unsent(b"0")
         try:
             sent = self._connection.transport.try_send(data)
         except OSError:
-            return  # it has left in this moment
+            return  # the client has just left
         self._connection.context.counters.bytes_out += sent
         self._unsent = data[sent:]

@@ -1,22 +1,22 @@
 """One wait for all connections that wait for a request.
 
-Trio's own wait costs a registration with the kernel and two switches of tasks for each request,
-which is a third of what a small one costs in all. Here every socket is registered once, the set of
-them is a file that one task waits for, and a connection that has become readable is called where it
-is: it may answer on the spot, and only if it cannot is its task woken.
+Trio's own wait costs a kernel registration and two task switches per request: a third of a small
+request's total cost. The reactor registers each socket once with epoll, and one task waits for the
+epoll file. The reactor calls a readable connection directly; the connection answers in that call,
+and wakes its task only if it cannot.
 
     sockets ──► epoll (edge-triggered) ──► Trio waits for it ──► readable() ─┬─ False: waits on
-                                                                             └─ True: task goes on
+                                                                             └─ True: task runs
 
-Edge-triggered means: told once about each arrival. So a connection is marked whenever there may be
-more than was read, and a marked one is looked at before it waits again:
+An edge-triggered epoll reports each arrival once. So the reactor marks a connection that may have
+unread bytes, and checks a marked connection before it waits again:
 
-    something came while it did not wait here    its task reads by itself then
-    a receive was full                           the rest has been told about already
-    the client has ended its side, or left       which lies behind all that it has sent: this mark
-                                                 stays until the connection is closed
+    bytes came while it did not wait here       its task reads them itself
+    a receive was full                          epoll has already reported the rest
+    the client has ended its side, or left      the end lies behind all sent bytes: this mark
+                                                stays until the connection is closed
 
-Whatever goes wrong in `readable` is raised where its connection waits: all others go on.
+An exception in `readable` is raised where its connection waits; other connections go on.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from typing import Final
 import trio
 
 EVENTS_AT_ONCE: Final = 64
-"""Connections that are called before everybody else has a turn."""
+"""Connections called before other tasks run."""
 
 ONLY_DATA: Final = 1
-"""EPOLLIN, which is not there on every system; any other bit tells of an end."""
+"""EPOLLIN, whose name not every system has; any other bit means an end of input."""
 
 Readable = Callable[[], bool]
-"""Called when something may have arrived. True: it is enough, the task goes on."""
+"""Called when bytes may have arrived. True: wake the task."""
 
 
 class Reactor:
@@ -45,15 +45,15 @@ class Reactor:
         self._marked: set[int] = set()
         self._ending: set[int] = set()
         self._failures: dict[int, Exception] = {}
-        """Of connections whose tasks have not gone on yet."""
+        """Exceptions for tasks that have not resumed yet."""
 
     @staticmethod
     def available() -> bool:
-        """Not everywhere: without it, connections wait as Trio lets them."""
+        """False on systems without epoll, where connections wait through Trio."""
         return hasattr(select, "epoll")
 
     async def run(self) -> None:
-        """Call connections until cancelled."""
+        """Call readable connections until cancelled."""
         try:
             while True:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
@@ -80,9 +80,9 @@ class Reactor:
         trio.lowlevel.reschedule(task)
 
     async def wait(self, descriptor: int, readable: Readable) -> None:
-        """Return when `readable`, called whenever something arrives, has said that it is enough.
+        """Call `readable` on each arrival, and return when it returns True.
 
-        It may return before that, and should be called again then.
+        May return earlier; call it again then.
         """
         if descriptor not in self._known and not self._epoll.closed:
             self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
@@ -103,7 +103,7 @@ class Reactor:
             raise self._failures.pop(descriptor)
 
     def wake(self, descriptor: int) -> None:
-        """Let a connection's task go on, if it waits."""
+        """Resume a connection's task, if it waits."""
         waiting = self._waiting.pop(descriptor, None)
         if waiting is not None:
             trio.lowlevel.reschedule(waiting[1])
@@ -112,11 +112,11 @@ class Reactor:
         return descriptor in self._marked or descriptor in self._ending
 
     def mark(self, descriptor: int) -> None:
-        """There may be more to read than was read."""
+        """Note that the connection may have unread bytes."""
         self._marked.add(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """The socket is about to be closed, which takes it out of the set by itself."""
+        """Forget a socket before it is closed; closing removes it from epoll."""
         self._known.discard(descriptor)
         self._marked.discard(descriptor)
         self._ending.discard(descriptor)

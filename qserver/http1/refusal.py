@@ -1,7 +1,7 @@
-"""Answers that the server gives itself: a request it will not pass on, an application that failed.
+"""The server's own answers: to a request that it refuses, and for an application that failed.
 
-They have the same JSON object as every error of the service, so that a client needs one way to read
-errors. `code` is PostgreSQL's where it has one that fits.
+The body is the JSON error object of the service, so a client needs one way to read errors. `code`
+is PostgreSQL's where one fits.
 
     400 malformed            408 too slow           413 414 431 too large
     417 501 505 not spoken   500 a bug              503 too many connections
@@ -35,7 +35,7 @@ CODES: dict[int, tuple[str, str]] = {
 
 
 class Refusal(Exception):
-    """A request that the server answers itself; the connection is closed after the answer."""
+    """Raised for a request that the server answers itself; the connection then closes."""
 
     def __init__(self, status: int, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ def new_request_id() -> str:
 
 
 def refusal_response(refusal: Refusal, request_id: str, total_us: int) -> tuple[Response, bytes]:
-    """The answer, and its body: the error object of the service, as JSON."""
+    """The answer and its body: the error object of the service, as JSON."""
     code, name = CODES[refusal.status]
     body = msgspec.json.encode(
         {

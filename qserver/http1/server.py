@@ -1,14 +1,14 @@
-"""Serving an application from start to end.
+"""Serves an application from start to end.
 
     bind --> start the application --> listen --> accept, serve ... stop is set
                                                                          |
     done <-- shut the application down <-- cut what is left <-- drain <--+
                                            (drain_seconds)
 
-Draining: nobody new is let in; a connection that has not begun a request is closed; one that has
-is answered, and then closed. So a client never loses a request that it began to send in time.
+While draining, the server accepts nobody; it closes a connection that has not begun a request, and
+closes the others after their answer. So a client never loses a request that it began in time.
 
-A port in use is found before the application starts, and nobody can connect before it has.
+A port in use is found before the application starts, and nobody can connect before it has started.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ async def serve(
 ) -> None:
     """Serve until `stop` is set, then drain and return.
 
-    Raises CannotListen when the address cannot be had, and whatever keeps the application from
-    running.
+    Raises CannotListen if the address cannot be bound, and any error of the application's start.
     """
     encryption = tls_context(options)
     listeners = await bind_all(options)
@@ -78,7 +77,7 @@ async def serve(
 
 
 class Acceptor:
-    """Lets connections in while there is room, and sees the last one out."""
+    """Accepts connections up to the limit, and drains them at the end."""
 
     def __init__(self, context: ServerContext, encryption: ssl.SSLContext | None) -> None:
         self._context = context
@@ -93,7 +92,6 @@ class Acceptor:
         stop: trio.Event,
         task_status: trio.TaskStatus[Addresses],
     ) -> None:
-        """Serve until `stop` is set, then drain."""
         context = self._context
         async with trio.open_nursery() as self._nursery:
             self._nursery.start_soon(context.sweep)
@@ -115,7 +113,7 @@ class Acceptor:
             self._nursery.cancel_scope.cancel()
 
     def welcome(self, connected: socket.socket, client: tuple[str, int]) -> None:
-        """Start a connection, or say that there are too many."""
+        """Start a connection, or refuse it with a 503 if there are too many."""
         assert self._nursery is not None, "it runs"
         context = self._context
         context.counters.connections_accepted += 1
@@ -129,7 +127,7 @@ class Acceptor:
             transport = self._transport(connected)
             connection = Connection(context, transport, client)
         except OSError:
-            connected.close()  # it has left already
+            connected.close()  # the client has left already
             return
         if full:
             self._turned_away += 1
@@ -154,7 +152,7 @@ class Acceptor:
             self._turned_away -= 1
 
     def _accept_the_last(self, listener: socket.socket) -> None:
-        """Clients whose connection the kernel has taken may have sent a request already."""
+        """Accept connections that the kernel holds: clients may have sent a request already."""
         try:
             accept_waiting(listener, self.welcome, self._context.options.backlog)
         except OSError as error:

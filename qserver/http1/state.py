@@ -1,19 +1,19 @@
-"""The states of a connection, and which of them may follow which.
+"""The states of a connection and their transitions.
 
-                    ┌────────────────────────────────────────────────────────┐
-                    ▼                                                        │
-    OPENING ─► IDLE ─► HEAD ─► HANDLING ◄─► PENDING      all of it sent,     │
-                │       │         │            │         the request read    │
-                │       │         └─────┬──────┘                             │
-                │       │ refused       ▼                                    │
-                │       └────────►  SENDING ─► SKIPPING ─────────────────────┤
-                │                      └──────────┴──────────────────────────┘
-                │ nothing came, in time           │ the connection ends with the answer
-                ▼                                 ▼
-             CLOSED ◄──────────────────────── LINGERING
+                 ┌───────────────────────────────────────────────────────────┐
+                 ▼                                                           │
+    OPENING ─► IDLE ─► HEAD ─► HANDLING ◄─► PENDING      answer sent,        │
+                 │       │         │            │        request read        │
+                 │       │         └─────┬──────┘                            │
+                 │       │ refused       ▼                                   │
+                 │       └─────────►  SENDING ─► SKIPPING ───────────────────┤
+                 │                       └──────────┴────────────────────────┘
+                 │ nothing came in time             │ the connection ends with the answer
+                 ▼                                  ▼
+              CLOSED ◄───────────────────────── LINGERING
 
-An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. From
-any state the client may leave, which is CLOSED.
+An answer that the kernel takes at once skips SENDING; a request that arrives whole skips HEAD. If
+the client leaves, any state goes to CLOSED.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Final
 
 
 class State(Enum):
-    """Values complete the sentence "a connection whose client …"."""
+    """The values complete the sentence "a connection whose client …"."""
 
     OPENING = "is being greeted"
     IDLE = "rests"
-    """No byte of the next request's first line has been looked at."""
+    """The connection has not looked at a byte of the next request's first line."""
     HEAD = "sends a head"
     HANDLING = "is served"
-    """The endpoint has the request, or has given something for the connection's task to do."""
+    """The endpoint has the request, or the connection's task has its answer to await or send."""
     PENDING = "waits for its answer"
     """The endpoint calls `respond` later."""
     SENDING = "is sent its answer"
     SKIPPING = "sends a body that nobody reads"
     LINGERING = "is seen out"
-    """It has its answer; what it still sends is thrown away."""
+    """The client has its answer; the connection drops what the client still sends."""
     CLOSED = "has left"
 
     followers: tuple[State, ...]
@@ -58,4 +58,4 @@ TRANSITIONS: Final[Mapping[State, tuple[State, ...]]] = {
 }
 
 for _state, _followers in TRANSITIONS.items():
-    _state.followers = _followers  # found without hashing: two transitions are made per request
+    _state.followers = _followers  # an attribute needs no hash: each request makes two transitions

@@ -1,7 +1,7 @@
-"""The same over TLS, by `trio.SSLStream`.
+"""The same transport over TLS, by `trio.SSLStream`.
 
-SSLStream always waits, so nothing here can be done without: the `try_` methods have nothing to
-give. The hot path is a little longer, but TLS costs much more than that.
+SSLStream always waits, so the `try_` methods do nothing. That makes the hot path a little longer,
+but TLS itself costs much more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEND_PIECE_BYTES = 64 * 1024
 
 
 def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
-    """The context that the options ask for, or None for a port that speaks plain HTTP."""
+    """The TLS context for the options, or None for plain HTTP."""
     if options.certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -37,8 +37,6 @@ def tls_context(options: ServerOptions) -> ssl.SSLContext | None:
 
 
 class TlsTransport:
-    """TLS over a socket."""
-
     __slots__ = ("_seconds", "_socket", "_stream", "descriptor", "may_be_watched")
 
     def __init__(
@@ -46,7 +44,7 @@ class TlsTransport:
     ) -> None:
         self._socket = connected
         self.descriptor = connected.fileno()
-        self.may_be_watched = False  # what the socket has may be half a record, or none of its own
+        self.may_be_watched = False  # the socket may hold half a TLS record, or only TLS's own
         self._seconds = handshake_seconds
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(connected))
         self._stream = trio.SSLStream(stream, context, server_side=True, https_compatible=True)
@@ -97,11 +95,11 @@ class TlsTransport:
                 raise TimeoutError("the client does not read")
 
     async def end_output(self) -> None:
-        # No goodbye in TLS, as HTTPS has it; and what still comes is read as before.
+        # No close_notify, as usual for HTTPS; what the client still sends is read as before.
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # the client was faster
+            pass  # the client closed first
 
     def abort(self) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

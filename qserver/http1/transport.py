@@ -1,15 +1,15 @@
 """Bytes in and out of one client: a plain socket, or TLS over one.
 
-`PlainTransport` owns the non-blocking socket itself. Trio's `SocketStream` would add a checkpoint
-and several calls to each operation; here a send that the kernel takes at once is one system call
-and nothing else, and only one that would block waits for the event loop.
-
     try_…   at once or not at all; never waits
     others  wait; the caller bounds them with a cancel scope
 
-What ends a connection from the other side (a FIN, a reset, an aborted TLS session) reads as b"",
-the end of input. A client that has only ended its side still reads; otherwise a send raises OSError
-or `trio.BrokenResourceError`, though not always the first.
+`PlainTransport` uses a non-blocking socket. Trio's `SocketStream` would add a checkpoint and
+several calls to each operation; here a send that the kernel takes at once is one system call, and
+only a send that would block waits for the event loop.
+
+An end from the client (a FIN, a reset, an aborted TLS session) reads as b"", the end of input. A
+client that has only ended its side still reads; otherwise a send raises OSError or
+`trio.BrokenResourceError`, though not always the first send.
 """
 
 from __future__ import annotations
@@ -23,52 +23,49 @@ import trio
 from qserver import limits
 
 RESET = struct.pack("ii", 1, 0)
-"""For SO_LINGER: drop what is unsent and reset the connection."""
+"""For SO_LINGER: drop unsent bytes and reset the connection."""
 
 
 class Transport(Protocol):
     descriptor: int
-    """Of the socket."""
     may_be_watched: bool
-    """Bytes on the socket are bytes of the client, so a `Reactor` can tell when there are some."""
+    """The socket's bytes are the client's bytes, so a `Reactor` can watch the socket."""
 
     async def open(self) -> None:
-        """Whatever comes before the first byte. Raises an error that ends the connection."""
+        """Do what precedes the first byte, such as a handshake. An error ends the connection."""
 
     def try_receive(self) -> bytes | None:
-        """What is there; None if nothing is, or if that cannot be told without waiting."""
+        """The bytes available; None if there are none, or if only a wait could tell."""
 
     def may_have_more(self) -> bool:
-        """May something have arrived, though `try_receive` gives nothing?"""
+        """May bytes have arrived although `try_receive` returns none?"""
 
     async def receive(self) -> bytes:
-        """Wait for some bytes; b"" is the end."""
+        """Wait for some bytes; b"" is the end of input."""
 
     def has_left(self) -> bool:
-        """After the end of input: is it certain that nobody reads any more?"""
+        """After the end of input: is the client certainly gone?"""
 
     async def look(self) -> bytes | None:
-        """What had arrived before this call, perhaps after waiting for the rest of it."""
+        """Bytes that arrived before this call, perhaps after waiting for the rest of them."""
 
     def try_send(self, data: bytes | memoryview) -> int:
-        """Hand over as many bytes as can be without waiting."""
+        """Send as many bytes as possible without waiting."""
 
     async def send_all(self, data: memoryview, seconds: float) -> None:
-        """Send all; raise TimeoutError when nothing at all moves for so long."""
+        """Send all; raise TimeoutError if no byte moves for `seconds`."""
 
     async def end_output(self) -> None:
-        """Tell the client that nothing more will come."""
+        """Tell the client that no more bytes follow."""
 
     def abort(self) -> None:
-        """Make `close` a reset, which no client takes for an ordinary end."""
+        """Make `close` send a reset, which no client takes for an ordinary end."""
 
     def close(self) -> None:
-        """Close at once. Whatever the kernel has taken is still sent."""
+        """Close at once. The kernel still sends the bytes that it has taken."""
 
 
 class PlainTransport:
-    """A socket, without anything around it."""
-
     __slots__ = ("_socket", "descriptor", "may_be_watched")
 
     def __init__(self, connected: socket.socket) -> None:
@@ -91,7 +88,7 @@ class PlainTransport:
         return False
 
     async def receive(self) -> bytes:
-        # Wait first: after an answer, the next request needs at least the time of a round trip.
+        # Wait first: after an answer, the next request takes at least a round trip.
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -105,7 +102,7 @@ class PlainTransport:
         try:
             self._socket.getpeername()
         except OSError:
-            return True  # there was a reset
+            return True  # the connection was reset
         return False
 
     async def look(self) -> bytes | None:
@@ -131,7 +128,7 @@ class PlainTransport:
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # the client was faster
+            pass  # the client closed first
 
     def abort(self) -> None:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)

@@ -1,14 +1,14 @@
-"""What the database can do, each claim with a proof that anybody may run.
+"""The features of the database, each with a proof that anybody may run.
 
     GET /capabilities         matrix()      every feature, supported or not
                               catalogue()   limits, statements, types, functions
     GET /capabilities/{name}  run_probe()   the proof of one, run now, in a scratch database
 
-    steps              a statement and what must come of it, in one line
-    open_transaction   transactions that overlap statement by statement
-    run                a probe's run: its steps, until one fails
-    statements … durability   the probes, by what they are about
-    absent             what is not there
+    steps                     a statement and its expected outcome, in one line
+    open_transaction          transactions that overlap statement by statement
+    run                       runs the steps of a probe until one fails
+    statements … durability   the probes, by subject
+    absent                    features that are not supported
 
 Nothing here knows HTTP.
 """

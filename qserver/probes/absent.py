@@ -1,7 +1,7 @@
-"""What is not there, said plainly, so that nobody has to find out.
+"""Features that the database lacks, stated so that nobody has to find out.
 
-Where it can be asked for by a statement, `refused` is one, and the tests hold that it is refused
-with PostgreSQL's code for that (0A000) rather than accepted without effect.
+`refused` is a statement that asks for the feature, if there is one. Tests check that the server
+refuses it with PostgreSQL's code (0A000) and does not accept it without effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A feature that one may look for in vain."""
+    """A feature that the database lacks."""
 
     name: str
     category: str

@@ -1,7 +1,4 @@
-"""Probes of the limits: what is too long, too large or too deep ends in an error, and only that.
-
-After each the same database goes on to answer.
-"""
+"""Probes of the limits: a statement past a limit gets an error, and the database still answers."""
 
 from __future__ import annotations
 

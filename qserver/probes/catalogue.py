@@ -1,8 +1,8 @@
-"""All that there is to know by name: limits, statements, types and functions.
+"""Lists limits, statements, types and functions by name.
 
-Limits come from `limits.py` with the sentence that follows each, functions from the registry that
-the compiler itself looks in. So neither can be forgotten here. Statements and types are listed by
-hand, and each statement names the probe that runs it.
+Limits come from `limits.py` with the sentence after each, functions from the compiler's own
+registry, so neither list can be incomplete. Statements and types are listed by hand, and each
+statement names the probe that runs it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Limit(msgspec.Struct, frozen=True):
 class SqlStatement(msgspec.Struct, frozen=True):
     name: str
     probe: str
-    """The path of the proof."""
+    """The path of its probe."""
 
 
 class TypeEntry(msgspec.Struct, frozen=True):
@@ -130,7 +130,7 @@ WINDOW_FUNCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @cache
 def catalogue() -> Catalogue:
-    """All of it; it does not change while the program runs."""
+    """The whole catalogue; constant while the program runs."""
     return Catalogue(
         list(_limits()),
         [SqlStatement(name, PATH + probe) for name, probe in STATEMENTS.items()],
@@ -140,7 +140,7 @@ def catalogue() -> Catalogue:
 
 
 def _limits() -> Iterator[Limit]:
-    """Each assignment of `limits.py` whose name is in capitals, with the sentence after it."""
+    """Each assignment of `limits.py` in capitals, with the sentence after it."""
     body = ast.parse(inspect.getsource(limits)).body
     for statement, following in pairwise(body):
         if isinstance(statement, ast.Assign):
@@ -175,7 +175,7 @@ def _functions() -> Iterator[FunctionEntry]:
 
 
 def _written(signature: Signature) -> str:
-    """`round(numeric, integer) → numeric`; what a generic one returns depends on the call."""
+    """`round(numeric, integer) → numeric`; the result type of a generic one depends on the call."""
     parameters = [str(each) for each in signature.parameters]
     if is_variadic(signature):
         parameters[-1] = f"{parameters[-1]} …"

@@ -1,4 +1,4 @@
-"""Probes of the constraints: what breaks one is refused with PostgreSQL's code."""
+"""Probes of the constraints: a violation is refused with PostgreSQL's code."""
 
 from __future__ import annotations
 

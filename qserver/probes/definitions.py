@@ -1,4 +1,4 @@
-"""Probes of the statements that define: CREATE, ALTER, DROP, COMMENT; and of the catalog."""
+"""Probes of DDL (CREATE, ALTER, DROP, COMMENT) and of the system catalogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probes of durability: a database is stopped, and another one recovers from the same log."""
+"""Probes of durability: stop a database, and recover another one from the same log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CATEGORY: Final = "durability"
 
 
 async def committed_rows(run: Run) -> None:
-    """Inserted, updated and deleted rows, and nothing of what failed."""
+    """Inserted, updated and deleted rows survive; nothing of a failed transaction does."""
     log = MemoryLog()
     async with run.reopened(log):
         await run.perform(
@@ -32,7 +32,7 @@ async def committed_rows(run: Run) -> None:
 
 
 async def committed_definitions(run: Run) -> None:
-    """Types, constraints, indexes and views hold after recovery as before."""
+    """Types, constraints, indexes and views survive recovery."""
     log = MemoryLog()
     async with run.reopened(log):
         await run.perform(
@@ -52,7 +52,7 @@ async def committed_definitions(run: Run) -> None:
 
 
 async def unfinished_transaction(run: Run) -> None:
-    """A transaction that was open when the database stopped has never been."""
+    """A transaction that was open when the database stopped leaves nothing."""
     log = MemoryLog()
     async with run.reopened(log):
         await run.perform(
@@ -68,7 +68,7 @@ async def unfinished_transaction(run: Run) -> None:
 
 
 async def sequences_do_not_repeat(run: Run) -> None:
-    """A number that was given is never given again; gaps are allowed."""
+    """A sequence never repeats a number; gaps are allowed."""
     log = MemoryLog()
     given: list[int] = []
     for _ in range(3):

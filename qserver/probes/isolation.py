@@ -1,11 +1,11 @@
 """Probes of isolation: one for each anomaly of the literature, provoked by a real interleaving.
 
-Two rows of money, and transactions that overlap in exactly the way in which a weaker isolation
-level would let the anomaly through. The names in brackets are those of Adya's thesis and of the
-papers by Berenson and others, and by Fekete, O'Neil and O'Neil.
+The transactions overlap exactly as a weaker isolation level would need to let the anomaly through.
+The names in brackets are from Adya's thesis and from the papers by Berenson and others, and by
+Fekete, O'Neil and O'Neil.
 
-A conflict here is 40001 at the commit, because these transactions are told not to be run again
-(`max_retries` 0); an ordinary request would be, and its client would never see it.
+A conflict is 40001 at the commit, because these transactions run with `max_retries` 0; the server
+would retry an ordinary request, and its client would never see the conflict.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ async def phantom(run: Run) -> None:
 
 
 async def phantom_that_decides(run: Run) -> None:
-    """T1 writes what depends on nobody being there; meanwhile somebody comes."""
+    """T1 writes because some rows are absent; meanwhile T2 inserts one."""
     await run.perform(*TWO_ROWS)
     async with run.overlapping("T1", "T2") as (first, second):
         await first.perform(gives("SELECT id FROM t WHERE v BETWEEN 30 AND 40"))
@@ -195,7 +195,7 @@ async def write_skew(run: Run) -> None:
 
 
 async def write_skew_by_predicate(run: Run) -> None:
-    """Each inserts a booking because there is none in the hour; the rows themselves differ."""
+    """Each inserts a booking because the hour is free; the rows themselves differ."""
     await run.perform(
         does("CREATE TABLE bookings (id INTEGER PRIMARY KEY, room INTEGER, hour INTEGER)"),
         changes("INSERT INTO bookings VALUES (1, 7, 8)", 1),
@@ -222,7 +222,7 @@ async def read_only_anomaly(run: Run) -> None:
         async with run.overlapping("report") as (report,):
             await report.perform(finally_("0", "20"))
             await report.commit()
-        await withdrawal.perform(writes(1, -11))  # 10 and a penalty, as the sum falls below 0
+        await withdrawal.perform(writes(1, -11))  # 10 and a penalty: the sum falls below 0
         await withdrawal.commit(code=CONFLICT)
     await run.perform(finally_("0", "20"))
 
@@ -246,7 +246,7 @@ async def long_fork(run: Run) -> None:
 
 
 async def disjoint_writes_commit(run: Run) -> None:
-    """Isolation is not paid for with needless conflicts: different rows do not conflict."""
+    """Transactions on different rows do not conflict."""
     await run.perform(*TWO_ROWS)
     async with run.overlapping("T1", "T2") as (first, second):
         await first.perform(reads(1, 10), writes(1, 11))
@@ -267,7 +267,7 @@ async def own_writes_are_seen(run: Run) -> None:
 
 
 async def definition_during_transaction(run: Run) -> None:
-    """An index is made while a row is under way that would not be in it."""
+    """T1 inserts a row while an index is made that would lack the row."""
     await run.perform(*TWO_ROWS)
     async with run.overlapping("T1") as (first,):
         await first.perform(changes("INSERT INTO t VALUES (3, 30)", 1))

@@ -1,8 +1,7 @@
-"""The feature matrix: every probe, and what is not there; and how a probe is found by its name.
+"""The feature matrix: every probe, and the absent features; finds a probe by its name.
 
-A feature counts as supported because there is a probe that shows it, and a probe can be run by
-anybody at any time. The tests run all of them, so a `supported: true` that does not hold is a test
-that fails.
+A feature is supported because a probe demonstrates it, and anybody can run the probe at any time.
+The tests run all probes, so a false `supported: true` fails a test.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Capability(msgspec.Struct, frozen=True):
 
 
 def matrix() -> list[Capability]:
-    """What is there, with its proof, then what is not."""
+    """The supported features with their probes, then the absent ones."""
     there = [
         Capability(probe.name, probe.category, True, probe.description, PATH + probe.name)
         for probe in PROBES
@@ -80,7 +79,7 @@ async def run_probe(
     clock: Callable[[], float] = trio.current_time,
     opens: OpensScratch = scratch_database,
 ) -> ProbeResult:
-    """Run the probe of that name in a database of its own; NotFound lists the names there are."""
+    """Run the probe of that name in a scratch database; NotFound lists the names."""
     probe = BY_NAME.get(name)
     if probe is None:
         raise NotFound(

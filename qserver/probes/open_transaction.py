@@ -1,15 +1,15 @@
-"""A transaction that stays open between its statements, so that two can really overlap.
-
-Requests carry whole transactions, so nobody can hold one open over HTTP. To show what happens when
-two of them overlap, their bodies are steered from outside, statement by statement:
+"""A transaction that stays open between its statements, so that two can overlap.
 
     the probe         T1 SELECT       T1 UPDATE            T1 commit
     body of T1    ────●───── waits ───●───── waits ────────●────►  first phase, second phase …
     body of T2       ────●── waits ───────●──● commit ►
 
-A body that has nothing to do yields, which is all that a long query does either: the engine is
-not told that this is a probe. Each reads the snapshot that was newest when it began. A body that is
-run again after a conflict is given all of its statements again at once.
+A request carries a whole transaction, so no HTTP client can hold one open. To make two overlap, the
+probe feeds their bodies statement by statement.
+
+A body without a statement to run yields, as a long query does: the engine does not know that this
+is a probe. Each body reads the newest snapshot of its beginning. After a conflict the engine runs
+the body again, and the body repeats all of its statements at once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
 
 
-class _RolledBack(Exception):  # the end that was asked for
-    """The probe wants nothing of this transaction to stay."""
+class _RolledBack(Exception):  # the probe asked for it
+    """Ends a transaction without a commit."""
 
 
 class _Command:
-    """A statement that was handed to the body, and its result once there is one."""
+    """A statement for the body, and its result when there is one."""
 
     __slots__ = ("answered", "result", "step")
 
@@ -45,7 +45,7 @@ class _Command:
 
 
 class OpenTransaction:
-    """Give it statements with `perform`, and an end with `commit` or `roll_back`."""
+    """`perform` gives it statements; `commit` or `roll_back` ends it."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class OpenTransaction:
     # --- for the probe ---
 
     async def perform(self, *steps: SqlStep) -> None:
-        """Run statements in the transaction, and note whether they keep what they claim."""
+        """Run statements in the transaction, and note whether each meets its claim."""
         for step in steps:
             command = _Command(step)
             self._commands.append(command)
@@ -82,7 +82,7 @@ class OpenTransaction:
             self._note_named(judge(step, outcome))
 
     async def commit(self, *, code: str | None = None, may_conflict: bool = False) -> int:
-        """End it; `code` is the error that must come of it. Tells how often it was run again."""
+        """Commit; `code` is the expected error. Returns the number of retries."""
         self._commits = True
         await self._ended.wait()
         expected = "a commit" if code is None else f"error {code}"
@@ -98,7 +98,7 @@ class OpenTransaction:
         return self._outcome.retries if self._outcome is not None else 0
 
     async def roll_back(self) -> None:
-        """End it, and leave nothing behind."""
+        """End the transaction without a commit."""
         self._rolls_back = True
         await self._ended.wait()
         self._note_named(Step("ROLLBACK", True, "done"))
@@ -109,7 +109,7 @@ class OpenTransaction:
     # --- for the engine ---
 
     async def run(self) -> None:
-        """Hand the body to the engine, and wait for what becomes of it."""
+        """Run the body in the engine, and keep the outcome."""
         try:
             self._outcome = await self._database.database.transact(
                 self._body, max_retries=self._max_retries

@@ -1,4 +1,4 @@
-"""Probes of parameters: bound by the server, never spliced into the text."""
+"""Probes of parameters: the server binds them and never splices them into the text."""
 
 from __future__ import annotations
 

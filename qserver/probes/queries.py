@@ -1,4 +1,4 @@
-"""Probes of what a query may contain: joins, subqueries, grouping, windows, WITH, sets."""
+"""Probes of queries: joins, subqueries, grouping, windows, WITH, set operations."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Running a probe: a scratch database, its claims one after the other, the first failure ends it.
+"""Runs a probe in a scratch database: its claims in order, until the first failure.
 
     Probe ── steps: claims, or a function ──► Run ──► Step, Step, Step ✗ ──► ProbeResult "fail"
 
-A probe never raises: a database that answers wrongly, falls, hangs or breaks in a way that nobody
-thought of is a probe that fails, and the last step says how.
+A probe never raises: if the database answers wrongly, restarts, hangs or fails in any other way,
+the probe fails, and its last step says how.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qserver.query.sql_database import Result, SqlDatabase, Statement
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """What a probe found out."""
+    """The outcome of a probe."""
 
     name: str
     status: Literal["pass", "fail"]
@@ -36,20 +36,20 @@ class ProbeResult(msgspec.Struct, frozen=True):
 
 
 class OpensScratch(Protocol):
-    """How a probe gets a database: `scratch_database`, or what a test puts in its place."""
+    """Opens a database for a probe: `scratch_database`, or a test's replacement."""
 
     def __call__(
         self, world: World, *, log: Log | None = None
     ) -> AbstractAsyncContextManager[SqlDatabase]: ...
 
 
-class StepFailed(Exception):  # ends the probe; what failed is in the steps already
-    """A claim was not kept."""
+class StepFailed(Exception):  # ends the probe; the steps hold the failure
+    """A claim does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One feature and the proof of it: claims to run in order, or a function that makes them."""
+    """One feature and its proof: claims to run in order, or a function that makes them."""
 
     name: str
     category: str
@@ -58,7 +58,7 @@ class Probe:
 
 
 class Run:
-    """One run of a probe, with the database that it has for itself."""
+    """One run of a probe, with its own database."""
 
     def __init__(self, database: SqlDatabase, world: World, opens: OpensScratch) -> None:
         self.database = database
@@ -67,7 +67,7 @@ class Run:
         self._opens = opens
 
     async def perform(self, *steps: AnyStep) -> None:
-        """Each on its own, as a request of its own."""
+        """Run each step as a request of its own."""
         for step in steps:
             if isinstance(step, TransactionStep):
                 await self._perform_together(step.steps)
@@ -96,7 +96,7 @@ class Run:
             self.note(judge(step, result))
 
     def check(self, what: str, ok: bool, found: str) -> None:
-        """A claim that is not a statement: in words, with what was found."""
+        """Note a claim that is not a statement, with the finding."""
         self.note(Step(what, ok, found if ok else f"expected otherwise, found {found}"))
 
     def note(self, step: Step) -> None:
@@ -108,7 +108,7 @@ class Run:
     async def overlapping(
         self, *names: str, max_retries: int = 0
     ) -> AsyncIterator[list[OpenTransaction]]:
-        """Transactions that have all begun; what is still open when the block ends is dropped."""
+        """Begin transactions; the end of the block drops those still open."""
         async with trio.open_nursery() as nursery:
             opened = []
             for name in names:
@@ -123,7 +123,7 @@ class Run:
 
     @asynccontextmanager
     async def reopened(self, log: Log) -> AsyncIterator[None]:
-        """A database on this log, in place of the run's own, for the length of the block."""
+        """Use a database on this log instead of the run's own, during the block."""
         own = self.database
         async with self._opens(self.world, log=log) as database:
             self.database = database
@@ -140,7 +140,7 @@ async def run_one(
     clock: Callable[[], float] = trio.current_time,
     opens: OpensScratch = scratch_database,
 ) -> ProbeResult:
-    """Run a probe in a database of its own. `clock` counts seconds."""
+    """Run a probe in a scratch database. `clock` counts seconds."""
     began = clock()
     steps: list[Step] = []
     with trio.move_on_after(PROBE_SECONDS_MAX) as scope:

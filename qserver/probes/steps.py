@@ -1,14 +1,13 @@
-"""What a probe claims: a statement, and what must come of it.
+"""The claims of a probe: a statement, and its expected outcome.
 
 Rows are written as PostgreSQL prints them, with ` | ` between the columns and NULL for NULL:
 
     gives("SELECT id, name FROM people ORDER BY id", "1 | Ada", "2 | NULL")
     fails("INSERT INTO people VALUES (1)", "23505")
 
-Text rather than Python values, because the text shows scale, type and precision, which `==` does
-not: 1.50 is not 1.5 and not 1. Rows are compared in order, so a probe that means it says ORDER BY.
-The judging is a pure function; who runs the statement, and in which transaction, is told in `run`
-and `open_transaction`.
+Text shows scale, type and precision, which `==` on Python values does not: 1.50 is not 1.5 and not
+1. Rows compare in order, so a probe with several rows says ORDER BY. `judge` is a pure function;
+`run` and `open_transaction` run the statements.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from qserver.values.text_output import shown
 from qserver.values.types import SqlType
 
 SHOWN_CHARACTERS_MAX: Final = 400
-"""A detail is for reading: what is longer is cut."""
+"""A longer detail is cut, to stay readable."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """What became of one claim."""
+    """The outcome of one claim."""
 
     sql: str
     ok: bool
@@ -39,9 +38,9 @@ class Step(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
-    """A statement and what is expected: rows, a count of changed rows, or an error's code.
+    """A statement and its expected rows, count of changed rows, or error code.
 
-    What is None is not looked at, except that a statement without `code` must not fail.
+    None is not checked, except that a statement without `code` must not fail.
     """
 
     sql: str
@@ -56,7 +55,7 @@ class SqlStep:
 
 @dataclass(frozen=True, slots=True)
 class TransactionStep:
-    """Statements that are one transaction; with `code`, the last of them must fail with it."""
+    """The statements of one transaction; only the last may have a `code`, and then must fail."""
 
     steps: tuple[SqlStep, ...]
 
@@ -65,19 +64,19 @@ AnyStep = SqlStep | TransactionStep
 
 
 def does(sql: str, parameters: Given = None) -> SqlStep:
-    """It succeeds."""
+    """The statement succeeds."""
     return SqlStep(sql, parameters)
 
 
 def gives(
     sql: str, *rows: str, parameters: Given = None, types: tuple[str, ...] | None = None
 ) -> SqlStep:
-    """Exactly these rows come, in this order; none, if none are named."""
+    """The statement gives exactly these rows, in this order; none if none are named."""
     return SqlStep(sql, parameters, rows=rows, types=types)
 
 
 def changes(sql: str, affected: int, parameters: Given = None) -> SqlStep:
-    """It changes so many rows."""
+    """The statement changes this many rows."""
     return SqlStep(sql, parameters, affected=affected)
 
 
@@ -89,18 +88,18 @@ def fails(
     timeout_ms: float | None = None,
     max_rows: int | None = None,
 ) -> SqlStep:
-    """It is refused with this SQLSTATE."""
+    """The statement fails with this SQLSTATE."""
     return SqlStep(sql, parameters, code=code, timeout_ms=timeout_ms, max_rows=max_rows)
 
 
 def together(*steps: SqlStep) -> TransactionStep:
-    """All of them or none; only the last may be one that fails."""
+    """Run the steps as one transaction; only the last may fail."""
     assert all(step.code is None for step in steps[:-1]), "a failure is the end of a transaction"
     return TransactionStep(steps)
 
 
 def judge(step: SqlStep, outcome: Result | QserverError) -> Step:
-    """Hold what came against what was claimed."""
+    """Compare the outcome with the claim."""
     if isinstance(outcome, QserverError):
         found = f"error {outcome.code}: {outcome.message}"
         if step.code == outcome.code:
@@ -120,7 +119,7 @@ def judge(step: SqlStep, outcome: Result | QserverError) -> Step:
 
 
 def text_rows(rows: Sequence[tuple[Any, ...]], types: Sequence[SqlType]) -> list[str]:
-    """Rows as probes write them."""
+    """Rows in the notation of probes."""
     return [
         " | ".join(
             "NULL" if value is None else shown(value, sql_type)

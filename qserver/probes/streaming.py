@@ -1,4 +1,4 @@
-"""Probes of streams: rows leave as they come, of one version, for as long as somebody reads."""
+"""Probes of streams: rows leave as they are computed, from one version, while a client reads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ TABLE: Final = (
     changes(f"INSERT INTO t SELECT n, 0 FROM generate_series(1, {ROWS}) AS s (n)", ROWS),
 )
 ENDLESS: Final = "SELECT n FROM generate_series(1, 1000000000000) AS s (n)"
-"""More rows than anybody could hold or wait for."""
+"""More rows than any client could hold or wait for."""
 
 
 async def first_row_at_once(run: Run) -> None:
-    """The statement would never end; its first rows are there all the same."""
+    """The statement never ends, but its first rows arrive."""
     stream = await run.database.stream(ENDLESS)
     first = await anext(stream)
     await stream.aclose()
@@ -27,7 +27,7 @@ async def first_row_at_once(run: Run) -> None:
 
 
 async def one_version(run: Run) -> None:
-    """Every row is changed, and more come, while the stream is read."""
+    """Every row changes, and more are inserted, while the stream is read."""
     await run.perform(*TABLE)
     stream = await run.database.stream("SELECT id, v FROM t")
     rows = list(await anext(stream))
@@ -45,7 +45,7 @@ async def one_version(run: Run) -> None:
 
 
 async def closing_early(run: Run) -> None:
-    """A reader that leaves ends the statement; others notice nothing."""
+    """A client that leaves ends the statement; other clients notice nothing."""
     stream = await run.database.stream(ENDLESS)
     await anext(stream)
     await stream.aclose()
@@ -55,7 +55,7 @@ async def closing_early(run: Run) -> None:
 
 
 async def stream_of_changes(run: Run) -> None:
-    """What changes rows is committed first, then told."""
+    """A statement that changes rows commits before it streams them."""
     await run.perform(*TABLE)
     stream = await run.database.stream("DELETE FROM t WHERE id <= ? RETURNING id", [2])
     rows = sorted([row for page in [page async for page in stream] for row in page])
@@ -64,7 +64,7 @@ async def stream_of_changes(run: Run) -> None:
 
 
 async def error_in_the_middle(run: Run) -> None:
-    """An error after many rows comes after many rows."""
+    """An error after many rows arrives after those rows."""
     sql = "SELECT 1 / (2000 - n) FROM generate_series(1, 3000) AS s (n)"
     await run.perform(fails(sql, "22012"))
     stream = await run.database.stream(sql)

@@ -1,4 +1,4 @@
-"""Probes of transactions: all or nothing, and what a client sees when others write, too."""
+"""Probes of transactions: all or nothing, and isolation from concurrent writers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COUNTER: Final = (
 
 
 async def retry_of_conflicts(run: Run) -> None:
-    """Two overlapping increments: the second is run again on what the first has left."""
+    """Two increments overlap: the server runs the second again on the first one's result."""
     await run.perform(*COUNTER)
     increment = gives("UPDATE counter SET n = n + 1 RETURNING n", "1")
     async with run.overlapping("T1", "T2", max_retries=4) as (first, second):
         await first.perform(increment)
-        await second.perform(increment)  # it reads what was there when it began, for now
+        await second.perform(increment)  # its snapshot is older than T1's commit
         await first.commit()
         retries = await second.commit()
     run.check("T2 was run again", retries >= 1, f"{retries} retries")
@@ -32,7 +32,7 @@ async def retry_of_conflicts(run: Run) -> None:
 
 
 async def turn_after_retries(run: Run) -> None:
-    """However often others are first, a transaction ends: after its retries it gets a turn."""
+    """A transaction ends under any contention: after its retries it gets an exclusive commit."""
     await run.perform(*COUNTER)
     done = 0
 
@@ -53,7 +53,7 @@ async def turn_after_retries(run: Run) -> None:
 
 
 async def hot_counter(run: Run) -> None:
-    """Many clients increment one row at once; every acknowledged increment is there, once."""
+    """Many clients increment one row at once; each acknowledged increment is applied once."""
     await run.perform(*COUNTER)
     done = 0
 
@@ -72,7 +72,7 @@ async def hot_counter(run: Run) -> None:
 
 
 async def transfers_keep_the_sum(run: Run) -> None:
-    """Transfers and audits at the same time: no audit sees money that is under way."""
+    """Transfers and audits run at the same time: no audit sees half a transfer."""
     await run.perform(
         does(
             "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER CHECK (balance >= 0))"
@@ -101,7 +101,7 @@ async def transfers_keep_the_sum(run: Run) -> None:
 
 
 async def recency(run: Run) -> None:
-    """What was answered is seen by every later request, from the very next one on."""
+    """Every request sees the writes that were acknowledged before it began."""
     await run.perform(*COUNTER)
     stale = 0
     for expected in range(1, 51):

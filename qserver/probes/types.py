@@ -1,4 +1,4 @@
-"""Probes of the types, one for each: written, stored, read again, and its borders."""
+"""Probes of the types: each is written, stored and read back, with its limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CATEGORY: Final = "types"
 
 
 def stored(declared: str, literal: str, printed: str, printed_type: str) -> tuple[SqlStep, ...]:
-    """A value goes into a column of the type and comes out as what it was."""
+    """A value comes out of a column of the type unchanged."""
     return (
         does(f"CREATE TABLE kept (id INTEGER PRIMARY KEY, value {declared})"),
         changes(f"INSERT INTO kept VALUES (1, {literal}), (2, NULL)", 2),

@@ -1,4 +1,4 @@
-"""Values: what a row is made of. Pure: no clock, no chance, no files.
+"""SQL values and their types. Pure: no clock, no randomness, no files.
 
     text_input  datetime_input          text_output          from text, to text
              └───────┴───── casts ──────────┘                between the types
@@ -6,6 +6,6 @@
     numerics, floats                                         rounding as PostgreSQL rounds
     keys ── encoding ── comparison                           order, bytes, sameness
 
-A row is a tuple of plain Python values in the order of the columns, a key is a tuple that compares
-natively in SQL order, and both become bytes without loss. Start with `types`, then `keys`.
+A row is a tuple of plain Python values in the order of the columns; a key is a tuple that compares
+natively in SQL order; both encode to bytes without loss. Start with `types`, then `keys`.
 """

@@ -1,7 +1,7 @@
-"""Admission of values to columns: exact, or an error, never a silent change.
+"""Admits values to columns: exactly, or with an error, never with a silent change.
 
-`admitter(type)` gives one small function for the type; `admit` calls it. The table of what each
-type takes is in `types`. Errors carry PostgreSQL's codes and words; `schema` adds the column.
+`admitter(type)` returns one small function for the type. The table of what each type takes is in
+`types`. Errors have PostgreSQL's codes and messages; `schema` adds the column.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ Admitter = Callable[[Any], Any]
 
 @lru_cache(maxsize=4096)
 def admitter(sql_type: SqlType) -> Admitter:
-    """The function that admits values to columns of the type."""
     kind = sql_type.kind
     if kind in INTEGER_BITS:
         return _integer_admitter(sql_type, INTEGER_BITS[kind])
@@ -129,7 +128,7 @@ def _admit_text(value: Any) -> Any:
 
 
 def clean_text(text: str) -> str:
-    """The text itself, if it can be UTF-8 without NUL."""
+    """The text itself, if it is valid UTF-8 without NUL."""
     if "\0" in text:
         raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
     if not text.isascii():
@@ -191,7 +190,7 @@ def _admit_timestamptz(value: Any) -> Any:
 
 
 def _to_utc(value: datetime) -> datetime:
-    """A datetime with a zone, in UTC; close to the ends of our calendar that may not exist."""
+    """The datetime in UTC; raises if that lies outside of Python's calendar."""
     try:
         return value.astimezone(UTC).replace(fold=0)
     except OverflowError:
@@ -199,7 +198,7 @@ def _to_utc(value: datetime) -> datetime:
 
 
 def _rounding_admitter(sql_type: SqlType) -> Admitter:
-    """A time or an interval, rounded to the type's digits, as PostgreSQL's assignment does."""
+    """Rounds a time or an interval to the type's digits, as PostgreSQL's assignment does."""
     admit_exact, fit = _SIMPLE_ADMITTERS[sql_type.kind], second_rounder(sql_type)
     if fit is None:
         return admit_exact
@@ -230,7 +229,7 @@ def _admit_timetz(value: Any) -> Any:
 
 
 def _exact_admitter(kind: Kind, python_type: type) -> Admitter:
-    """For types with one Python type whose every value is good."""
+    """For a type that takes every value of one Python type."""
 
     def admit_exact(value: Any) -> Any:
         if value is None or type(value) is python_type:

@@ -1,12 +1,12 @@
 """Arrays: tuples, nested once for each further dimension, with None for NULL.
 
     {1,2,NULL}        (1, 2, None)          one dimension
-    {{1,2},{3,4}}     ((1, 2), (3, 4))      two, and rectangular, else it is no array
+    {{1,2},{3,4}}     ((1, 2), (3, 4))      two; only rectangular arrays are valid
     {}                ()                    no dimension at all
 
 Subscripts begin at 1; PostgreSQL's other lower bounds ([0:2]={…}) are not supported.
 
-An element is never a plain tuple (a record is a `Record`), so the nesting tells the dimensions.
+An element is never a plain tuple (a record is a `Record`), so the nesting gives the dimensions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-# Most arrays have one dimension and nothing special in their elements.
+# Most arrays have one dimension and plain elements.
 _SIMPLE: Final = re.compile(r'\{([^{}",\\ \t\n\v\f\r]+(?:,[^{}",\\ \t\n\v\f\r]+)*+)\}')
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _NEEDS_QUOTES: Final = re.compile(r'[{},"\\ \t\n\v\f\r]|null\Z', re.IGNORECASE)
@@ -54,28 +54,28 @@ def dimensions(array: Array) -> tuple[int, ...]:
 
 
 def flat(array: Array) -> Array:
-    """All elements in order, whatever the dimensions."""
+    """All elements in order, without the dimensions."""
     if array and type(array[0]) is tuple:
         return tuple(element for part in array for element in flat(part))
     return array
 
 
 def shaped(elements: Array, sizes: tuple[int, ...]) -> Array:
-    """The elements with dimensions of these sizes: the way back from `flat`."""
+    """The elements with dimensions of these sizes: the inverse of `flat`."""
     for size in reversed(sizes[1:]):
         elements = tuple(elements[at : at + size] for at in range(0, len(elements), size))
     return elements
 
 
 def mapped(function: Callable[[Any], Any], array: Array) -> Array:
-    """The array of the function's results, NULLs untouched."""
+    """Apply the function to each element that is not NULL."""
     if array and type(array[0]) is tuple:
         return tuple([mapped(function, part) for part in array])
     return tuple([None if element is None else function(element) for element in array])
 
 
 def is_rectangular(array: Array) -> bool:
-    """Do all parts of one depth have one length, and none of them no element?"""
+    """Do all parts of one depth have the same length, and is none of them empty?"""
     if not any(type(part) is tuple for part in array):
         return True
     sizes = {dimensions(part) if type(part) is tuple else () for part in array}
@@ -86,7 +86,7 @@ def is_rectangular(array: Array) -> bool:
 
 
 def array_reader(read: Callable[[str], Any]) -> Callable[[str], Array]:
-    """The function that reads arrays of elements that `read` reads."""
+    """A function that reads arrays; `read` reads an element."""
 
     def array_from_text(text: str) -> Array:
         match = _SIMPLE.fullmatch(text)
@@ -99,9 +99,9 @@ def array_reader(read: Callable[[str], Any]) -> Callable[[str], Array]:
 
 
 def array_writer(write: Callable[[Any], str], nests: bool = True) -> Callable[[Array], str]:
-    """The function that prints arrays of elements that `write` prints.
+    """A function that prints arrays; `write` prints an element.
 
-    `nests` is False if tuples in the array are elements, whatever they look like.
+    `nests` is False if tuples in the array are elements.
     """
 
     def text_of_array(array: Array) -> str:
@@ -123,7 +123,7 @@ def _quoted(text: str) -> str:
 
 
 class _Reader:
-    """One array literal; errors show the whole text."""
+    """Reads one array literal; errors show the whole text."""
 
     def __init__(self, text: str, read: Callable[[str], Any]) -> None:
         self._text = text
@@ -157,7 +157,7 @@ class _Reader:
         return tuple(sizes), match.end()
 
     def _tokens(self, at: int) -> Iterator[Any]:
-        """Marks as they are, elements as 1-tuples, so that the two cannot be mistaken."""
+        """Marks as they are, elements as 1-tuples, so that the two differ."""
         end = len(self._text.rstrip(_BLANKS))
         while at < end:
             match = _TOKEN.match(self._text, at)
@@ -173,7 +173,7 @@ class _Reader:
 
     def _plain_element(self, text: str) -> Any:
         stripped = text.rstrip(_BLANKS)
-        if stripped.endswith("\\"):  # the blank behind it was escaped
+        if stripped.endswith("\\"):  # the blank after it was escaped
             stripped = text[: len(stripped) + 1]
         if stripped.lower() == "null":
             return None
@@ -183,7 +183,7 @@ class _Reader:
         return self._read(text)
 
     def _part(self, tokens: list[Any], at: int, depth: int) -> tuple[Array, int]:
-        """What stands between braces, and the place behind it."""
+        """The array between two braces, and the position after it."""
         if depth > ARRAY_DIMENSIONS_MAX:
             raise too_many_dimensions(depth)
         if tokens[at : at + 1] == ["}"]:

@@ -1,4 +1,4 @@
-"""UUID and BYTEA as PostgreSQL reads and prints them.
+"""Reads and prints UUID and BYTEA as PostgreSQL does.
 
 uuid    a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11; in any case, in braces, hyphens after any four
 bytea   \\xdeadbeef, or text in which \\\\ is a backslash and \\123 a byte in octal digits
@@ -19,21 +19,20 @@ _HEX_PAIRS: Final = re.compile(r"(?:[ \t\n\r]|[0-9a-fA-F]{2})*+")
 
 
 def uuid_from_text(text: str) -> UUID:
-    """The UUID that a text spells."""
     if _UUID.fullmatch(text) is None or text.startswith("{") != text.endswith("}"):
         raise bad_text(text, "uuid")
     return UUID(hex=text)
 
 
 def bytes_from_text(text: str) -> bytes:
-    """The bytes that a text spells, in hexadecimal or with escapes."""
+    """Reads hexadecimal digits after \\x, or text with escapes."""
     if text.startswith("\\x"):
         return bytes_from_hex(text[2:])
     return bytes_from_escapes(text)
 
 
 def bytes_from_hex(digits: str) -> bytes:
-    """Pairs of hexadecimal digits, with blanks between pairs."""
+    """Reads pairs of hexadecimal digits, with blanks between pairs."""
     try:
         return bytes.fromhex(digits)
     except ValueError:
@@ -47,7 +46,7 @@ def bytes_from_hex(digits: str) -> bytes:
 
 
 def bytes_from_escapes(text: str) -> bytes:
-    """Text in UTF-8, in which a backslash begins an escape."""
+    """Reads UTF-8 text in which a backslash begins an escape."""
     return _ESCAPE.sub(_unescape, text.encode()) if "\\" in text else text.encode()
 
 

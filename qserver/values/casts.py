@@ -1,20 +1,19 @@
 """Casts between the SQL types, with PostgreSQL's results and errors.
 
-`cast_function(source, target)` is looked up once, when a statement is compiled, and then called for
-each value; the function takes no NULL, because NULL needs no cast. `cast` does
-both for one value.
+A statement looks up `cast_function(source, target)` once, when it is compiled, and calls the
+function for each value except NULL, which needs no cast.
 
 A cast has two steps, as in PostgreSQL: to the kind of the target (a table, below), then to its
-length or precision. An explicit cast to VARCHAR(n) cuts silently; an assignment refuses. Which
-casts may happen without being asked for is `context_of`:
+length or precision. An explicit cast to VARCHAR(n) truncates silently; an assignment raises.
+`context_of` tells where a cast may happen:
 
     IMPLICIT      in any expression       integer → bigint → numeric → double precision
-    ASSIGNMENT    into a column           the way back, and anything → text
+    ASSIGNMENT    into a column           the reverse, and anything → text
     EXPLICIT      only by CAST or `::`    text → anything, boolean ↔ integer
 
 An array is cast element by element, under the rules of its elements. An untyped literal (UNKNOWN)
-is text that may become anything. Different from PostgreSQL: any text, not only a literal, that is
-cast to INTERVAL MONTH counts months when it names no unit.
+is text that may become any type. Different from PostgreSQL: any text, not only a literal, that is
+cast to INTERVAL MONTH counts months if it names no unit.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ Cast = Callable[[Any], Any]
 
 
 class Context(IntEnum):
-    """Where a cast may happen; each includes those before it."""
+    """Where a cast may happen; each member includes those before it."""
 
     EXPLICIT = 1
     ASSIGNMENT = 2
@@ -82,14 +81,14 @@ class Context(IntEnum):
 
 @lru_cache(maxsize=4096)
 def cast_function(source: SqlType, target: SqlType) -> Cast:
-    """The function that casts values, NULL excepted, explicitly; `unchanged` if none is needed."""
+    """The explicit cast for values other than NULL; `unchanged` if none is needed."""
     to_kind = _to_kind(source, target, Context.EXPLICIT)
     return _composed(to_kind, _cut_to_size(target) if source != target else unchanged)
 
 
 @lru_cache(maxsize=4096)
 def assignment_function(source: SqlType, target: SqlType) -> Cast:
-    """The same for values that are stored in a column, where nothing is cut silently."""
+    """The cast for values stored in a column, which never truncates silently."""
     to_kind = _to_kind(source, target, Context.ASSIGNMENT)
     return _composed(to_kind, _fit_to_size(target) if source != target else unchanged)
 
@@ -100,7 +99,7 @@ def unchanged(value: Any) -> Any:
 
 
 def context_of(source: Kind, target: Kind) -> Context | None:
-    """How freely a cast may happen; None if there is none. Kinds alone: see `context_between`."""
+    """The context of a cast between kinds; None if there is no such cast. See `context_between`."""
     if source is target:
         return Context.IMPLICIT
     if source is Kind.UNKNOWN:
@@ -117,7 +116,7 @@ def context_of(source: Kind, target: Kind) -> Context | None:
 
 
 def context_between(source: SqlType, target: SqlType) -> Context | None:
-    """The same for whole types: arrays go by their elements, an enum becomes no other enum."""
+    """The same for whole types: arrays follow their elements; an enum casts to no other enum."""
     if source.element is not None and target.element is not None:
         return context_between(source.element, target.element)
     if source.enum is not None and target.enum is not None:
@@ -143,7 +142,7 @@ def _to_kind(source: SqlType, target: SqlType, context: Context) -> Cast:
 
 
 def reader(target: SqlType) -> Cast:
-    """The function that reads the text of a value, before length and precision are applied."""
+    """A function that reads a value from text, before length and precision apply."""
     if target.element is not None:
         return array_reader(reader(target.element))
     if target.enum is not None:
@@ -158,7 +157,7 @@ def _each_element(function: Cast) -> Cast:
 
 
 def _padded(read: Cast, length: int) -> Cast:
-    """CHAR(n) is read with its blanks; they matter only to what an error says."""
+    """Reads CHAR(n) with its blanks, which show only in error messages."""
     return lambda text: read(text.ljust(length))
 
 
@@ -229,7 +228,7 @@ def _integer_from_numeric(kind: Kind) -> Cast:
         if not value.is_finite():
             what = "NaN" if value.is_nan() else "infinity"
             raise FeatureNotSupported(f"cannot convert {what} to {kind.value}")
-        if value.adjusted() > 20:  # past 64 bits, and perhaps past what an int should hold
+        if value.adjusted() > 20:  # past 64 bits; int() of it may be huge
             raise NumericValueOutOfRange(f"{kind.value} out of range")
         return narrow(round_to_integer(value))  # type: ignore[no-any-return]
 
@@ -237,7 +236,7 @@ def _integer_from_numeric(kind: Kind) -> Cast:
 
 
 def _numeric_from_double(value: float) -> Decimal:
-    """With the 15 digits that every double is good for."""
+    """Keeps the 15 digits that every double holds exactly."""
     return plain_numeric(Decimal(f"{value:.15g}"))
 
 
@@ -277,7 +276,7 @@ def _interval_from_time(value: time) -> Interval:
 
 
 def _time_from_interval(value: Interval) -> time:
-    """What is left of it after whole days."""
+    """The interval without its whole days."""
     return time_of(value.microseconds % MICROSECONDS_PER_DAY)
 
 
@@ -389,10 +388,10 @@ _EXPLICIT = {
     *((Kind.JSONB, kind) for kind in (Kind.BOOLEAN, *NUMBER_KINDS)),
 }
 
-# What is text for Python too.
+# Kinds whose values are `str`.
 _TEXTUAL = frozenset({*TEXT_KINDS, Kind.UNKNOWN})
 
-# Numbers widen in this order, dates in theirs.
+# Each kind widens to those after it.
 _NUMBERS = (*INTEGER_KINDS, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
 _DATETIMES = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 _IMPLICIT = {

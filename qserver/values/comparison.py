@@ -1,4 +1,4 @@
-"""Sameness of rows, which is stricter than SQL's `=`. Statements compare by generated code."""
+"""Sameness of rows, which is stricter than SQL's `=`. Statements compare in generated code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from qserver.values.keys import Row
 
 
 def same_row(left: Row | None, right: Row | None) -> bool:
-    """Are two rows, or their absence, the same in every detail that a reader could see?
+    """Are two rows, or their absence, the same in every visible detail?
 
-    Stricter than `==`, which holds 1.0 and 1.00, or 1 and true, for equal, and NaN for different.
+    Stricter than `==`, which equates 1.0 and 1.00, or 1 and true, and distinguishes NaN from NaN.
     """
     return left is right or encode(left) == encode(right)

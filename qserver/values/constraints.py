@@ -1,8 +1,7 @@
-"""What a table demands of its rows beyond their types: CHECK and FOREIGN KEY.
+"""CHECK and FOREIGN KEY constraints, as definitions.
 
-Both are definitions, not code. A CHECK is kept as the text that its author wrote: the compiler
-reads it again when a statement needs it, as it does with DEFAULT, so that a definition in the log
-outlives every release of the compiler.
+A CHECK keeps its source text, like DEFAULT: the compiler reads the text when a statement needs it,
+so that a definition in the log outlives every release of the compiler.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`CHECK (text)`; `columns` are the names of those that it mentions.
+    """`CHECK (text)`; `columns` are the names of the columns that it mentions.
 
-    `valid`: all rows pass it. One that was added NOT VALID holds for each row that is written, also
-    if other columns are.
+    `valid`: all rows satisfy it. A constraint added NOT VALID is checked for each row that is
+    written, even if only other columns change.
     """
 
     name: str
@@ -39,8 +38,8 @@ class Check:
 class ForeignKey:
     """`FOREIGN KEY (columns) REFERENCES table (referenced)`, all by name.
 
-    Actions: "no action", "restrict", "cascade", "set null", "set default". `match`: "simple" lets a
-    row pass when any of its columns is NULL, "full" only when all are.
+    Actions: "no action", "restrict", "cascade", "set null", "set default". `match`: "simple"
+    accepts a row if any of its columns is NULL, "full" only if all are.
     """
 
     name: str

@@ -1,16 +1,16 @@
-"""Dates and times as PostgreSQL reads them, in the style ISO, MDY and the zone UTC.
+"""Reads dates and times as PostgreSQL does, in the style ISO, MDY and the zone UTC.
 
     2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024
     J2460312    2024.002    (a Julian day, the day of a year)
     03:04    03:04:05.678    3:04 PM    030405    T03:04:05    24:00
     Z    UTC    +02    -0330    +05:30:10    EST    Europe/Berlin
 
-The text is cut into tokens, and each fills the fields that it can, in PostgreSQL's order: a number
-of three digits or more is a year, then come month, day and year. Almost every text is ISO, so one
-pattern for that comes first; whatever it does not settle, errors too, goes the long way.
+The reader cuts the text into tokens, and each token fills the fields that it can, in PostgreSQL's
+order: a number of three digits or more is a year, then come month, day and year. Almost every text
+is ISO, so one pattern tries that first; all other texts, and errors, take the slow path.
 
 Different from PostgreSQL: years are 1 to 9999, so there is no BC and no `infinity`; a TIME ends
-before 24:00; `now` and `today` have functions.
+before 24:00; `now` and `today` exist only as functions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qserver.values.zoned_time import ZonedTime, in_zone
 from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, to_utc
 
 TEXT_LENGTH_MAX: Final = 150
-"""Longer texts are no dates; so no number in one is too long to be read."""
+"""A longer text is not a date; this also bounds the numbers in it."""
 
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?(?:Z|\+00)?)?",
@@ -63,19 +63,19 @@ _JULIAN_OF_ORDINAL = 1_721_425
 
 
 def date_from_text(text: str) -> date:
-    """The date; a time of day may follow and is dropped."""
+    """Reads a date; drops a time of day after it."""
     value = _from_iso(text)
     return value.date() if value is not None else _Reading(text, "date").whole_date()
 
 
 def timestamp_from_text(text: str) -> datetime:
-    """The local date and time; a zone may follow and is dropped."""
+    """Reads a local date and time; drops a zone after it."""
     value = _from_iso(text)
     return value if value is not None else _Reading(text, "timestamp").local_time()
 
 
 def timestamptz_from_text(text: str) -> datetime:
-    """The point in time, in UTC; a text without a zone is in UTC."""
+    """Reads a point in time, in UTC; a text without a zone is in UTC."""
     value = _from_iso(text)
     if value is not None:
         return value.replace(tzinfo=UTC)
@@ -83,12 +83,12 @@ def timestamptz_from_text(text: str) -> datetime:
 
 
 def time_from_text(text: str) -> time:
-    """The time of day; a date before it and a zone behind it may be there and are dropped."""
+    """Reads a time of day; drops a date before it and a zone after it."""
     return _Reading(text, "time", time_only=True).time_of_day()
 
 
 def timetz_from_text(text: str) -> ZonedTime:
-    """The time of day with its offset; a zone by name needs a date to have one."""
+    """Reads a time of day with its offset; a named zone needs a date."""
     reading = _Reading(text, "time with time zone", time_only=True)
     return in_zone(reading.time_of_day(), reading.offset_of_time())
 
@@ -101,12 +101,12 @@ def _from_iso(text: str) -> datetime | None:
     microsecond = int((match[7] or "0").ljust(6, "0"))
     try:
         return datetime(year, month, day, hour, minute, second, microsecond)
-    except ValueError:  # 24:00, a second 60, or an error, which the long way explains
+    except ValueError:  # 24:00, a second 60, or an error that the slow path explains
         return None
 
 
 class _Reading:
-    """One text on its way to a date or time: fields are None until a token fills them."""
+    """Reads one date or time; fields are None until a token fills them."""
 
     def __init__(self, text: str, type_name: str, time_only: bool = False) -> None:
         self.text = text
@@ -124,7 +124,7 @@ class _Reading:
         self.zone: tzinfo | None = None
         self._read_tokens()
 
-    # --- what it comes to ------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------------
 
     def whole_date(self) -> date:
         if self.year is None or self.month is None or self.day is None:
@@ -244,7 +244,7 @@ class _Reading:
             self._take_date_part(digits)
 
     def _take_ordinal(self, ordinal: int) -> None:
-        """A date by its number: a Julian day, or the day of a year."""
+        """Set the date by its number: a Julian day, or the day of a year."""
         try:
             day = date.fromordinal(ordinal)
         except (ValueError, OverflowError):
@@ -259,7 +259,7 @@ class _Reading:
         self._take_ordinal(date(year, 1, 1).toordinal() + day - 1)
 
     def _take_date_part(self, digits: str) -> None:
-        """One number of a date: what it is depends on its length and on what is known."""
+        """Take one number of a date; its length and the known fields decide its meaning."""
         number, long = int(digits), len(digits) >= 3
         if self.month is None and self.year is None and not long:
             self.month = number
@@ -315,7 +315,7 @@ class _Reading:
             raise self._bad_syntax()
         whole, _, fraction = token.partition(".")
         numbers = [int(part) for part in whole.split(":")]
-        if len(numbers) == 2:  # hours and minutes, but with a fraction minutes and seconds
+        if len(numbers) == 2:  # hours and minutes; with a fraction, minutes and seconds
             numbers = [0, *numbers] if fraction else [*numbers, 0]
         hour, minute, second = numbers
         microsecond = round(float(f"0.{fraction}") * 1_000_000) if fraction else 0
@@ -348,7 +348,7 @@ class _Reading:
         size = timedelta(hours=hour, minutes=minute, seconds=second)
         self.offset = -size if token[0] == "-" else size
 
-    # --- what can be wrong -----------------------------------------------------------------------
+    # --- errors ----------------------------------------------------------------------------------
 
     def _has_date(self) -> bool:
         return self.year is not None and self.month is not None and self.day is not None

@@ -1,11 +1,10 @@
-"""Rows and keys as bytes: self-describing MessagePack, and every value comes back as it was.
+"""Encodes rows and keys as self-describing MessagePack, without loss.
 
-`decode(encode(value)) == value`, and more than that: the types are kept (1, 1.0, true and 1.00 stay
-four things), the scale of a Decimal, the sign of -0.0, NaN, NULL_KEY. Sequences come back as
-tuples.
+`decode(encode(value)) == value`, and the encoding keeps more: types (1, 1.0, true and 1.00 stay
+four things), the scale of a Decimal, the sign of -0.0, NaN, NULL_KEY. Sequences decode as tuples.
 
-MessagePack knows integers of 64 bits, floats, text, bytes, booleans, nil and points in time. All
-else travels as an extension; the codes are part of the file format and never change:
+MessagePack has 64-bit integers, floats, text, bytes, booleans, nil and points in time. All other
+values are extensions; the codes are part of the file format and never change:
 
     code  value                      payload
     1     Decimal                    its text, which holds scale, sign, NaN and Infinity
@@ -22,9 +21,9 @@ else travels as an extension; the codes are part of the file format and never ch
     12    Label of an enum           position and label as text, a blank between
     -1    datetime with zone         MessagePack's own timestamp, in UTC
 
-msgspec writes Decimals and dates as bare text unless they are replaced beforehand. The replacing
-costs more than the encoding, so first one look at all types, at C speed, shows whether there is
-anything to replace; in most rows there is not.
+msgspec writes Decimals and dates as bare text unless they are replaced first. Replacing costs more
+than encoding, so one check of all types, at C speed, finds whether there is anything to replace; in
+most rows there is not.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from qserver.values.jsonb import Jsonb
 from qserver.values.keys import ABOVE_BY_RANK, Above, Descending, Key, Row
 from qserver.values.zoned_time import ZonedTime, in_zone
 
-# What bytes that are no encoding make msgspec, or the readers of the extensions, raise.
+# What msgspec or the readers of the extensions raise for invalid bytes.
 _UNREADABLE = (ValueError, ArithmeticError, LookupError, TypeError, RecursionError)
 
 DECIMAL = 1
@@ -68,7 +67,7 @@ Replacements = dict[type, Callable[[Any], Any]]
 
 
 def encode(value: object) -> bytes:
-    """Bytes for a SQL value, a key element, or any nest of tuples, lists and str-keyed dicts."""
+    """Encode a SQL value, a key element, or any nest of tuples, lists and str-keyed dicts."""
     try:
         return _encode(_prepare(value))
     except OverflowError:
@@ -76,7 +75,7 @@ def encode(value: object) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value that `encode` was given; lists come back as tuples."""
+    """Decode what `encode` encoded; lists become tuples."""
     try:
         return _freeze(_decode(data))
     except _UNREADABLE as error:
@@ -84,7 +83,7 @@ def decode(data: bytes) -> Any:
 
 
 def encode_entries(entries: Sequence[Entry]) -> bytes:
-    """Bytes for writes by key: a row that is None was deleted.
+    """Encode writes by key; a row of None is a deletion.
 
     Keys and rows are stored as two columns: as fast to write as pairs, and faster to read.
     """
@@ -95,7 +94,7 @@ def encode_entries(entries: Sequence[Entry]) -> bytes:
 
 
 def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None]) -> bytes:
-    """The same bytes, for keys and rows that are two columns already."""
+    """The same bytes, from keys and rows in two columns."""
     try:
         if _all_plain(map(type, _flat(keys))) and _all_plain(map(type, _flat(filter(None, rows)))):
             return _encode((keys, rows))
@@ -105,7 +104,7 @@ def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None]) -> bytes:
 
 
 def decode_entries(data: bytes) -> list[Entry]:
-    """The entries that `encode_entries` was given, in their order."""
+    """The entries that `encode_entries` encoded, in order."""
     return list(zip(*decode_columns(data), strict=True))
 
 
@@ -120,7 +119,7 @@ def decode_columns(data: bytes) -> tuple[list[Key], list[Row | None]]:
         raise _corrupted(data, error) from error
 
 
-# --- replacing what MessagePack does not know ----------------------------------------------------
+# --- replacing values that MessagePack lacks -----------------------------------------------------
 
 
 def _prepare(value: Any) -> Any:
@@ -141,12 +140,12 @@ def _prepare_time(value: time) -> Ext:
 
 
 def _prepare_datetime(value: datetime) -> object:
-    # One with a zone is a point in time, which MessagePack knows.
+    # A datetime with a zone is a point in time, which MessagePack has.
     return Ext(TIMESTAMP, value.isoformat().encode()) if value.tzinfo is None else value
 
 
 def _prepare_every_integer(value: Any) -> Any:
-    """The slow way, taken only when some integer does not fit in 64 bits."""
+    """The slow path, for a value with an integer that does not fit in 64 bits."""
     if isinstance(value, tuple | list):
         return tuple(map(_prepare_every_integer, value))
     if isinstance(value, dict):
@@ -161,13 +160,12 @@ def _prepare_integer(value: int) -> object:
 
 
 def _prepare_nested(value: Any) -> object:
-    # The reader of entries expects one level of arrays, so that it need not look for others; a
-    # deeper one is wrapped and comes back by way of the extension.
+    # The reader of entries expects one level of arrays, which saves it a search; a deeper array is
+    # wrapped in an extension.
     return Ext(NESTED, encode(value))
 
 
 def _replaced(rows: Iterable[Row | None], replacements: Replacements) -> list[Any]:
-    """Keys or rows of entries, ready for MessagePack."""
     replacement = replacements.get
     return [
         None
@@ -205,7 +203,7 @@ _all_plain = frozenset(_REPLACE).isdisjoint
 _flat = chain.from_iterable
 
 
-# --- and back ------------------------------------------------------------------------------------
+# --- restoring -----------------------------------------------------------------------------------
 
 
 def _restore(code: int, payload: memoryview) -> Any:
@@ -217,7 +215,7 @@ def _restore(code: int, payload: memoryview) -> Any:
 
 @lru_cache(maxsize=4096)
 def _label(payload: bytes) -> Label:
-    """Few labels stand in many rows: one object for each."""
+    """Many rows share few labels, so each label is one object."""
     position, _, text = payload.decode().partition(" ")
     return Label(text, float(position))
 
@@ -244,7 +242,7 @@ _RESTORE: dict[int, Callable[[bytes], Any]] = {
 
 
 def _freeze(value: Any) -> Any:
-    """msgspec gives lists where no type is known; ours are tuples, all the way down."""
+    """msgspec decodes lists; convert them to tuples at every level."""
     kind = type(value)
     if kind is list:
         return tuple(value) if _NESTING.isdisjoint(map(type, value)) else tuple(map(_freeze, value))

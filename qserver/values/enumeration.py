@@ -1,10 +1,10 @@
-"""ENUM types, and their values: labels that sort by their place in the type.
+"""ENUM types and their values: labels that sort by their place in the type.
 
-A value is a text (`str`) that also knows its position, so that `<`, `sorted` and keys need not
-know the type:  Label('low', 0.0) < Label('high', 1.0).  Equality and hash are those of the text.
+A value is a `str` with a position, so that `<`, `sorted` and keys need not know the type:
+Label('low', 0.0) < Label('high', 1.0).  Equality and hash are those of the text.
 
-Positions are floats, as in PostgreSQL: a label that is added between two others takes a position
-between theirs, and no stored value has to change.
+Positions are floats, as in PostgreSQL: a label added between two others gets a position between
+theirs, and no stored value changes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ LABEL_BYTES_MAX: Final = 63
 
 @final
 class Label(str):
-    """A value of an enum type."""
-
     __slots__ = ("position",)
 
     position: float
@@ -30,7 +28,7 @@ class Label(str):
         value.position = position
         return value
 
-    # Against `Above` (see `keys`) the other side decides; a plain text is never met in one column.
+    # `Above` (see `keys`) compares itself with a label; a plain text is never in the same column.
     def __lt__(self, other: object) -> bool:
         return self.position < other.position if isinstance(other, Label) else NotImplemented
 
@@ -55,13 +53,13 @@ class Label(str):
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """What an ENUM type is: its name and its labels in order."""
+    """An ENUM type: its name and its labels in order."""
 
     name: str
     labels: tuple[Label, ...]
 
     def label(self, text: str) -> Label:
-        """The value that a text spells."""
+        """The label with this text."""
         for label in self.labels:
             if label == text:
                 return label
@@ -109,7 +107,7 @@ def enumeration_of(name: str, texts: tuple[str, ...]) -> Enumeration:
 
 
 def check_label(text: str) -> None:
-    """A label has at most 63 bytes."""
+    """Raise if a label is longer than 63 bytes."""
     if len(text.encode()) > LABEL_BYTES_MAX:
         raise InvalidParameterValue(
             f'invalid enum label "{text}"',

@@ -1,10 +1,11 @@
-"""Rounding exact numbers to floats of 64 and 32 bits, once and to the nearest.
+"""Rounds exact numbers to 64-bit and 32-bit floats, once and to the nearest.
 
-Python has no type of 32 bits: a REAL is a `float` whose value fits in 32. To round a text, an
-integer or a Decimal to it by way of a double would round twice, which goes wrong when the double
-lies exactly between two REALs: `real_from_exact` looks at the exact number then.
+Python has no 32-bit type: a REAL is a `float` whose value fits in 32 bits. Rounding a text, an
+integer or a Decimal by way of a double would round twice, which fails when the double lies exactly
+between two REALs: then `real_from_exact` uses the exact number.
 
-What becomes infinite or zero without having been so is an error, as in PostgreSQL.
+As in PostgreSQL, a finite number that becomes infinite, or a nonzero one that becomes zero, is an
+error.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BITS32 = struct.Struct("<I")
 
 
 def double_from_exact(exact: int | Decimal, text: str | None = None) -> float:
-    """The double nearest to an exact number; `text` is how an error shows the number."""
+    """The double nearest to an exact number; an error shows `text`."""
     result = _to_double(exact)
     if _lost(result, exact):
         raise _out_of_range(exact, text, "double precision")
@@ -43,7 +44,7 @@ def real_from_exact(exact: int | Decimal, text: str | None = None) -> float:
 
 
 def real_from_double(value: float) -> float:
-    """A double as a column of type REAL gives it back."""
+    """Round a double to REAL."""
     result = round_to_real(value)
     if isinf(result) and not isinf(value):
         raise NumericValueOutOfRange("value out of range: overflow")
@@ -53,7 +54,7 @@ def real_from_double(value: float) -> float:
 
 
 def round_to_real(value: float) -> float:
-    """The nearest float of 32 bits, which may be zero or infinite."""
+    """The nearest 32-bit float, which may be zero or infinite."""
     try:
         result: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
     except OverflowError:
@@ -75,7 +76,7 @@ def _lost(result: float, exact: int | Decimal) -> bool:
 
 
 def _neighbour(value: float, upward: bool) -> float:
-    """The next REAL: the bits of floats of one sign count upward with their size."""
+    """The next REAL: for one sign, the bits of floats increase with their size."""
     if value == 0.0:
         smallest: float = _FLOAT32.unpack(_BITS32.pack(1))[0]
         return smallest if upward else -smallest

@@ -1,12 +1,12 @@
-"""INTERVAL: months, days and microseconds, kept apart because no one of them is a fixed number of
+"""INTERVAL: months, days and microseconds, kept apart because none of them is a fixed number of
 the next.
 
     '1 mon' added to January 31st is February 28th or 29th; '30 days' is not
     '1 day' added in a zone keeps the time of day; '24:00:00' might not
 
 Only comparison mixes them: a month counts as 30 days, a day as 24 hours. So `1 mon` equals
-`30 days`, hashes the same and is the same key (`normal`), and still both are stored as given.
-Each part has a sign of its own. Months and days have 32 bits, microseconds 64, as in PostgreSQL.
+`30 days`, hashes the same and is the same key (`normal`), but each is stored as given. Each part
+has its own sign. Months and days have 32 bits, microseconds 64, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 
 @final
 class Interval:
-    """A length of time, immutable; a part out of range is an error when it is made."""
+    """An immutable length of time; the constructor raises if a part is out of range."""
 
     __slots__ = ("days", "microseconds", "months")
 
@@ -51,12 +51,12 @@ class Interval:
 
     @property
     def span(self) -> int:
-        """Its length in microseconds, by which intervals compare; may exceed 64 bits."""
+        """The length in microseconds, by which intervals compare; may exceed 64 bits."""
         days = self.months * DAYS_PER_MONTH + self.days
         return days * MICROSECONDS_PER_DAY + self.microseconds
 
     def normal(self) -> Interval:
-        """The one of all equal intervals that stands in keys: no part outgrows the next.
+        """The representative of all equal intervals, for keys: no part outgrows the next.
 
         Its months may need more than 32 bits.
         """
@@ -100,7 +100,7 @@ class Interval:
 
 
 def interval_of_parts(months: int, days: int, microseconds: int) -> Interval:
-    """An interval that was one before, perhaps a normal one: its parts are not checked again."""
+    """Make an interval from parts of an earlier one, perhaps a normal one, without a check."""
     interval = Interval.__new__(Interval)
     set_field = object.__setattr__
     set_field(interval, "months", months)

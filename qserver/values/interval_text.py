@@ -1,13 +1,13 @@
-"""Intervals as PostgreSQL reads and prints them.
+"""Reads and prints intervals as PostgreSQL does.
 
     1 year 2 mons -3 days 04:05:06.7    1-2    3 4:05    1.5 h    2 weeks ago    P1Y2M3DT4H    P1-2
 
-The text is cut into fields, and they are read from the right, because a unit stands behind its
-number. A number without a unit counts seconds, or what the type says (INTERVAL '3' MONTH), or days
-when a time of day stands behind it. Fractions flow down, never up: of a year into months, of a
-month into days and time, of a day into time. What is not understood so is tried as ISO 8601.
+The reader cuts the text into fields and reads them from the right, because a unit follows its
+number. A number without a unit counts seconds, or the unit of the type (INTERVAL '3' MONTH), or
+days if a time of day follows. Fractions flow down, never up: of a year into months, of a month into
+days and time, of a day into time. A text that fails this way is tried as ISO 8601.
 
-Fractions are doubles here, as in PostgreSQL, so that the last digit comes out alike.
+Fractions are doubles, as in PostgreSQL, so that the last digit is the same.
 """
 
 from __future__ import annotations
@@ -77,7 +77,6 @@ class _Overflow(Exception):
 
 
 def interval_from_text(text: str) -> Interval:
-    """The interval that a text spells."""
     return read_interval(text, None)
 
 
@@ -87,11 +86,11 @@ def interval_reader(fields: str | None) -> Callable[[str], Interval]:
 
 
 def read_interval(text: str, fields: str | None) -> Interval:
-    """The interval that a text spells for a type with fields."""
+    """Reads an interval for a type with fields."""
     match = _SIMPLE.fullmatch(text)
     if match is not None and (unit := unit_named(match[2])) in _COUNTED:
         assert unit is not None
-        parts = _Parts()  # by far the most common text, and nothing can be wrong with it
+        parts = _Parts()  # the most common form by far, which cannot fail
         parts.add(int(match[1]), 0.0, unit)
         return parts.interval()
     try:
@@ -128,7 +127,7 @@ class _Parts:
         self.microseconds = -self.microseconds
 
     def add(self, whole: int, fraction: float, unit: str) -> None:
-        """So many of a unit; what is left of it flows down."""
+        """Add a number of units; the fraction flows down."""
         if unit in _TIMES:
             self._add_time(whole * _TIMES[unit])
             self._add_time_fraction(fraction, _TIMES[unit])
@@ -142,7 +141,7 @@ class _Parts:
         elif unit == "month":
             self.months = _in_range(self.months + _in_range(whole))
             self._add_day_fraction(fraction, DAYS_PER_MONTH)
-        elif unit not in _YEARS:  # quarter, timezone: known, but no interval has any
+        elif unit not in _YEARS:  # quarter, timezone: units that no interval has
             raise _BadFormat
         else:
             size = _YEARS[unit]
@@ -242,7 +241,7 @@ def _unit_of(fields: str | None) -> str:
 
 
 def _is_time(field: str) -> bool:
-    """Is a signed field a time? If it only looks like one it is read as a number, and refused."""
+    """Is a signed field a time? A field that only looks like one is read as a number, and fails."""
     match = _TIME.fullmatch(field[1:]) if ":" in field else None
     if match is None:
         return False
@@ -313,7 +312,7 @@ def _from_iso(text: str) -> Interval:
 def _read_iso_part(
     parts: _Parts, text: str, letters: str, units: tuple[str, ...], mark: str
 ) -> None:
-    """`1Y2M3D`, or the alternative `0001-02-03` or `00010203`, of which parts may be left out."""
+    """`1Y2M3D`, or the alternative `0001-02-03` or `00010203`; parts may be omitted."""
     at = 0
     while at < len(text):
         first = at == 0
@@ -365,7 +364,7 @@ def _iso_number(text: str, at: int) -> re.Match[str]:
 
 
 def _iso_value(match: re.Match[str]) -> tuple[int, float]:
-    """Whole and fraction, the latter with what error it has as the rest of a double."""
+    """Whole and fraction; the fraction keeps its rounding error as the rest of a double."""
     number = float(match[0])
     if abs(number) > _ISO_NUMBER_MAX:
         raise _Overflow
@@ -392,7 +391,7 @@ def text_of_interval(value: Interval) -> str:
 
 
 def text_of_time(microseconds: int) -> str:
-    """Hours, minutes and seconds of a length that is not negative, with what digits it has."""
+    """Hours, minutes and seconds of a nonnegative length, with the digits it has."""
     seconds, fraction = divmod(microseconds, MICROSECONDS_PER_SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)

@@ -1,9 +1,9 @@
-"""JSON as PostgreSQL reads it: `json_from_text` keeps the text, `jsonb_from_text` its meaning.
+"""Reads JSON as PostgreSQL does: `json_from_text` keeps the text, `jsonb_from_text` its meaning.
 
-Nearly all text is read by msgspec, in C. What that refuses is read again by `_Reader`, slowly, for
-one of two ends: an error that says what PostgreSQL says, or the few texts that are JSON all the
-same (numbers of thousands of digits, and for `json`, which does not look into its strings, halves
-of surrogate pairs).
+msgspec reads nearly every text, in C. If msgspec refuses a text, `_Reader` reads it again, slowly:
+it raises PostgreSQL's error, or accepts one of the few texts that are JSON all the same (numbers of
+thousands of digits, and for `json`, which does not look into its strings, halves of surrogate
+pairs).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _WRONG: Final = re.compile(
 _NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPE: Final = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LOOKED_AT: Final = re.compile(rf"[\x00-\x1f]|{_ESCAPE.pattern}|\\")
-"""Characters of a string that could be wrong: those of control, escapes, and other backslashes."""
+"""Characters of a string that may be invalid: control characters, escapes, other backslashes."""
 
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
 
 
 def json_from_text(text: str) -> str:
-    """The text itself, if it is JSON."""
+    """The text itself, if it is valid JSON."""
     _check_depth(text)
     try:
         _decode(text)
@@ -61,13 +61,13 @@ def jsonb_from_text(text: str) -> Jsonb:
 
 
 def structure_from_text(text: str) -> Structure:
-    """What a JSON text says, with the last of equal keys."""
+    """The structure of a JSON text; of equal keys the last wins."""
     _check_depth(text)
     try:
         value = _decode(text)
     except (msgspec.DecodeError, UnicodeError):
         return _Reader(text, into_strings=True).read()
-    if "\\u0000" in text:  # which may be the end of an escaped backslash; the reader can tell
+    if "\\u0000" in text:  # or an escaped backslash before u0000; the reader can tell
         return _Reader(text, into_strings=True).read()
     return value
 
@@ -89,7 +89,7 @@ def _check_depth(text: str) -> None:
 
 
 class _Reader:
-    """The slow way: one token after another, with PostgreSQL's words for what is wrong."""
+    """The slow path: one token after another, with PostgreSQL's error messages."""
 
     def __init__(self, text: str, into_strings: bool) -> None:
         self._text = text
@@ -173,7 +173,7 @@ class _Reader:
                 raise self._expected('"," or "]"')
             self._next()
 
-    # --- what can be wrong -----------------------------------------------------------------------
+    # --- errors ----------------------------------------------------------------------------------
 
     def _check_string(self, token: str) -> None:
         for match in _LOOKED_AT.finditer(token):
@@ -205,8 +205,8 @@ class _Reader:
 
 
 def _check_unicode(token: str) -> None:
-    """Escapes for characters that no text can hold: NUL, and halves of surrogate pairs."""
-    high_at = None  # where an open first half ends
+    """Raise for escapes that no text can hold: NUL, and halves of surrogate pairs."""
+    high_at = None  # the end of an open first half
     for match in _ESCAPE.finditer(token):
         code = int(match[1], 16) if match[1] else -1
         if code == 0:

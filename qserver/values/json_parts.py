@@ -1,8 +1,8 @@
-"""Parts of a JSON text, as texts: what `->` needs, without reading what it does not ask for.
+"""Extracts parts of a JSON text as texts, for `->`, without reading the other parts.
 
 The parts of a canonical text are canonical, so the same functions serve JSON and JSONB. msgspec
-finds the parts in C and reads only the level that is asked for; where it refuses (half a
-surrogate pair, which JSON may hold), the pieces are found by `_pieces`.
+finds the parts in C and reads only one level; for a text that msgspec refuses (JSON may hold half a
+surrogate pair), `_pieces` finds them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def kind_of(text: str) -> str:
 
 
 def member(text: str, key: str) -> str | None:
-    """The value of a key in an object's text; None if there is none."""
+    """The value of a key in an object's text; None if absent."""
     try:
         raw = _decode_object(text).get(key)
     except msgspec.MsgspecError:
@@ -36,13 +36,12 @@ def member(text: str, key: str) -> str | None:
 
 
 def members(text: str) -> list[tuple[str, str]]:
-    """All keys and values of an object's text; a key that comes twice is there twice."""
+    """All keys and values of an object's text, repeated keys included."""
     pieces = _pieces(text)
     return [(structure_from_text(pieces[at]), pieces[at + 1]) for at in range(0, len(pieces), 2)]
 
 
 def elements(text: str) -> list[str]:
-    """The elements of an array's text."""
     try:
         return [bytes(raw).decode() for raw in _decode_array(text)]
     except msgspec.MsgspecError:
@@ -50,7 +49,7 @@ def elements(text: str) -> list[str]:
 
 
 def scalar_text(text: str) -> str | None:
-    """A part as `->>` gives it: a string without its quotes, NULL for null, all else as it is."""
+    """A part as `->>` gives it: a string without its quotes, NULL for null, all else unchanged."""
     text = text.strip(_BLANKS)
     if text.startswith('"'):
         return str(structure_from_text(text))
@@ -58,7 +57,7 @@ def scalar_text(text: str) -> str | None:
 
 
 def _pieces(text: str) -> list[str]:
-    """What stands between the commas and colons of the outermost level."""
+    """The texts between the commas and colons of the outermost level."""
     pieces: list[str] = []
     depth, start, end = 0, 0, 0
     for match in _TOKEN.finditer(text):

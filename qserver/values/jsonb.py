@@ -3,17 +3,16 @@
     {"b": 1.50, "aa": 2, "b": 3}    becomes    {"b": 3, "aa": 2}
 
 The last of equal keys wins; keys are ordered by length, then by bytes; numbers keep their scale
-and lose their exponent; blanks stand where PostgreSQL prints them. The text is the value: compact,
-ready to be shown, and a reader in C makes the structure of it when a function asks. A small cache
-remembers the last ones, because expressions ask several times for the same.
+and lose their exponent; blanks stand where PostgreSQL prints them. The text is the value: compact
+and ready to show; a reader in C parses it when a function asks. A small cache keeps the last
+structures, because expressions ask several times for the same one.
 
-Structures are None, bool, int, Decimal, str, list and dict, and nobody changes one. Since 1.0 and
-1.00 are equal but differ in text, comparison goes by `order_key`, in PostgreSQL's order:
+Structures are None, bool, int, Decimal, str, list and dict, and nothing mutates them. 1.0 and 1.00
+are equal but differ in text, so comparison uses `order_key`, in PostgreSQL's order:
 
     []  <  null  <  "text"  <  number  <  false  <  true  <  [array]  <  {object}
 
-with longer arrays and objects above shorter ones. (That the empty array comes first, where it
-stands alone, is a quirk of PostgreSQL.)
+with longer arrays and objects above shorter ones. (PostgreSQL puts a top-level empty array first.)
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Jsonb:
 
     @property
     def value(self) -> Structure:
-        """What it says; not to be changed."""
+        """The structure; do not mutate it."""
         return _read(self.text)
 
     def order_key(self) -> tuple[Any, ...]:
@@ -88,18 +87,16 @@ class Jsonb:
 
 
 def jsonb_of(value: Structure) -> Jsonb:
-    """The JSONB value of a structure."""
     return Jsonb(_canonical_text(value))
 
 
 def key_order(key: str) -> tuple[int, bytes]:
-    """How the keys of an object are ordered: by length, then by bytes."""
+    """The sort key of an object's keys: by length, then by bytes."""
     encoded = key.encode()
     return len(encoded), encoded
 
 
 def quoted(text: str) -> str:
-    """A text as a JSON string."""
     return encode_basestring(text)
 
 
@@ -127,7 +124,7 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 def order_key(value: Structure) -> tuple[Any, ...]:
-    """The key of a structure that stands inside of another."""
+    """The order key of a structure inside another."""
     kind = type(value)
     if value is None:
         return (0,)
@@ -154,7 +151,7 @@ def _has_point(value: int | Decimal) -> bool:
 
 
 KEPT_LENGTH_MAX = 64 * 1024
-"""Longer texts are read each time: what is kept of one takes ten times its length."""
+"""Longer texts are not cached: a cached structure takes ten times the length of its text."""
 
 
 def _read(text: str) -> Structure:
@@ -165,8 +162,7 @@ def _read_anew(text: str) -> Structure:
     try:
         return _decode(text)
     except msgspec.DecodeError:
-        # The only canonical text that the quick reader refuses has an integer of thousands of
-        # digits.
+        # The only canonical texts that msgspec refuses hold an integer of thousands of digits.
         return _LARGE_NUMBERS.decode(text)
 
 

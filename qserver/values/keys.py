@@ -1,21 +1,23 @@
 """Keys: tuples that compare natively in SQL order.
 
-A key is a plain tuple, so `bisect`, `<` and `sorted` work on it at C speed and no comparison
-function is ever passed around. Elements are the values themselves, except for three that Python
-cannot order and for columns that sort downward:
+A key is a plain tuple, so `bisect`, `<` and `sorted` work on it at C speed, without a comparison
+function. Elements are the values themselves, except three that Python cannot order and those of
+columns that sort downward:
 
     every ordinary value  <  NAN_KEY  <  NULL_KEY  <  TOP          (singletons of `Above`)
     Descending(NULL_KEY)  <  Descending(9)  <  Descending(1)       (DESC: NULLs come first)
 
-TOP is in no stored key; it closes a range: what begins with `p` lies in `p <= key < p + (TOP,)`.
+No stored key holds TOP; it closes a range: keys with the prefix `p` are in
+`p <= key < p + (TOP,)`.
 
 Invariant: all elements in one position come from one column, hence are of one type (or `Above`),
 and are canonical: two elements are equal exactly when they encode equally.
 
 Text compares by code point, which is the order of its UTF-8 bytes (PostgreSQL's collation "C").
 
-An INTERVAL has its normal form for an element. Other values that are equal without being the same,
-or that Python orders otherwise, have elements of another kind, which are not to be canonical twice:
+The element of an INTERVAL is its normal form. Other values that are equal without being the same,
+or that Python orders differently, have elements of another type, which must not be made canonical
+twice:
 
     TIMETZ      12:00+02                 (microseconds in UTC, seconds west of Greenwich)
     JSONB       1.0, 1.00                its order key, a tuple
@@ -45,7 +47,7 @@ KeyFunction = Callable[[Row], Key]
 class Above:
     """An element greater than every ordinary value; among themselves they sort by rank.
 
-    Ordinary values answer `NotImplemented` to a stranger, so Python asks this side instead:
+    Ordinary values return `NotImplemented` for an `Above`, so Python asks the `Above` instead:
     `5 < NULL_KEY` becomes `NULL_KEY > 5`.
     """
 
@@ -67,7 +69,7 @@ class Above:
     def __ge__(self, other: object) -> bool:
         return not isinstance(other, Above) or self.rank >= other.rank
 
-    # Equality stays identity; the hash must not depend on the address of the object.
+    # Equality is identity; the hash must not depend on the object's address.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -78,7 +80,7 @@ class Above:
         return self.name
 
     def __reduce__(self) -> str:
-        """Copies and unpickles as the singleton that it is."""
+        """Copy and unpickle as the singleton."""
         return self.name
 
 
@@ -91,14 +93,14 @@ ABOVE_BY_RANK: Final = {element.rank: element for element in (NAN_KEY, NULL_KEY,
 
 @final
 class Descending:
-    """An element of a DESC column: the order of the element that it holds, reversed."""
+    """An element of a DESC column: reverses the order of the element that it holds."""
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    # Against `Above` (only TOP can stand in the same position) the other side decides.
+    # Of `Above`, only TOP can be in the same position, and it compares itself with this.
     def __lt__(self, other: object) -> Any:
         return other.value < self.value if isinstance(other, Descending) else NotImplemented
 
@@ -161,7 +163,7 @@ _CANONICAL: dict[type, Callable[[Any], Any]] = {
 
 
 def key_element(value: Any, descending: bool = False) -> Any:
-    """The element that stands for a column's value in a key."""
+    """The element for a column's value in a key."""
     element = NULL_KEY if value is None else canonical(value)
     return Descending(element) if descending else element
 
@@ -177,8 +179,8 @@ def make_key(
 ) -> KeyFunction:
     """The fastest function from a row to its key of the columns at `positions`.
 
-    `careful` says that some of the columns may hold NULL or a value that is not its own key
-    element. Even then most rows hold none, and one look at the types, at C speed, shows it.
+    `careful`: some columns may hold NULL or a value that is not its own key element. Even then most
+    rows hold none, which one check of the types, at C speed, shows.
     """
     assert positions, "a key has at least one column"
     if any(descending):

@@ -4,7 +4,7 @@ A stored NUMERIC has one kind of NaN, no negative zero and no positive exponent 
 number of digits after the point, at least 0), and at most 131072 digits before the point and 16383
 after it. Halves round away from zero, which `decimal` calls HALF_UP.
 
-Never use the thread's own decimal context on such values: it rounds to 28 digits.
+Never use the thread's decimal context on such values: it rounds to 28 digits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _UNIT = Decimal(1)
 
 
 def plain_numeric(value: Decimal) -> Decimal:
-    """A Decimal as NUMERIC without precision keeps it."""
+    """The Decimal that NUMERIC without precision stores."""
     exponent = value.as_tuple().exponent
     if not isinstance(exponent, int):  # NaN or infinite
         return NOT_A_NUMBER if value.is_nan() else value
@@ -46,7 +46,6 @@ def plain_numeric(value: Decimal) -> Decimal:
 
 
 def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
-    """A Decimal rounded to NUMERIC(precision, scale)."""
     if not value.is_finite():
         if value.is_nan():
             return NOT_A_NUMBER
@@ -54,7 +53,7 @@ def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
     whole_digits = precision - scale
     bound = f"10^{whole_digits}" if whole_digits else "1"
     too_large = f"must round to an absolute value less than {bound}."
-    if value and value.adjusted() > whole_digits:  # before rounding, which would need the digits
+    if value and value.adjusted() > whole_digits:  # before rounding, which would need all digits
         raise _field_overflow(precision, scale, too_large)
     rounded = EXACT.quantize(value, Decimal((0, (1,), -scale)))
     if rounded and rounded.adjusted() >= whole_digits:
@@ -65,7 +64,6 @@ def fit_numeric(value: Decimal, precision: int, scale: int) -> Decimal:
 
 
 def round_to_integer(value: Decimal) -> int:
-    """A finite Decimal rounded to an integer."""
     return int(value.to_integral_value(rounding=ROUND_HALF_UP, context=EXACT))
 
 

@@ -1,7 +1,7 @@
-"""Records: the values of a row, as one value. Never in a column, but they sort, print and nest.
+"""Records: a row's values as one value. Never in a column, but they sort, print and nest.
 
-A record is a tuple of a class of its own, because a plain tuple is an array: an array of records
-must not be taken for one with two dimensions.
+A record has its own tuple class, because a plain tuple is an array: an array of records must not
+look like an array with two dimensions.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Everything that a catalog can hold under a name.
+"""The definitions that a catalog holds by name.
 
     Table          rows of its own
-    View     CREATE VIEW: a query that stands for its rows
-    Sequence       numbers that are handed out once each
+    View           CREATE VIEW: a named query
+    Sequence       numbers, each handed out once
     Enumeration    a type with labels
-    Schema         a name in front of the names of others
+    Schema         a prefix of other names
 
-They share one name space, so a name means one thing wherever it is used; in PostgreSQL that is so
-because every table is also a type. All are frozen values with a plain form for the log.
+They share one name space, so a name means one thing everywhere; in PostgreSQL that is so because
+every table is also a type. All are frozen values with a plain form for the log.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from qserver.values.types import BIGINT, SqlType
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view in the sense of SQL: `text` is its query, bound anew whenever it is used.
+    """A SQL view: `text` is its query, which each use binds again.
 
-    `columns` are its names and types as they were when it was made. `output` are the names that the
-    query itself gave them: should the query give more columns one day, because it says `*` and
-    a table has grown, the view still has those that it had, found by these names.
-    `uses` are the names of the relations that the query reads.
+    `columns` are its names and types at its creation. `output` are the names that the query itself
+    gave them: if the query later yields more columns, because it says `*` and a table has grown,
+    the view still has its own columns, found by these names. `uses` are the names of the relations
+    that the query reads.
     """
 
     name: str
@@ -73,17 +73,17 @@ class View:
             tuple(plain["uses"]),
             tuple((what, text) for what, text in plain["comments"]),
             plain["schema"],
-            plain.get("check_option", ""),  # a log may be older than the option
+            plain.get("check_option", ""),  # an old log lacks the option
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """How a sequence counts. Where it has come to is no part of this: that is its state.
+    """How a sequence counts. Its current value is not part of it: that is the sequence's state.
 
-    `id` is its own for ever; `state` tells its state from all others, and is another one after each
-    change that lets it count otherwise, or from elsewhere. `owner` is the table and column that it
-    was made for and goes with.
+    `id` never changes; `state` identifies the sequence's state, and changes when a statement
+    changes how or from where the sequence counts. `owner` is the table and column that it was made
+    for and is dropped with.
     """
 
     id: int
@@ -99,7 +99,7 @@ class Sequence:
     comments: tuple[tuple[str, str], ...] = ()
     schema: str = PUBLIC
     state: int = 0
-    """That of its beginning, unless told, has its own number."""
+    """By default the sequence's own id."""
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -150,7 +150,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A name in front of other names. `public` is always there and has none of these."""
+    """A prefix of other names. `public` always exists and has no `Schema`."""
 
     name: str
 
@@ -181,7 +181,7 @@ _KINDS: dict[str, type[Definition]] = {
 
 
 def kind_of(definition: Definition) -> str:
-    """What people call it, and how DROP does: "table", "view", "sequence", "type", "schema"."""
+    """The kind's name in DROP and messages: "table", "view", "sequence", "type", "schema"."""
     for kind, of_kind in _KINDS.items():
         if type(definition) is of_kind:
             return kind
@@ -189,12 +189,12 @@ def kind_of(definition: Definition) -> str:
 
 
 def key_of(definition: Definition) -> str:
-    """What a catalog knows a definition by. An enum's name has its schema in it already."""
+    """The catalog's key of a definition. An enum's name includes its schema."""
     return definition.name if isinstance(definition, Enumeration) else definition.key
 
 
 def definition_to_plain(definition: Definition) -> list[Any]:
-    """A structure of lists, dicts, texts and numbers that says what it is."""
+    """Lists, dicts, texts and numbers, with the kind first."""
     return [kind_of(definition), definition.to_plain()]
 
 

@@ -1,7 +1,7 @@
-"""Definitions of tables, columns and indexes, and how a row becomes keys and index entries.
+"""Definitions of tables, columns and indexes, and the keys and index entries of a row.
 
-A table's rows live in one tree under their primary key; each index is a tree of its own that leads
-to primary keys:
+A table's rows are in one tree under their primary key; each index is another tree that leads to
+primary keys:
 
     table           (7,)           ->  (7, 'ada', None)     key  ->  row
     unique index    ('ada',)       ->  (7,)                 indexed  ->  primary key
@@ -9,10 +9,10 @@ to primary keys:
     NULL in it      (NULL_KEY, 7)  ->  (7,)                 also when unique: NULLs are distinct
 
 A table without a primary key has a hidden last column `row_id`, which is its key. An index over an
-expression, or over some rows only, has hidden generated columns before that. Definitions are
-frozen values; a changed table is another `Table`. What a definition needs at each row (key
-functions, admission of values) is compiled once, when it is made. `define_table` makes a definition
-from names, as a statement has them.
+expression, or a partial index, has hidden generated columns before that. Definitions are frozen
+values; a changed table is another `Table`. The constructor compiles what each row needs (key
+functions, admission of values) once. `define_table` makes a definition from names, as a statement
+has them.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Column:
     """A column; a hidden one is stored, but no statement can name it.
 
     `default` and `generated` are source texts of expressions; a generated column is computed from
-    the others of its row and stored. `identity` is "always" or "by default": then `sequence`
-    is the name of the sequence that its values come from. A SERIAL column has that in its default.
+    the others of its row and stored. `identity` is "always" or "by default": then `sequence` names
+    the sequence of its values. A SERIAL column has that in its default.
     """
 
     name: str
@@ -97,8 +97,8 @@ _RARE_IN_COLUMNS = ("default", "generated", "identity", "sequence")
 class Index:
     """An index over the columns at some positions of its table.
 
-    `constraint`: it stands for a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
-    duplicate of NULL, as is usual.
+    `constraint`: it enforces a UNIQUE constraint of the same name. `nulls_distinct`: NULL is no
+    duplicate of NULL, the default.
     """
 
     id: int
@@ -115,7 +115,9 @@ class Index:
         assert not self.descending or len(self.descending) == len(self.columns)
         if len(self.columns) > INDEX_COLUMNS_MAX:
             raise TooManyColumns(f"cannot use more than {INDEX_COLUMNS_MAX} columns in an index")
-        if not any(self.descending):  # one way to say "all ascending", so that equal means equal
+        if not any(
+            self.descending
+        ):  # one form of "all ascending", so that equal indexes compare equal
             object.__setattr__(self, "descending", ())
 
     def to_plain(self) -> dict[str, Any]:
@@ -144,12 +146,12 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table; equal to another when the definitions are equal.
+    """A table; equal to another if the definitions are equal.
 
-    `primary_key_name` is the constraint's, which keeps its name when the table is renamed; empty
-    if the key is a row id. `comments` go with what they are about: "" is the table itself,
-    "column a" and "constraint c" are parts of it. `referenced_by` are the tables whose foreign keys
-    lead here: who deletes from this table must know.
+    `primary_key_name` is the constraint's name, which stays when the table is renamed; empty if the
+    key is a row id. `comments` have a subject: "" is the table itself, "column a" and "constraint
+    c" are parts of it. `referenced_by` are the tables whose foreign keys reference this one: a
+    delete must check them.
     """
 
     id: int
@@ -165,9 +167,8 @@ class Table:
     schema: str = PUBLIC
 
     key_of: KeyFunction = field(init=False, compare=False, repr=False)
-    """The key of a row."""
     positions: dict[str, int] = field(init=False, compare=False, repr=False)
-    """Where the visible columns are, by name. Not to be changed."""
+    """The positions of the visible columns, by name. Do not mutate."""
     _admitters: tuple[Admitter, ...] = field(init=False, compare=False, repr=False)
     _required: tuple[int, ...] = field(init=False, compare=False, repr=False)
     _entries: dict[int, EntryFunction] = field(init=False, compare=False, repr=False)
@@ -191,21 +192,21 @@ class Table:
 
     @property
     def key(self) -> str:
-        """What the catalog knows the table by."""
+        """The table's key in the catalog."""
         return catalog_key(self.schema, self.name)
 
     @property
     def path(self) -> tuple[str, ...]:
-        """What a statement may call it."""
+        """The names that a statement may use for it."""
         return (self.name,) if self.schema == PUBLIC else (self.schema, self.name)
 
     @property
     def has_row_id(self) -> bool:
-        """Is the key a hidden number that the database gives, for want of a primary key?"""
+        """Is the key a hidden row id, because the table has no primary key?"""
         return self.columns[self.primary_key[0]].hidden
 
     def position(self, name: str) -> int:
-        """Where a visible column stands in a row."""
+        """The position of a visible column in a row."""
         try:
             return self.positions[name]
         except KeyError:
@@ -213,11 +214,9 @@ class Table:
             raise UndefinedColumn(message, table=self.name, column=name) from None
 
     def column(self, name: str) -> Column:
-        """The visible column of that name."""
         return self.columns[self.position(name)]
 
     def index(self, name: str) -> Index:
-        """The index of that name."""
         for index in self.indexes:
             if index.name == name:
                 return index
@@ -235,13 +234,13 @@ class Table:
         return self._entries[index.id]
 
     def entries(self, index: Index, row: Row) -> tuple[Key, Row]:
-        """The entry of a row in an index: its key there, and the primary key it leads to."""
+        """The entry of a row in an index: its key there, and the primary key."""
         return self._entries[index.id](row)
 
     def row(self, values: Mapping[str, Any] | Sequence[Any]) -> Row:
-        """The row that is stored for the values of all columns, in order or by name.
+        """The row to store for the values of all columns, in order or by name.
 
-        By name, what is missing is NULL. Values are admitted, not cast.
+        By name, a missing value is NULL. Values are admitted, not cast.
         """
         if type(values) is not tuple and isinstance(values, Mapping):
             values = self._in_order(values)
@@ -265,7 +264,7 @@ class Table:
         return row
 
     def _refuse(self, values: Sequence[Any]) -> NoReturn:
-        """Finds the value that was not admitted and says in which column."""
+        """Find the value that was not admitted, and raise its error with the column."""
         for column, admit, value in zip(self.columns, self._admitters, values, strict=True):
             try:
                 admit(value)
@@ -289,7 +288,7 @@ class Table:
         return NotNullViolation(message, detail=detail, table=self.name, column=column.name)
 
     def describe(self, row: Row) -> str:
-        """The visible values of a row as error messages list them, long ones cut."""
+        """The visible values of a row for an error message, long ones cut."""
         texts = []
         for column, value in zip(self.columns, row, strict=True):
             if not column.hidden:
@@ -298,7 +297,7 @@ class Table:
         return ", ".join(texts)
 
     def describe_key(self, positions: Sequence[int], row: Row) -> str:
-        """Names and values of a key as error messages give them: (a, b)=(1, x)."""
+        """Names and values of a key for an error message: (a, b)=(1, x)."""
         names, texts = [], []
         for at in positions:
             column = self.columns[at]
@@ -308,7 +307,7 @@ class Table:
         return f"({', '.join(names)})=({', '.join(texts)})"
 
     def to_plain(self) -> dict[str, Any]:
-        """A structure of lists, dicts, texts and numbers; `from_plain` makes the table again."""
+        """A structure of lists, dicts, texts and numbers, for `from_plain`."""
         return {
             "id": self.id,
             "name": self.name,
@@ -343,7 +342,7 @@ class Table:
 def define_table(
     id: int, name: str, columns: Sequence[Column], primary_key: Sequence[str] = ()
 ) -> Table:
-    """A table from names: key columns become NOT NULL, and without a key there is a row id."""
+    """A table from names: key columns become NOT NULL; without a key it gets a row id."""
     key = tuple(_find(columns, column) for column in primary_key)
     if not key:
         columns = (*columns, Column(ROW_ID, BIGINT, nullable=False, hidden=True))
@@ -356,20 +355,20 @@ def define_table(
 
 
 def catalog_key(schema: str, name: str) -> str:
-    """What a catalog knows a thing by: its name, after its schema where that is not public.
+    """The catalog's key: the name, after its schema if that is not public.
 
-    No name holds a NUL, so no key can be mistaken for another's.
+    No name holds a NUL, so keys are unambiguous.
     """
     return name if schema == PUBLIC else f"{schema}\0{name}"
 
 
 def predicate_of(text: str) -> str:
-    """What a hidden column generates that lets only some rows into an index: true or NULL."""
+    """The generated expression of a partial index's hidden column: true or NULL."""
     return f"{_PREDICATE[0]}{text}{_PREDICATE[1]}"
 
 
 def is_predicate(column: Column) -> bool:
-    """Does a hidden column say whether a row counts in a partial index?"""
+    """Does the hidden column decide whether a row is in a partial index?"""
     return (
         column.hidden
         and column.generated is not None
@@ -388,7 +387,7 @@ def predicate_text(column: Column) -> str:
 
 
 def check_name(name: str) -> None:
-    """A name has 1 to 63 bytes of UTF-8 without NUL."""
+    """Raise unless the name has 1 to 63 bytes of UTF-8 without NUL."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -401,7 +400,7 @@ def check_name(name: str) -> None:
         raise NameTooLong(f'identifier "{name}" is longer than {IDENTIFIER_BYTES_MAX} bytes')
 
 
-# --- what is compiled when a definition is made --------------------------------------------------
+# --- compiled when a definition is made ----------------------------------------------------------
 
 
 def _entry_function(table: Table, index: Index) -> EntryFunction:

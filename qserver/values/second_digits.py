@@ -1,4 +1,4 @@
-"""Rounding to the digits of a second that a type has, and an interval to its fields.
+"""Rounds times to the digits of a second that a type has, and intervals to their fields.
 
 TIMESTAMP(0), TIME(3), INTERVAL DAY TO SECOND(2): halves round away from zero, where a timestamp's
 zero is the year 2000. Fields that an INTERVAL type lacks are dropped, not rounded.
@@ -27,7 +27,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def second_rounder(sql_type: SqlType) -> Callable[[Any], Any] | None:
-    """The function that fits values to a type of date or time; None if it changes nothing."""
+    """The function that fits values to a date or time type; None if it changes nothing."""
     digits = SECOND_DIGITS_MAX if sql_type.precision is None else sql_type.precision
     unit = 10 ** (SECOND_DIGITS_MAX - digits)
     if sql_type.kind is Kind.INTERVAL:
@@ -40,7 +40,7 @@ def second_rounder(sql_type: SqlType) -> Callable[[Any], Any] | None:
 
 
 def round_timestamp(value: datetime, unit: int) -> datetime:
-    """To a multiple of so many microseconds."""
+    """Round to a multiple of `unit` microseconds."""
     since = (value.replace(tzinfo=None) - _ZERO) // _MICROSECOND
     try:
         return value + timedelta(microseconds=_rounded(since, unit) - since)
@@ -49,7 +49,7 @@ def round_timestamp(value: datetime, unit: int) -> datetime:
 
 
 def round_time(value: time, unit: int) -> time:
-    """The same for a time of day, which may not become 24:00."""
+    """The same for a time of day; raises at 24:00."""
     microseconds = _rounded(microseconds_of(value), unit)
     if microseconds >= MICROSECONDS_PER_DAY:
         raise DatetimeFieldOverflow("time out of range")
@@ -57,13 +57,12 @@ def round_time(value: time, unit: int) -> time:
 
 
 def microseconds_of(value: time) -> int:
-    """Microseconds since midnight."""
     seconds = (value.hour * 60 + value.minute) * 60 + value.second
     return seconds * 1_000_000 + value.microsecond
 
 
 def time_of(microseconds: int, like: time | None = None) -> time:
-    """The time so many microseconds after midnight, with the zone of another."""
+    """The time that many microseconds after midnight, with the zone of `like`."""
     seconds, microsecond = divmod(microseconds, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -101,6 +100,6 @@ def _interval_rounder(fields: str | None, unit: int) -> Callable[[Any], Any] | N
 
 
 def _cut(number: int, unit: int) -> int:
-    """Toward zero to a multiple of the unit."""
+    """Truncate toward zero to a multiple of the unit."""
     size = abs(number) // unit * unit
     return size if number >= 0 else -size

@@ -1,7 +1,7 @@
-"""How many bytes a value has, about: what it counts for as memory and against its largest size.
+"""Estimates the bytes of a value, for memory accounting and size limits.
 
-Only values whose length is not fixed by their type are measured; all others are taken for nothing,
-because whoever counts rows takes a flat sum for each of their columns.
+Only values without a fixed length are measured. All others count 0, because callers that count rows
+add a flat sum per column.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from qserver.values.records import Record
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
 ELEMENT_BYTES: Final = 16
-"""What each element of an array counts for, beside its own length."""
+"""The charge for each element of an array, besides its own length."""
 
 JSONB_BYTES: Final = 96
-"""The same for one that is JSON: it has a text, and that has a length."""
+"""The additional charge for a JSONB element: an object with a text."""
 
 _NUMERIC_SMALL: Final = Decimal(0).__sizeof__()
 
@@ -37,18 +37,18 @@ SIZED_KINDS: Final = frozenset(
         Kind.UNKNOWN,
     }
 )
-"""Kinds whose values have a length of their own."""
+"""Kinds whose values vary in length."""
 
 
 def is_sized(sql_type: SqlType) -> bool:
-    """Can values of the type be long? A declared precision or length keeps them short."""
+    """Can values of the type be long? A NUMERIC with a declared precision cannot."""
     if sql_type.kind is Kind.NUMERIC:
         return sql_type.precision is None
     return sql_type.kind in SIZED_KINDS
 
 
 def check_rows(rows: Sequence[tuple[Any, ...]], sized: Sequence[int]) -> None:
-    """Refuse a row that is too big to be answered; `sized`: the positions of long values."""
+    """Refuse a row that is too big for an answer; `sized`: the positions of long values."""
     sizes = [sum([size_of(row[at]) for at in sized]) for row in rows]
     most = max(sizes)
     if most > ROW_BYTES_MAX:
@@ -59,7 +59,7 @@ def check_rows(rows: Sequence[tuple[Any, ...]], sized: Sequence[int]) -> None:
 
 
 def size_of(value: Any) -> int:
-    """The bytes of a value; 0 for NULL and for whatever has a fixed size."""
+    """The bytes of a value; 0 for NULL and for values of a fixed size."""
     kind = type(value)
     if kind is str:
         return len(value) if value.isascii() else int(value.__sizeof__())
@@ -75,7 +75,7 @@ def size_of(value: Any) -> int:
 
 
 def _size_of_elements(elements: Any) -> int:
-    """A million elements take some hundredths of a second: nothing here is called for each."""
+    """Makes no call per element: a million elements take some hundredths of a second."""
     flat = ELEMENT_BYTES * len(elements)
     kinds = set(map(type, elements))
     if kinds.isdisjoint(_SIZED_CLASSES):

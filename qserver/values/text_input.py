@@ -1,8 +1,8 @@
-"""Text as PostgreSQL reads it: from text to booleans and numbers.
+"""Reads booleans and numbers from text as PostgreSQL does.
 
-Blanks around a value are ignored. An error shows the text as it was given. The patterns are ASCII
-only: Python's own readers would also take other digits, and underscores. Dates and times are read
-in `datetime_input`.
+Blanks around a value are ignored. An error shows the original text. The patterns are ASCII only:
+Python's own readers also accept other digits and underscores. `datetime_input` reads dates and
+times.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SPECIAL_NUMBERS: dict[str, float] = {
     for name in ("inf", "infinity")
 }
 
-# Exponents of more digits than this overflow whatever stands before them.
+# An exponent with more digits overflows in any case.
 _EXPONENT_DIGITS_MAX = 9
 
 
 def boolean_from_text(text: str) -> bool:
-    """`t`, `true`, `y`, `yes`, `on`, `1` and the like; any beginning of a word will do."""
+    """Reads `t`, `true`, `y`, `yes`, `on`, `1` and the like; any prefix of a word will do."""
     word = text.strip(BLANKS).lower()
     if word:
         if word == "1" or word == "on" or "true".startswith(word) or "yes".startswith(word):
@@ -47,7 +47,6 @@ def boolean_from_text(text: str) -> bool:
 
 
 def integer_reader(kind: Kind) -> Callable[[str], int]:
-    """The function that reads integers of a kind."""
     name, bits = kind.value, INTEGER_BITS[kind]
     low, high = -(2 ** (bits - 1)), 2 ** (bits - 1)
 
@@ -56,7 +55,7 @@ def integer_reader(kind: Kind) -> Callable[[str], int]:
         if match is None:
             raise bad_text(text, name)
         sign, digits = match.groups()
-        # The limit comes first: Python refuses to read thousands of digits.
+        # Check the limit first: Python refuses to read thousands of digits.
         value = int(sign + digits) if len(digits) < 20 else high
         if not low <= value < high:
             raise NumericValueOutOfRange(f'value "{text}" is out of range for type {name}')
@@ -68,7 +67,7 @@ def integer_reader(kind: Kind) -> Callable[[str], int]:
 
 
 def double_from_text(text: str) -> float:
-    """A number, `infinity`, `inf` or `nan`, in any case."""
+    """Reads a number, `infinity`, `inf` or `nan`, in any case."""
     special = _special_float(text)
     if special is not None:
         return special
@@ -87,7 +86,7 @@ def real_from_text(text: str) -> float:
 
 
 def numeric_from_text(text: str) -> Decimal:
-    """All digits are kept, also zeros at the end."""
+    """Keeps all digits, trailing zeros included."""
     word = text.strip(BLANKS).lower()
     if word in _SPECIAL_NUMBERS:
         return Decimal(_SPECIAL_NUMBERS[word])
@@ -97,7 +96,7 @@ def numeric_from_text(text: str) -> Decimal:
 
 
 def bad_text(text: str, name: str) -> InvalidTextRepresentation:
-    """The error for a text that does not spell a value of a type."""
+    """The error for a text that is not a value of the type."""
     return InvalidTextRepresentation(f'invalid input syntax for type {name}: "{text}"')
 
 

@@ -1,9 +1,9 @@
-"""Values as PostgreSQL prints them.
+"""Prints values as PostgreSQL does.
 
-`text_of` is what a cast to text gives, `shown` what a client sees; they differ for booleans and for
-CHAR(n), which is padded only for the client. Dates are ISO, TIMESTAMPTZ is in UTC, floats are the
-shortest text that reads back as the same number. Within an array or a record, values stand as the
-client would see them.
+`text_function` prints what a cast to text gives, `shown` what a client sees; they differ for
+booleans and for CHAR(n), which is padded only for the client. Dates are ISO, TIMESTAMPTZ is in UTC,
+floats are the shortest text that reads back as the same number. Values within an array or a record
+look as the client sees them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REAL_NORMAL_MIN = 2.0**-126
 
 @lru_cache(maxsize=4096)
 def text_function(sql_type: SqlType) -> Callable[[Any], str]:
-    """The function that prints values of a type, NULL excepted, as a cast to text does."""
+    """The function that prints values of a type, except NULL, as a cast to text does."""
     if sql_type.element is not None:
         nests = sql_type.element.kind is not Kind.RECORD
         return array_writer(shown_function(sql_type.element), nests)
@@ -38,7 +38,7 @@ def text_function(sql_type: SqlType) -> Callable[[Any], str]:
 
 @lru_cache(maxsize=4096)
 def shown_function(sql_type: SqlType) -> Callable[[Any], str]:
-    """The function that prints values, NULL excepted, as a client sees them."""
+    """The function that prints values, except NULL, as a client sees them."""
     if sql_type.kind is Kind.BOOLEAN:
         return lambda value: "t" if value else "f"
     length = sql_type.length
@@ -72,14 +72,14 @@ def text_of_double(value: float) -> str:
 
 
 def text_of_real(value: float) -> str:
-    """The shortest text that reads back as this number of 32 bits."""
+    """The shortest text that reads back as this 32-bit number."""
     if not isfinite(value):
         return _special_number(value)
     size = abs(value)
     text = f"{size:.6g}"
-    # Six digits always survive 32 bits, so if they are enough they are the shortest. Not so for
-    # the tiniest numbers, which have fewer bits, and from 2**24 on, where six digits may lie on the
-    # border between two numbers.
+    # Six digits always survive 32 bits, so if they suffice they are the shortest. Exceptions are
+    # the tiniest numbers, which have fewer bits, and those from 2**24, where six digits may lie on
+    # the border between two numbers.
     ordinary = _REAL_NORMAL_MIN <= size < 2.0**24 or size == 0.0
     if ordinary and round_to_real(float(text)) == size:
         digits, exponent = _digits_of(text)
@@ -104,8 +104,9 @@ def _digits_of(text: str) -> tuple[str, int]:
 def _shortest_digits(value: float, bits: int, exponent_min: int) -> tuple[str, int]:
     """The fewest digits that lie strictly nearer to `value` than to its neighbours.
 
-    Python's `repr` also accepts digits exactly halfway to a neighbour; PostgreSQL does not, so as
-    not to depend on how a reader rounds. Exact arithmetic, because this is the rare case.
+    Python's `repr` also accepts digits exactly halfway to a neighbour; PostgreSQL does not, so that
+    the result does not depend on a reader's rounding. Exact arithmetic, because this is the rare
+    case.
     """
     fraction, power = frexp(value)
     step_power = max(power - bits, exponent_min)
@@ -125,7 +126,7 @@ def _shortest_digits(value: float, bits: int, exponent_min: int) -> tuple[str, i
 
 
 def _distance(number: Decimal, exact: Decimal) -> tuple[Decimal, int]:
-    """The nearer is better, and of two as near the one with an even last digit."""
+    """Prefers the nearer number, and of two equally near the one with an even last digit."""
     return abs(number - exact), number.as_tuple().digits[-1] % 2
 
 
@@ -145,18 +146,18 @@ def _layout(value: float, digits: str, exponent: int, fixed_below: int) -> str:
 
 
 def text_of_timestamp(value: datetime) -> str:
-    """`2024-01-02 03:04:05.5`, with as many digits of the second as it has."""
+    """`2024-01-02 03:04:05.5`, with as many fractional digits as needed."""
     text = value.replace(tzinfo=None).isoformat(" ")
     return text.rstrip("0") if value.microsecond else text
 
 
 def text_of_timestamptz(value: datetime) -> str:
-    """The same in UTC, which is our only session zone: `2024-01-02 03:04:05+00`."""
+    """The same in UTC, the only session zone: `2024-01-02 03:04:05+00`."""
     return f"{text_of_timestamp(value)}+00"
 
 
 def text_of_time(value: time) -> str:
-    """`03:04:05.5`, with the digits that it has; with an offset `03:04:05+02`."""
+    """`03:04:05.5`, with as many fractional digits as needed; with an offset `03:04:05+02`."""
     text = value.replace(tzinfo=None).isoformat()
     if value.microsecond:
         text = text.rstrip("0")
@@ -167,7 +168,7 @@ _RECORD_NEEDS_QUOTES: Final = frozenset('(),"\\ \t\n\v\f\r')
 
 
 def _record_writer(types: tuple[SqlType, ...]) -> Callable[[Any], str]:
-    """`(1,"a b",)`: NULL is nothing, empty text has quotes, what is special is doubled."""
+    """`(1,"a b",)`: NULL prints nothing, empty text has quotes, special characters are doubled."""
 
     def text_of_record(record: tuple[Any, ...]) -> str:
         known = types or tuple(map(_type_of_field, record))

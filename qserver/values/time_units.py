@@ -1,9 +1,9 @@
-"""The names of units of time, and what they are short for.
+"""The names of units of time, and their abbreviations.
 
     year   y, yr, yrs, years …
 
-EXTRACT, date_part, date_trunc and the input of intervals agree on them. Only the first ten letters
-of a name count, as in PostgreSQL.
+EXTRACT, date_part, date_trunc and the input of intervals share them. Only the first ten letters of
+a name count, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SPELLINGS: Final = {
 }
 _UNITS: Final = {name: unit for unit, names in _SPELLINGS.items() for name in names.split()}
 
-# Fields of a point in time that no interval is measured in.
+# Fields of a point in time that an interval lacks.
 _FIELDS: Final = {
     "dow": "dow",
     "doy": "doy",
@@ -46,11 +46,11 @@ _FIELDS: Final = {
 
 
 def unit_named(word: str) -> str | None:
-    """The unit that a word in lower case names, by its full name in singular."""
+    """The unit for a word in lower case, by its full singular name."""
     return _UNITS.get(word[:_LETTERS_MAX])
 
 
 def field_named(word: str) -> str | None:
-    """The unit or field that a word in any case names, as EXTRACT takes it."""
+    """The unit or field for a word in any case, as EXTRACT takes it."""
     short = word.lower()[:_LETTERS_MAX]
     return _UNITS.get(short) or _FIELDS.get(short)

@@ -1,4 +1,4 @@
-"""The SQL types, and how a Python value is admitted to a column of one.
+"""The SQL types, and the Python values that a column of each type takes.
 
     SQL                        Python                          stored as
     boolean                    bool                            itself
@@ -21,12 +21,12 @@
     array                      tuple, nested by dimension      rectangular, elements admitted
     record                     Record                          (never in a column)
 
-Arrays of every dimension have one type, as in PostgreSQL, and count from 1. NULL is None wherever
-it stands, also within an array.
+Arrays of every dimension have one type, as in PostgreSQL, and count from 1. NULL is None
+everywhere, also within an array.
 
-`admit` is the assignment of a value: it returns what is stored or raises, and never changes a value
+`admission` assigns a value: it returns the stored value or raises, and never changes a value
 silently beyond what PostgreSQL's assignment does (rounding to the column's scale, cutting surplus
-blanks). It is idempotent. Other conversions are casts, and casts are asked for by name.
+blanks). Admission is idempotent. Other conversions are explicit casts.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from qserver.values.zoned_time import ZonedTime
 
 
 class Kind(Enum):
-    """What a type is, apart from its parameters. The value is PostgreSQL's name for it."""
+    """A type without its parameters. The value is PostgreSQL's name."""
 
     BOOLEAN = "boolean"
     SMALLINT = "smallint"
@@ -79,8 +79,8 @@ class Kind(Enum):
     ARRAY = "array"
     RECORD = "record"
 
-    # No value has one of these: a literal or NULL before its type is known, and what signatures
-    # of functions say instead of a type.
+    # Types without values: of a literal or NULL before its type is known, and of placeholders in
+    # signatures of functions.
     UNKNOWN = "unknown"
     VOID = "void"
     ANY = '"any"'
@@ -91,7 +91,7 @@ class Kind(Enum):
     ANYCOMPATIBLE = "anycompatible"
     ANYCOMPATIBLEARRAY = "anycompatiblearray"
 
-    # Members are singletons, so identity will do, and a plan looks up many.
+    # Members are singletons, so the identity hash is correct, and fast: plans look up many.
     __hash__ = object.__hash__
 
 
@@ -99,7 +99,7 @@ class Kind(Enum):
 class SqlType:
     """A type as declared: NUMERIC may have precision and scale, VARCHAR and CHAR a length.
 
-    For times and intervals `precision` is the number of digits after the second's point; for
+    For times and intervals `precision` is the number of fractional digits of the second; for
     intervals `fields` may restrict them ("year to month"). An array has `element`, which is no
     array itself, an enum has `enum`, a record may have `columns`, its names and types.
     """
@@ -133,7 +133,7 @@ class SqlType:
 
     @property
     def bare(self) -> SqlType:
-        """The same type without length, precision or fields: what signatures name."""
+        """The same type without length, precision or fields, as in signatures."""
         if self.element is not None:
             element = self.element.bare
             return self if element is self.element else replace(self, element=element)
@@ -210,7 +210,7 @@ PSEUDO_KINDS: Final = (
 CAREFUL_KINDS: Final = frozenset(
     {*FLOAT_KINDS, Kind.NUMERIC, Kind.INTERVAL, Kind.TIMETZ, Kind.JSONB, Kind.ARRAY, Kind.RECORD}
 )
-"""Kinds of which some value is not its own key element, see `keys`."""
+"""Kinds with values that are not their own key elements, see `keys`."""
 
 INTEGER_BITS: Final = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 
@@ -221,7 +221,7 @@ INTERVAL_FIELDS: Final = (
     *("year", "month", "day", "hour", "minute", "second", "year to month", "day to hour"),
     *("day to minute", "day to second", "hour to minute", "hour to second", "minute to second"),
 )
-"""What may stand behind INTERVAL; only those that end in seconds take a precision."""
+"""The fields that may follow INTERVAL; only those that end in seconds take a precision."""
 
 
 def numeric(precision: int, scale: int = 0) -> SqlType:
@@ -243,7 +243,6 @@ def varchar(length: int) -> SqlType:
 
 
 def char(length: int = 1) -> SqlType:
-    """CHAR(length)."""
     return SqlType(Kind.CHAR, length=_checked_length("char", length))
 
 
@@ -264,12 +263,11 @@ def interval(fields: str | None = None, precision: int | None = None) -> SqlType
 
 
 def array_of(element: SqlType) -> SqlType:
-    """The type of arrays of the element; the dimensions are not part of it."""
+    """The array type of the element; dimensions are not part of the type."""
     return element if element.kind is Kind.ARRAY else SqlType(Kind.ARRAY, element=element)
 
 
 def record_of(columns: tuple[tuple[str, SqlType], ...]) -> SqlType:
-    """The type of rows whose columns are known."""
     return SqlType(Kind.RECORD, columns=columns)
 
 
@@ -282,7 +280,7 @@ def _checked_length(name: str, length: int) -> int:
 
 
 def type_of_value(value: Any) -> SqlType:
-    """The SQL type that a Python value has on its own, as a constant in a statement would."""
+    """The SQL type of a Python value alone, as for a constant in a statement."""
     kind = type(value)
     if kind is int:
         if -(2**31) <= value < 2**31:
@@ -303,7 +301,7 @@ _TYPE_BY_CLASS: dict[type, SqlType] = {
     float: DOUBLE,
     Decimal: NUMERIC,
     str: TEXT,
-    Label: TEXT,  # which of the enum types it belongs to, only its column knows
+    Label: TEXT,  # only its column knows the enum type
     date: DATE,
     Interval: INTERVAL,
     UUID: UUID_TYPE,

@@ -1,7 +1,7 @@
-"""TIMETZ: a time of day with the zone that it was written in.
+"""TIMETZ: a time of day with its zone.
 
-The order is that of the moments, then of the zones: 12:00+02 and 10:00+00 are the same moment, and
-still two values. Python's own time holds them equal, so groups, sets and hashes need this class.
+Values order by moment, then by zone: 12:00+02 and 10:00+00 are the same moment, but two values.
+Python's `time` holds them equal, so groups, sets and hashes need this class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qserver.values.zones import offset_of
 
 @final
 class ZonedTime(time):
-    """A time whose zone is a part of its value. Always with a zone, which is a fixed offset."""
+    """A time whose zone, a fixed offset, is part of its value."""
 
     __slots__ = ()
 
@@ -35,12 +35,12 @@ class ZonedTime(time):
         return type(other) is ZonedTime and self.moment_and_zone() == other.moment_and_zone()
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a time has one of its own
+        return not self == other  # `time` defines its own
 
     def __hash__(self) -> int:
         return hash(self.moment_and_zone())
 
-    # To a stranger the other side answers, see `Above`.
+    # `Above` compares itself with a time.
     def __lt__(self, other: Any) -> bool:
         if type(other) is not ZonedTime:
             return NotImplemented
@@ -63,5 +63,4 @@ class ZonedTime(time):
 
 
 def in_zone(value: time, zone: tzinfo | None) -> ZonedTime:
-    """The same time of day, in a zone."""
     return ZonedTime(value.hour, value.minute, value.second, value.microsecond, zone)

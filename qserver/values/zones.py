@@ -1,16 +1,15 @@
-"""Time zones: by name (`Europe/Berlin`), abbreviation (`CEST`) or offset, as PostgreSQL knows them.
+"""Time zones by name (`Europe/Berlin`), abbreviation (`CEST`) or offset, as PostgreSQL knows them.
 
     zone_named('Europe/Berlin')   rules from the tz database
-    zone_named('EST')             an offset that PostgreSQL's default list gives to the letters
-    zone_named('UTC+3'), ('+3')   POSIX, whose sign is upside down: three hours west of Greenwich
+    zone_named('EST')             the offset in PostgreSQL's default list of abbreviations
+    zone_named('UTC+3'), ('+3')   POSIX, whose sign is inverted: three hours west of Greenwich
 
-The session's own zone is always UTC, so zones matter only where a statement names one.
+The session's zone is always UTC, so zones matter only where a statement names one.
 
 The rules come from the package `tzdata`, never from the system, so that one release of qserver
-gives one answer everywhere. They are part of the program like a module of Python: read once, when
-first asked for, and never again.
+gives one answer everywhere. Like a module of Python, they are read once, on first use.
 
-A local time that a change of clocks skips or repeats is taken as standard time, which is always
+A local time that a change of clocks skips or repeats is read as standard time, which is always
 the smaller of the two offsets.
 """
 
@@ -75,12 +74,12 @@ OFFSET_OF_ABBREVIATION: Final = {
 _POSIX: Final = re.compile(
     r"(?:<[^>]*>|(?!<)[^\d,+-]*)([+-]?)(\d{1,3})(?::(\d\d?)(?::(\d\d?))?)?", re.ASCII
 )
-"""A name of any letters, then the offset; PostgreSQL asks no more of it."""
+"""A name of any letters, then the offset; PostgreSQL requires no more."""
 _POSIX_HOURS_MAX: Final = 167
 
 
 def zone_named(name: str) -> tzinfo:
-    """The zone of that name, in any case; an error if there is none."""
+    """The zone of that name, in any case; raises if there is none."""
     offset = OFFSET_OF_ABBREVIATION.get(name.lower())
     if offset is not None:
         return timezone(offset)
@@ -116,12 +115,12 @@ def _posix_zone(name: str) -> tzinfo | None:
     if int(minutes) > 59 or int(seconds) > 60:
         return None
     if int(hours) > _POSIX_HOURS_MAX or size >= timedelta(days=1):
-        return None  # more than a day is possible in POSIX, but not for Python
+        return None  # POSIX allows more than a day, Python does not
     return timezone(size if sign == "-" else -size)
 
 
 def to_utc(local: datetime, zone: tzinfo) -> datetime:
-    """The point in time at which the clocks of a zone show this."""
+    """The point in time at which the clocks of a zone show `local`."""
     try:
         return (local - _standard_offset(local, zone)).replace(tzinfo=UTC)
     except OverflowError:
@@ -129,7 +128,7 @@ def to_utc(local: datetime, zone: tzinfo) -> datetime:
 
 
 def to_local(moment: datetime, zone: tzinfo) -> datetime:
-    """What the clocks of a zone show at a point in time."""
+    """The local time of a zone at a point in time."""
     try:
         return moment.astimezone(zone).replace(tzinfo=None, fold=0)
     except OverflowError:
@@ -155,7 +154,6 @@ def offset_text(offset: timedelta) -> str:
 
 
 def offset_of(value: time) -> timedelta:
-    """The offset of a time with zone."""
     offset = value.utcoffset()
     assert offset is not None, "a time with zone has an offset"
     return offset

@@ -1,4 +1,4 @@
-"""HTTP: the only room that knows it.
+"""The HTTP layer: the only package that knows HTTP routes, statuses and headers.
 
     http1, our server ────┬─► app ─► endpoint ─┬─ dataplane: queries and transactions
     hypercorn ─► asgi ────┘                    └─ routes: everything else, quart-trio
@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 
 def create_app() -> AsgiApplication:
     """The application with the settings of the environment; see `create`."""
-    from qserver.web import create  # only who wants the application pays for its imports
+    from qserver.web import create  # late: these imports are slow
 
     return create.create_app()

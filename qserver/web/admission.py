@@ -1,4 +1,4 @@
-"""A request that was let in: what it says, its route, and what its key may do."""
+"""An admitted request: its head, its route, and the grant of its key."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Admission:
     route: Route
     grant_or_none: Grant | None
     headers_out: Pairs
-    """What the answer is to carry besides its own."""
+    """Headers to add to the answer."""
     error: Exception | None = None
-    """What its handler has met."""
+    """The exception that its handler raised."""
 
     @property
     def grant(self) -> Grant:
@@ -38,7 +38,7 @@ class Admission:
             )
 
     def queries(self) -> dict[str, str]:
-        """The query string, all of whose names must be those that the route knows."""
+        """The parameters of the query string; raises if the route does not know a name."""
         text = self.request.query.decode("latin-1")
         given = dict(parse_qsl(text, keep_blank_values=True))
         known = {each.name for each in self.route.queries}
@@ -51,7 +51,7 @@ class Admission:
         return given
 
     def number(self, name: str) -> int | None:
-        """A parameter of the query string that is a whole number."""
+        """An integer parameter of the query string."""
         text = self.queries().get(name)
         if text is None:
             return None

@@ -1,4 +1,4 @@
-"""The bodies of answers: results as JSON, and the one error object that all failures have."""
+"""Renders the bodies of answers: results as JSON, and one error object for all failures."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Encoded = tuple[RowEncoder, list[tuple[Any, ...]]]
 
 
 async def is_long(encoded: Sequence[Encoded]) -> bool:
-    """Whether rows are too many for an answer that is made as a whole.
+    """Are the rows too many for one whole answer?
 
-    Raises if one of them is too big to be sent at all.
+    Raises if one row is too big to send at all.
     """
     size = 0
     for encoder, rows in encoded:
@@ -39,7 +39,7 @@ async def is_long(encoded: Sequence[Encoded]) -> bool:
 
 
 async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write) -> bytes:
-    """All rows as one JSON array, yielding after each slice of a long one."""
+    """All rows as one JSON array; yields to other tasks after each slice."""
     if len(rows) <= ROWS_ENCODED_AT_ONCE:
         return write(encoder, rows)
     parts = []
@@ -52,7 +52,7 @@ async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Wri
 def rows_in_parts(
     encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write
 ) -> Iterator[bytes]:
-    """The same a part at a time, each encoded when it is asked for."""
+    """The same array in parts, each encoded on demand."""
     between = b"["
     for part in encoder.cut(rows):
         yield between + write(encoder, part)[1:-1]
@@ -68,7 +68,7 @@ def query_tail(
     total_us: int,
     exec_us: int,
 ) -> bytes:
-    """What stands behind them."""
+    """The fields after the rows of a query's answer."""
     return (
         b',"affected_rows":%d,'
         b'"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":%d,"retries":%d%b}'
@@ -84,7 +84,7 @@ def query_tail(
 
 
 def result_tail(result: Result, encoder: RowEncoder) -> bytes:
-    """What stands behind the rows of one result of a transaction."""
+    """The fields after the rows of one result of a transaction."""
     return b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d},"types":%b%b}' % (
         result.affected_rows,
         result.exec_us,
@@ -95,7 +95,7 @@ def result_tail(result: Result, encoder: RowEncoder) -> bytes:
 
 
 def transaction_tail(outcome: TransactionResult, total_us: int, run_us: int) -> bytes:
-    """What stands behind all results; `run_us`: how long it all took with the commit."""
+    """The fields after all results; `run_us` includes the commit."""
     exec_us = min(run_us, sum([result.exec_us for result in outcome.results]))
     return (
         b'],"affected_rows":%d,"version":%d,"retries":%d,'
@@ -119,7 +119,7 @@ def transaction_body(
     total_us: int,
     run_us: int,
 ) -> bytes:
-    """`encoded`: the rows of each result."""
+    """The body of a transaction's answer; `encoded` holds the rows of each result."""
     results = []
     for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
         results.append(
@@ -133,7 +133,7 @@ def transaction_body(
 def transaction_in_parts(
     outcome: TransactionResult, encoded: Sequence[Encoded], write: Write
 ) -> Iterator[bytes]:
-    """The results of a transaction, without what stands behind them all."""
+    """The results of a transaction in parts, without `transaction_tail`."""
     between = TRANSACTION_HEAD
     for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
         yield b'%b{"columns":%b,"rows":' % (between, encoder.columns_json)
@@ -171,7 +171,7 @@ def error_body(
     *,
     results: Sequence[Any] | None = None,
 ) -> bytes:
-    """The answer of a request that failed; that of a transaction has `results`, which is empty."""
+    """The body of a failed request's answer; a transaction's has an empty `results`."""
     fields: dict[str, Any] = {} if results is None else {"results": list(results)}
     answer = ErrorAnswer(
         success=False,
@@ -186,7 +186,7 @@ def error_body(
 
 
 def describe_conflict(conflict: Conflict, statement: int | None) -> dict[str, Any]:
-    """What of the transaction's reads no longer held, and since when."""
+    """The read that no longer holds, with the versions read and found."""
     return {
         "reason": conflict.reason,
         "table": conflict.table,

@@ -1,12 +1,12 @@
-"""The application: from the head of a request to the endpoint that serves it.
+"""Finds the endpoint for the head of a request.
 
     head ─► host, CORS, request id ─┬─ hot route: `dataplane`
                                     ├─ any other route: `routes`, a quart-trio app behind a bridge
                                     ├─ OPTIONS: preflight
-                                    └─ neither: an error
+                                    └─ none: an error
 
-An endpoint is a pure function of the head, so our own server finds it once for each head that it
-sees. It is the same under `qserver serve` and, by `asgi`, under any ASGI server that runs Trio.
+An endpoint is a pure function of the head, so our own server finds it once per distinct head. The
+application is the same under `qserver serve` and, by `asgi`, under any ASGI server that runs Trio.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Application:
         prefix: str,
         routes: Callable[[Service], Bridge] = make_routes,
     ) -> None:
-        """`routes` makes what serves everything but the hot routes; that takes its time."""
+        """`routes` builds the quart-trio app for all routes but the hot ones, which takes time."""
         settings = service.settings
         self.service = service
         self.running = running
@@ -50,17 +50,17 @@ class Application:
         self._bridge = routes(service)
         self._numbers = count(1)
         self._prefix = prefix
-        """Of request ids: no two processes have the same."""
+        """The prefix of request ids, unique per process."""
 
     def drain(self) -> None:
-        """From now on /ready says that the service is about to stop."""
+        """Make /ready report that the service is stopping."""
         self.service.state = State.DRAINING
 
     def endpoint(self, request: Request) -> Endpoint:
         headers = dict(request.headers)
         place = self._hosts.place_of(headers.get(b"host", b""))
         every_answer = self._cors.answer(headers.get(b"origin"))
-        if place is Place.ALIAS:  # one hop more: the request goes on as if sent to the data plane
+        if place is Place.ALIAS:  # handle it as the data plane does, with a Via header
             every_answer = [*every_answer, VIA]
         facts = Facts(self.service, self._next_id, request, headers, every_answer, request.own_id)
         repeated = _repeated(request, headers)
@@ -72,7 +72,7 @@ class Application:
         return self._cold(facts, place)
 
     def _cold(self, facts: Facts, place: Place) -> Endpoint:
-        """The endpoint of a request that is not for a hot route."""
+        """The endpoint for a request that is not for a hot route."""
         method, path = facts.request.method, facts.request.path
         if method == "OPTIONS":
             return self._preflight(facts, path)
@@ -80,7 +80,7 @@ class Application:
         if route is None:
             return Refusal(facts, "unknown", lambda: _no_route(method, path))
         query = facts.request.query.decode("latin-1")
-        target = quote(path)  # it came decoded, and goes into a header
+        target = quote(path)  # the path is decoded, and this goes into a header
         target = f"{target}?{query}" if query else target
         if self._hosts.refusal(place, route, target) is not None:
 
@@ -104,7 +104,7 @@ class Application:
 
 
 def _repeated(request: Request, headers: dict[bytes, bytes]) -> bytes | None:
-    """The name of a header that means one thing and is there twice."""
+    """The name of a repeated header that may occur only once."""
     if len(headers) == len(request.headers):
         return None
     names = [name for name, _ in request.headers]
@@ -112,7 +112,7 @@ def _repeated(request: Request, headers: dict[bytes, bytes]) -> bytes | None:
 
 
 def _given_twice(name: bytes) -> QserverError:
-    """Which one counts would be a guess, and a proxy in front may have guessed otherwise."""
+    """To pick one value would be a guess, and a proxy in front may guess differently."""
     return InvalidRequest(
         f"the header {name.decode()} is there more than once", hint="Send it once."
     )

@@ -1,10 +1,10 @@
-"""The application for any ASGI server that runs Trio, such as hypercorn.
+"""Adapts the application to any ASGI server that runs Trio, such as hypercorn.
 
     scope ─► Request ─► endpoint ─► handle ─┬─ Response ─► messages
                                             ├─ PENDING: wait for `respond`
                                             └─ coroutine: awaited here
 
-A server calls this in a task of its own, so here everything may wait.
+The ASGI server calls this in a task per request, so every step may wait.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class AsgiApplication:
         body = ReceivedBody(receive)
         waiting = _Waiting()
         try:
-            # Some servers cannot go on behind an unread body; so a small one is read first.
+            # Some servers cannot continue after an unread body, so read a small one first.
             is_http_1 = scope.get("http_version", "1.1").startswith("1")
             whole = await body.read() if is_http_1 and _is_small(request) else None
             endpoint = self.application.endpoint(request)
@@ -61,7 +61,7 @@ class AsgiApplication:
         except ClientGone:
             return
         if not is_http_1:
-            # Hypercorn forgets a stream of HTTP/2 that is answered, and dies of what still comes.
+            # Hypercorn drops an answered HTTP/2 stream and crashes on its later data.
             await body.discard()
         start = {"type": "http.response.start", "status": response.status}
         pairs = [*response.headers.pairs, (b"x-request-id", response.request_id.encode())]
@@ -75,24 +75,24 @@ class AsgiApplication:
 
 
 DISCARD_SECONDS: Final = 30.0
-"""How long the rest of a body is read that nobody wants."""
+"""How long to read the rest of an unwanted body."""
 
 
 class ReceivedBody:
-    """The body as it comes from the server."""
+    """The body that the ASGI server delivers."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._more = True
 
     async def discard(self) -> None:
-        """Read the rest, for nobody."""
+        """Read and drop the rest of the body."""
         try:
             with trio.move_on_after(DISCARD_SECONDS):
                 while self._more:
                     await self._next()
         except ClientGone:
-            pass  # then nobody will read the answer either
+            pass  # the client will not read the answer either
 
     async def _next(self) -> bytes:
         message = await self._receive()
@@ -127,7 +127,7 @@ def _is_small(request: Request) -> bool:
 
 
 class _Waiting:
-    """Waits until an answer is a response."""
+    """Waits until an answer becomes a `Response`."""
 
     def __init__(self) -> None:
         self._responded = trio.Event()
@@ -151,12 +151,12 @@ class _Waiting:
             return answer
         finally:
             self._ended = True
-            if isinstance(self._answer, Coroutine):  # it came while this was cancelled
+            if isinstance(self._answer, Coroutine):  # `respond` was called after the cancellation
                 self._answer.close()
 
 
 async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send) -> None:
-    """Send all, or as much as the reader waits for."""
+    """Send all parts, or stop when the client disconnects."""
     try:
         await send(start)
         async with trio.open_nursery() as nursery:
@@ -168,7 +168,7 @@ async def _send_parts(start: Message, parts: Parts, receive: Receive, send: Send
             await send({"type": "http.response.body", "body": b""})
             nursery.cancel_scope.cancel()
     except* OSError:
-        pass  # out of `send`: the reader is gone
+        pass  # from `send`: the client is gone
     finally:
         await parts.aclose()
 
@@ -182,8 +182,9 @@ async def _wait_until_gone(receive: Receive, scope: trio.CancelScope) -> None:
 async def live(
     running: Callable[[], AbstractAsyncContextManager[object]], receive: Receive, send: Send
 ) -> None:
-    """The life of the application as the server tells it. What keeps it from starting is said in
-    words."""
+    """Run the application for the lifespan protocol. A known error at startup is reported as its
+    message.
+    """
     message = await receive()
     assert message["type"] == "lifespan.startup"
     started = False

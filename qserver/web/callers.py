@@ -1,4 +1,4 @@
-"""Where a request comes from: the address that signups are counted by."""
+"""Finds the caller's address, by which signups are counted."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Final
 from qserver.http1 import Client
 
 NETWORK_BITS: Final = 64
-"""Whoever has one address of IPv6 usually has all that begin with the same 64 bits."""
+"""The owner of one IPv6 address usually owns all with the same first 64 bits."""
 
 
 def caller_of(client: Client, headers: Mapping[bytes, bytes], *, trusted: bool) -> str:
-    """The caller's address; `trusted`: as the proxy in front has appended it.
+    """The caller's address; if `trusted`, the one that the proxy in front appended.
 
-    Only the last entry of X-Forwarded-For is the proxy's own word. The caller may have sent the
-    others.
+    The proxy writes only the last entry of X-Forwarded-For. The caller may have sent the others.
     """
     address = "" if client is None else str(client[0])
     if trusted:

@@ -1,12 +1,11 @@
-"""One request on its way to its answer, in steps; a step that has to wait hands the rest to a task.
+"""One request on its way to its answer, in steps; a step that must wait hands the rest to a task.
 
     begin ─► admit ─────────► read ─► run ─► …           ─► Response
-    key      rate limit       body    what is asked for     request id, CORS, metrics, errors
+    key      rate limit       body    the work              request id, CORS, metrics, errors
 
-Each step ends by calling the next one if what that needs is available, and otherwise gives back
-`after(work, step)`, a coroutine. So there is one list of steps, for requests that are answered at
-once and for those that wait. What every answer carries is put on in one place, so that no route can
-forget it.
+Each step calls the next one if its input is available, and otherwise returns `after(work, step)`, a
+coroutine. So one list of steps serves both requests that are answered at once and requests that
+wait. The headers of every answer are added in one place, so no route can forget them.
 """
 
 from __future__ import annotations
@@ -39,26 +38,26 @@ T = TypeVar("T")
 JSON: Final = (b"content-type", b"application/json")
 ONLY_JSON: Final = (JSON,)
 CLIENT_LEFT: Final = 0
-"""What metrics have for a status where no answer was sent."""
+"""The status in metrics for a request without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What follows from the head of a request, whatever its route."""
+    """Facts that follow from the head of a request, for any route."""
 
     service: Service
     next_id: Callable[[], str]
     request: Request
     headers: Mapping[bytes, bytes]
-    """By name; of several that have one name, the last."""
+    """By name; of several with one name, the last."""
     every_answer: Pairs
     """CORS, Via."""
     given_id: str | None
-    """The caller's own X-Request-Id, if it is a decent one."""
+    """The caller's own X-Request-Id, if it is safe."""
 
 
 class Endpoint:
-    """Serves all requests with one head. What follows from the head is found when it is made."""
+    """Serves all requests with one head. The constructor computes what depends only on the head."""
 
     kind: type[Call]
 
@@ -71,10 +70,10 @@ class Endpoint:
         self.given_id = facts.given_id
         self.metrics = facts.service.metrics.of_route(name)
         self.cost = 1
-        """As how many requests one counts against the organization's limit."""
+        """How many requests a call counts for in the organization's rate limit."""
         self.token = _bearer(facts.headers.get(b"authorization"))
         self.json_headers = Headers([JSON, *UNLIMITED, *facts.every_answer])
-        """Of most answers."""
+        """The headers of most answers."""
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
         call = self.kind(self, body, client, respond)
@@ -85,16 +84,16 @@ class Endpoint:
 
 
 class Call(ABC):
-    """One request. Steps raise errors, which become answers in `failed`."""
+    """One request. Steps raise errors; `failed` turns them into answers."""
 
     _limits: Sequence[Pair] = ()
-    """What the answer says of the organization's rate limit."""
+    """The rate limit headers of the answer."""
 
     def __init__(
         self, endpoint: Endpoint, body: bytes | IncomingBody, client: Client, respond: Respond
     ) -> None:
         self.started = perf_counter()
-        """When the last byte of the request was there."""
+        """When the last byte of the request arrived."""
         self.endpoint = endpoint
         self.body = body
         self.client = client
@@ -108,7 +107,7 @@ class Call(ABC):
     def after(
         self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]
     ) -> Coroutine[Any, Any, Answer]:
-        """Wait for the work, then take the step with its result."""
+        """Await `work`, then take `step` with its result."""
         return Rest(self, work, self._after(work, step))
 
     async def _after(self, work: Coroutine[Any, Any, T], step: Callable[[T], Answer]) -> Answer:
@@ -132,7 +131,7 @@ class Call(ABC):
             raise
 
     def respond(self, step: Callable[[T], Answer], outcome: T) -> None:
-        """Answer a request that was pending by a step that has become possible."""
+        """Answer a pending request with the result of `step`."""
         try:
             answer = step(outcome)
         except Exception as error:
@@ -149,7 +148,7 @@ class Call(ABC):
         return Response(status, headers, body, self.request_id)
 
     def failed(self, error: Exception) -> Response:
-        """The answer of a request that met an error. All of them come by here."""
+        """The answer for a request that raised an error. Every error passes here."""
         self.release()
         known = (
             error
@@ -161,7 +160,7 @@ class Call(ABC):
         return self.answer(status_of(known), self.headers((JSON, *headers_of(known))), body)
 
     def headers(self, own: Sequence[Pair] = ONLY_JSON) -> Headers:
-        """Those of this answer, with what every answer has."""
+        """The headers of this answer, with those of every answer."""
         endpoint = self.endpoint
         if own is ONLY_JSON and self._limits is UNLIMITED:
             return endpoint.json_headers
@@ -176,23 +175,22 @@ class Call(ABC):
     # --- what some calls have besides -------------------------------------------------------------
 
     def exec_us(self) -> int:
-        """For how long it was executed."""
         return 0
 
     def no_results(self) -> Sequence[Any] | None:
-        """What an error has in place of results, if there would be several."""
+        """The empty `results` of a transaction's error; None for other calls."""
         return None
 
     def release(self) -> None:
-        """Give back what is held for the call; harmless when that was done before."""
+        """Release what the call holds; a second call does nothing."""
         return
 
 
 class Rest(Coroutine[Any, Any, Answer]):
-    """The steps of a call that wait for some work.
+    """The remaining steps of a call, after some work that waits.
 
-    A coroutine that is closed before it was begun runs nothing, so this one gives back by itself
-    what the call holds.
+    Closing a coroutine before it starts runs none of its code, so `close` releases what the call
+    holds.
     """
 
     __slots__ = ("_begun", "_call", "_steps", "_work")
@@ -230,7 +228,7 @@ class KeyedCall(Call):
     grant: Grant
 
     def begin(self) -> Answer:
-        """Find out who calls."""
+        """Authenticate the caller."""
         endpoint = self.endpoint
         token, service = endpoint.token, endpoint.service
         if token is not None and service.state is not State.STARTING:
@@ -240,7 +238,7 @@ class KeyedCall(Call):
         return self.after(service.authenticate(endpoint.headers), self.admit)
 
     def admit(self, grant: Grant) -> Answer:
-        """Count it against the organization's limit, and get its body."""
+        """Charge the organization's rate limit, then get the body."""
         self.grant = grant
         if grant.tier == "unlimited":
             self._limits = UNLIMITED
@@ -253,7 +251,7 @@ class KeyedCall(Call):
         return self.run(body) if isinstance(body, bytes) else self.read(body)
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        """Wait for the body, of so many bytes at most."""
+        """Wait for the body, at most `most` bytes."""
         return self.after(body.read(most), self._arrived)
 
     def _arrived(self, body: bytes) -> Answer:
@@ -262,11 +260,11 @@ class KeyedCall(Call):
 
     @abstractmethod
     def run(self, body: bytes) -> Answer:
-        """Do what the request asks for."""
+        """Do the request's work."""
 
 
 class Refusal(Endpoint):
-    """Answers every request with an error; each with a new one, for it is raised."""
+    """Answers every request with an error; a new instance each time, because it is raised."""
 
     def __init__(self, facts: Facts, name: str, error: Callable[[], QserverError]) -> None:
         super().__init__(facts, name)
@@ -284,7 +282,7 @@ Refusal.kind = _RefusedCall
 
 
 class Preflight(Endpoint):
-    """OPTIONS: which methods there are, and what pages of other origins may send."""
+    """OPTIONS: the route's methods, and the headers that pages of other origins may send."""
 
     def __init__(self, facts: Facts, allowed: Sequence[str], cors: Pairs) -> None:
         super().__init__(facts, "OPTIONS")

@@ -1,7 +1,7 @@
-"""All routes, each declared once: who serves it, who may call it, what goes in and comes out.
+"""Declares every route once: its handler, who may call it, its request and its answer.
 
-The application finds handlers by this table, `GET /` prints it, hosts and methods are judged by
-it, and `/openapi.json` is generated from it.
+The application finds handlers in this table, checks hosts and methods against it, prints it for
+`GET /`, and generates `/openapi.json` from it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qserver.web import shapes
 
 
 class Plane(Enum):
-    """Which hosts have the route."""
+    """The hosts that serve a route."""
 
     DATA = "data"
     CONTROL = "control"
@@ -35,7 +35,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`scope` is what a key needs to call it; None: any key will do, or none if `anonymous`."""
+    """`scope` is the scope that a key needs; None: any key, or no key at all if `anonymous`."""
 
     method: str
     path: str
@@ -47,17 +47,17 @@ class Route:
     scope: str | None = None
     anonymous: bool = False
     errors: tuple[int, ...] = ()
-    """Statuses that it may answer with, besides those that every route of its kind may."""
+    """Statuses that it may answer with, besides those of every route of its kind."""
     queries: tuple[Query, ...] = ()
     media: str = "application/json"
-    """Of the answer, where it is not JSON."""
+    """The media type of an answer that is not JSON."""
     body_optional: bool = False
     cost: int = 1
-    """As how many requests it counts against the organization's limit."""
+    """How many requests it counts for in the organization's rate limit."""
 
     @property
     def name(self) -> str:
-        """What the handler is called: `get_v1_keys_id` for GET /v1/keys/{id}."""
+        """The name of the handler: `get_v1_keys_id` for GET /v1/keys/{id}."""
         words = re.findall(r"[a-z0-9]+", self.path)
         return "_".join([self.method.lower(), *words])
 
@@ -361,5 +361,5 @@ def routes_of(path: str) -> Mapping[str, Route]:
 
 
 def find_route(method: str, path: str) -> Route | None:
-    """The route of a request; HEAD is GET whose body is not sent."""
+    """The route of a request; HEAD takes the route of GET."""
     return routes_of(path).get("GET" if method == "HEAD" else method)

@@ -1,9 +1,9 @@
-"""Long computations in threads, so that the loop goes on serving others.
+"""Runs long computations in threads, so that the event loop keeps serving.
 
-Python runs one thread at a time, but lets another have its turn every few milliseconds. So a
-point query beside a statement that takes seconds to plan waits some milliseconds, not seconds.
-A thread cannot be ended from outside: who does not wait any more says so, and what is computed
-looks now and then (`check`) and ends itself. Until then it counts among the few there may be.
+Python runs one thread at a time, but switches every few milliseconds. So a point query beside a
+statement that takes seconds to plan waits some milliseconds, not seconds. A thread cannot be
+cancelled from outside: on cancellation `compute` sets a flag, and the work polls it (`check`) and
+raises `Abandoned`. Until then the thread counts against the limit.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from qserver.engine.world import Check, Compute
 from qserver.limits import PLANNING_THREADS_MAX
 
 
-class Abandoned(Exception):  # ends a thread that nobody waits for; nobody sees it
-    """Nobody waits any more for what is being computed."""
+class Abandoned(Exception):  # internal: ends an abandoned thread
+    """The caller no longer waits for the computation."""
 
 
 def compute_in_threads(most: int = PLANNING_THREADS_MAX) -> Compute:
-    """A way to compute in so many threads at once; whoever comes later waits for one to end."""
+    """Returns a function that computes in at most `most` threads; later calls wait."""
     limiter = trio.CapacityLimiter(most)
 
     async def compute(work: Callable[[Check], Any]) -> Any:

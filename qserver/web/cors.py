@@ -1,4 +1,4 @@
-"""Which web pages may call: CORS. No cookies are used, so a page has only what it was given."""
+"""CORS: which web pages may call. There are no cookies, so a page has only the key it was given."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Cors:
         self._origins = frozenset(origin.encode() for origin in origins)
 
     def answer(self, origin: bytes | None) -> Pairs:
-        """What an ordinary answer to a page of that origin carries."""
+        """The headers of an ordinary answer to a page of that origin."""
         if self._all:
             if origin is None:
                 return []
@@ -40,7 +40,7 @@ class Cors:
         ]
 
     def preflight(self, origin: bytes | None) -> Pairs:
-        """What the answer to OPTIONS carries, beside the same."""
+        """The additional headers of an answer to OPTIONS."""
         if not self._all and origin not in self._origins:
             return []
         return [

@@ -1,4 +1,4 @@
-"""From settings to an application: here clock, chance, files and secrets come in, only here."""
+"""Builds the application from settings; only here clock, randomness, files and secrets enter."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def create_application(
     announce: Callable[[str | None], None] | None = None,
     counters: Counters | None = None,
 ) -> Application:
-    """The application itself.
+    """Build the application.
 
-    `announce` is called when the service has started, with the first key if it was made now;
-    without it both are said on the terminal. `counters` are those of our own server, for metrics.
+    `announce` is called when the service has started, with the first key if it was just made;
+    without it the terminal shows both. `counters` are those of our own server, for metrics.
     """
     chance = Random(secrets.randbits(64))
     world = OrdinaryWorld(time.time, chance, _report, compute_in_threads())

@@ -1,11 +1,10 @@
 """The hot routes: POST /v1/query, /query and /v1/transaction, and their streams.
 
-    admit ─► run ───────────► opened ─► begin ─┬─ a result: rows as JSON ─► Response
-    (kept)   request          (open)           ├─ PENDING: `settled` when it is durable
-                                               └─ a coroutine: work that waits
+    admit ──► run ────► open ────────► execute ─┬─ a result: rows as JSON ─► Response
+    (cached)  decode    (open already)          ├─ PENDING: `settled` once it is durable
+                                                └─ a coroutine: work that waits
 
-For a statement that was seen before, with a key that was seen before, nothing on this way waits
-for anything but the log. Everything else the service does is in `routes`.
+A known statement with a known key waits only for the log. All other routes are in `routes`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 
 
 class HotEndpoint(Endpoint):
-    """What its head says of a request to a hot route."""
+    """The options that the head of a request to a hot route gives."""
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name)
@@ -74,7 +73,7 @@ class HotEndpoint(Endpoint):
             self.kind = IdempotentCall
 
     options: tuple[Grant | None, Options] = (None, Options())
-    """How statements are run where requests say nothing of it, for the grant that came last."""
+    """The default options of statements, for the last grant."""
 
     def options_of(self, grant: Grant) -> Options:
         allowed = allowed_of(grant)
@@ -84,7 +83,7 @@ class HotEndpoint(Endpoint):
 
 
 class HotCall(KeyedCall):
-    """A request for statements to be run."""
+    """A request that runs statements."""
 
     endpoint: HotEndpoint
     _statements: Sequence[Statement]
@@ -97,7 +96,7 @@ class HotCall(KeyedCall):
     def open(
         self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
     ) -> Answer:
-        """Take a step with the database that the request names, or the header, or the key."""
+        """Take a step with the database that the request, the header or the key names."""
         endpoint, grant = self.endpoint, self.grant
         self._form = request.format
         known, options = endpoint.options
@@ -114,7 +113,6 @@ class HotCall(KeyedCall):
         return step(opened)
 
     def execute(self, opened: OpenDatabase) -> Answer:
-        """Begin with the statements."""
         self._opened = opened
         self._began = perf_counter()
         outcome = opened.sql.begin(self._statements, self._options, self.settled)
@@ -125,7 +123,7 @@ class HotCall(KeyedCall):
         return self.after(outcome, self.executed)
 
     def settled(self, outcome: TransactionResult | Exception | Waiting) -> None:
-        """What was pending has an outcome."""
+        """Called with the outcome of a pending transaction."""
         if isinstance(outcome, TransactionResult):
             self.respond(self.executed, outcome)
         elif isinstance(outcome, Exception):
@@ -138,12 +136,12 @@ class HotCall(KeyedCall):
 
     @abstractmethod
     def executed(self, outcome: TransactionResult) -> Answer:
-        """Release the database, and put the rows into JSON: at once if they are few."""
+        """Release the database, and encode the rows as JSON: at once if they are few."""
 
     async def encode_in_turns(
         self, outcome: TransactionResult, every: Sequence[Encoded]
     ) -> Response:
-        """The answer with others in between, or in parts."""
+        """Encode the answer in slices, with a checkpoint after each, or send it in parts."""
         try:
             if await is_long(every):
                 return self._in_parts(outcome, every)
@@ -154,10 +152,10 @@ class HotCall(KeyedCall):
             return self.failed(error)
 
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Response:
-        """A long answer. Its rows are held until they have left, and count as memory until then."""
+        """A long answer. Its rows count as used memory until they have been sent."""
         pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
         if outcome.committed:
-            pool.take_anyway(held)  # there is nothing left to refuse
+            pool.take_anyway(held)  # the commit cannot be refused any more
         else:
             pool.take(held)
 
@@ -175,11 +173,11 @@ class HotCall(KeyedCall):
     def whole(
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
-        """The body of the answer; `rows`: those of each result, in JSON."""
+        """The body of the answer; `rows` holds the rows of each result, in JSON."""
 
     @abstractmethod
     def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
-        """The same in parts, each made when it is asked for."""
+        """The same body in parts, each made on demand."""
 
     def exec_us(self) -> int:
         if not self._began:
@@ -242,7 +240,7 @@ class QueryCall(HotCall):
         yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
 
     def stream(self, opened: OpenDatabase) -> Answer:
-        """Begin with a statement whose rows are sent as they come."""
+        """Start a statement whose rows are sent as they are computed."""
         self._opened = opened
         (statement,), options = self._statements, self._options
         beginning = opened.sql.stream(
@@ -283,7 +281,7 @@ class QueryCall(HotCall):
 
 
 class TextCall(QueryCall):
-    """The same; the body is the statement."""
+    """A query whose whole body is the statement."""
 
     decode = staticmethod(text_request)
     decode_long = None
@@ -328,7 +326,7 @@ class TransactionCall(HotCall):
 
 
 class IdempotentCall(KeyedCall):
-    """A request that may come twice and is to be done once."""
+    """A request with an Idempotency-Key, which this version refuses."""
 
     def read(self, body: IncomingBody, most: int | None = None) -> Answer:
         return self.run(b"")
@@ -357,7 +355,7 @@ HOT: Final[Mapping[str, type[HotEndpoint]]] = {
 
 
 def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Options:
-    """What the request says of how it is to be run, where it says something."""
+    """The options, with those that the request sets replaced."""
     retries, cut_rows = request.max_retries, request.max_rows
     return Options(
         options.max_retries if retries is None else retries,
@@ -369,7 +367,7 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
 
 
 def _are_short(every: Sequence[Encoded]) -> bool:
-    """May all of it be encoded while everybody else waits?"""
+    """Are the rows few enough to encode without yielding?"""
     count = size = 0
     for encoder, rows in every:
         count += len(rows)

@@ -1,7 +1,7 @@
-"""Which host a request was sent to, and what that host serves.
+"""Decides which plane a request's host serves.
 
 data       queries                     control routes: 404 that names the control URL
-alias      queries, by one hop more    control routes: 307 to the control URL
+alias      queries, by one more hop    control routes: 307 to the control URL
 control    sessions, databases, keys   data routes: 404 that names the data URL
 any        everything: no URLs are set, or the Host is none of them (an address, a probe)
 """
@@ -53,7 +53,7 @@ class Hosts:
         return self._places.get(host.lower(), Place.ANY)
 
     def refusal(self, place: Place, route: Route, target: str) -> QserverError | None:
-        """Why the route is not served at this place; None if it is."""
+        """The error if this place does not serve the route; None if it does."""
         if place is Place.ALIAS and route.plane is Plane.CONTROL:
             return WrongHost(
                 f"{route.path} is served by {self.control_url}",

@@ -1,7 +1,7 @@
-"""Values as JSON: the type of the column decides what a value looks like, never its size.
+"""Values as JSON: the column's type decides how a value looks, never its size.
 
-Most values are written by msgspec just as they are stored. The others have a function here that
-turns one, NULL excepted, into something that msgspec writes:
+msgspec writes most values as they are stored. For the others a function here converts a value (not
+NULL) into one that msgspec can write:
 
     real, double      a number with the fewest digits; "NaN", "Infinity" as texts
     numeric           a text with every digit
@@ -39,7 +39,7 @@ encode_json: Final = msgspec.json.Encoder().encode
 
 @lru_cache(maxsize=4096)
 def converter(sql_type: SqlType) -> Converter | None:
-    """What has to be done with a value of the type before msgspec writes it; None for nothing."""
+    """The function that prepares a value of the type for msgspec; None if none is needed."""
     if sql_type.element is not None:
         return _array_converter(converter(sql_type.element))
     if sql_type.kind is Kind.RECORD or (sql_type.kind is Kind.CHAR and sql_type.length):
@@ -64,7 +64,7 @@ def _double(value: float) -> float | str:
 
 
 def _real(value: float) -> float | str:
-    """A number of 32 bits has fewer digits than the double that holds it would show."""
+    """A 32-bit number has fewer digits than the double that holds it would show."""
     return float(text_of_real(value)) if isfinite(value) else text_of_real(value)
 
 

@@ -1,13 +1,12 @@
-"""JSON that is long, decoded a part at a time: others run in between.
+"""Decodes long JSON in parts; other tasks run in between.
 
     [1, 2, {"a": [3]}, 4]
      ─────┐ └───┬───┘  └─ a part
      a part     └ nested: parts of its own
 
 msgspec decodes a megabyte of small values in a tenth of a second, and nothing can interrupt it. So
-a long body is first looked over as a whole (`msgspec.Raw`: that takes a few milliseconds, and finds
-whatever is no JSON), and then decoded in runs of some hundred members. Nothing here checks the
-syntax again.
+msgspec first scans a long body as a whole (`msgspec.Raw`: a few milliseconds, finds invalid JSON),
+and then decodes runs of some hundred members. This module does not check the syntax again.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from qserver.sql.functions.costs import refuse_size
 from qserver.values.sizes import size_of
 
 RUN_MEMBERS: Final = 256
-"""Members of a list or object that are decoded at once."""
+"""Members of a list or object decoded at once."""
 
 CONTAINER_BYTES: Final = 64
-"""What a member of an object counts for, beside its value; a list or object for twice as much."""
+"""The charge for a member of an object, besides its value; a list or object costs twice this."""
 
 _MEMBER: Final = rb'(?:[^\[\]{}",]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+'
 _PART: Final = re.compile(rb"((?:%b,){0,%d}+)(%b)" % (_MEMBER, RUN_MEMBERS, _MEMBER), re.DOTALL)
-"""Members without a bracket, and what stands after their last comma."""
+"""Members without a bracket, and the text after their last comma."""
 _COMMA: Final = re.compile(rb"\s*,?")
 
 Decode = Callable[[bytes], Any]
 
 
 def decode_in_steps(text: bytes, decode: Decode) -> Generator[None, None, Any]:
-    """The value of a text that is known to be JSON. `decode` is used for its parts."""
+    """The value of a text that is valid JSON. `decode` decodes its parts."""
     text = text.strip()
     if text[:1] not in (b"[", b"{"):
         return decode(text)
@@ -72,7 +71,7 @@ def decode_in_steps(text: bytes, decode: Decode) -> Generator[None, None, Any]:
 
 
 def _add(container: Any, members: bytes, decode: Decode) -> int:
-    """Add members; how many bytes they have."""
+    """Add members to the container; return their size in bytes."""
     if type(container) is list:
         values = decode(b"[%b]" % members)
         container += values

@@ -1,7 +1,7 @@
-"""Measurements for Prometheus: counted as plain numbers, put into its form when it asks.
+"""Metrics for Prometheus: counted as plain numbers, formatted on request.
 
-A request costs one dictionary and one list here; prometheus-client's own counters would cost more
-than finding a row by its key does. What others count already is read from their `statistics()`.
+A request costs one dictionary and one list operation; prometheus-client's own counters would cost
+more than a point lookup. Numbers that other parts count are read from their `statistics()`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ BUCKETS_SECONDS: Final = (
 
 
 class RouteMetrics:
-    """What happened to the requests of one route."""
-
     __slots__ = ("buckets", "seconds", "statuses")
 
     def __init__(self) -> None:
@@ -59,8 +57,6 @@ class RouteMetrics:
 
 
 class Metrics:
-    """What happened to requests, by route and status."""
-
     def __init__(self) -> None:
         self._routes: dict[str, RouteMetrics] = {}
         self.rate_limited = 0
@@ -122,9 +118,9 @@ def server_text(
     uptime_s: float,
     counters: Counters | None,
 ) -> bytes:
-    """The page that Prometheus reads, for whoever runs the server.
+    """The page that Prometheus reads, for the server's operator.
 
-    `counters` are there when our own server serves.
+    `counters` is None unless our own server serves.
     """
 
     def families() -> Iterable[Metric]:
@@ -139,7 +135,7 @@ def server_text(
 
 
 def databases_text(databases: tuple[OpenDatabaseStatistics, ...]) -> bytes:
-    """The same page for whoever has only some of the databases."""
+    """The same page for a key that sees only some databases."""
     return _text(lambda: database_families(databases))
 
 
@@ -150,7 +146,7 @@ def _text(families: Callable[[], Iterable[Metric]]) -> bytes:
 
 
 def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable[Metric]:
-    """What each open database says of itself."""
+    """The statistics of each open database."""
     for name, meaning, read in _COUNTERS:
         family = CounterMetricFamily(name, meaning, labels=("database",))
         for each in databases:

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description, generated from the catalogue of routes and the declared shapes."""
+"""Generates the OpenAPI 3.1 description from the catalogue of routes and the declared shapes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ STATUS_MEANINGS: Final = {
 
 
 def describe(routes: Sequence[Route], settings: Settings) -> dict[str, Any]:
-    """The whole document."""
     declared = {shape for route in routes for shape in (route.request, route.answer)}
     structs = [each for each in declared if isinstance(each, type) and _is_struct(each)]
     _, components = msgspec.json.schema_components(
@@ -126,7 +125,7 @@ def _responses(route: Route) -> dict[str, Any]:
 
 
 def _answer_schema(route: Route) -> dict[str, Any]:
-    """An SQL-level error is a 200 too."""
+    """A SQL error is also a 200."""
     if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
         return {"oneOf": [_schema(route.answer), _schema(shapes.ErrorAnswer)]}
     return _schema(route.answer)

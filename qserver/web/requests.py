@@ -1,4 +1,4 @@
-"""From the bytes of a request to what it asks for, or an error that says what is wrong with it."""
+"""Decodes the body of a request, or raises an error that names the mistake."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from qserver.web.shapes import QueryRequest, StatementRequest, TransactionReques
 Shape = TypeVar("Shape")
 
 JSON_TYPES: Final = frozenset(
-    # curl's -d says the last of these unless told otherwise, and then means JSON all the same.
+    # curl's -d sends the last of these by default, and the body is JSON all the same.
     {b"", b"application/json", b"text/json", b"application/x-www-form-urlencoded"}
 )
 TEXT_TYPES: Final = frozenset({b"", b"text/plain"})
@@ -40,13 +40,13 @@ BODY_BYTES_SHORT: Final = 64 * 1024
 """A longer body is decoded in steps."""
 
 STEP_SECONDS: Final = 0.002
-"""How long such a step takes, about."""
+"""The approximate duration of such a step."""
 
 _STREAM: Final = re.compile(r"\s*/\*\+\s*STREAM\s*\*/", re.IGNORECASE)
 
 
 def decode(decoder: msgspec.json.Decoder[Shape], body: bytes) -> Shape:
-    """The request in a JSON body. Numbers with a point are kept as they are written."""
+    """Decode a JSON body. Numbers with a decimal point stay exact."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -60,10 +60,10 @@ def decoder_of(shape: type[Shape]) -> msgspec.json.Decoder[Shape]:
 
 
 def _exact(text: str) -> Decimal:
-    """A number as it is written, unless to write it out would take no end of digits."""
+    """The exact number, unless it has too many digits."""
     try:
         number = Decimal(text)
-    except InvalidOperation:  # even its exponent is past counting
+    except InvalidOperation:  # the exponent itself is out of range
         number = Decimal("Infinity")
     if not number.is_finite() or abs(number.adjusted()) > NUMERIC_INTEGER_DIGITS_MAX:
         raise ValueError(f"a number has at most {NUMERIC_INTEGER_DIGITS_MAX} digits")
@@ -98,7 +98,7 @@ def query_request(content_type: bytes, body: bytes) -> QueryRequest:
 
 
 async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
-    """The same, and others run while a long one is decoded. Its time counts."""
+    """The same; other tasks run while a long body is decoded. Its deadline includes that time."""
     if len(body) <= BODY_BYTES_SHORT:
         return query_request(content_type, body)
     began = perf_counter()
@@ -138,7 +138,7 @@ def transaction_request(
 async def read_transaction_request(
     content_type: bytes, body: bytes
 ) -> tuple[TransactionRequest, list[Statement]]:
-    """The same, and others run while a long one is decoded. Its time counts."""
+    """The same; other tasks run while a long body is decoded. Its deadline includes that time."""
     if len(body) <= BODY_BYTES_SHORT:
         return transaction_request(content_type, body)
     began = perf_counter()
@@ -155,7 +155,7 @@ async def read_transaction_request(
 
 
 def _statement_request(given: Any) -> str | StatementRequest:
-    """A statement that was decoded already; what is wrong with it is told as for a short body."""
+    """Check a decoded statement, with the same error messages as for a short body."""
     params = None
     if isinstance(given, dict) and isinstance(given.get("params"), list | dict):
         params = given.pop("params")
@@ -167,7 +167,7 @@ def _statement_request(given: Any) -> str | StatementRequest:
 
 
 async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
-    """The value of a long text, under the deadline of its request."""
+    """Decode a long text, under the deadline of its request."""
     steps = decode_in_steps(raw, lambda part: decode(_value_decoder, part))
     while True:
         pause = perf_counter() + STEP_SECONDS
@@ -181,7 +181,7 @@ async def _decoded(raw: bytes, began: float, timeout_ms: int | None) -> Any:
 
 
 def _left(began: float, timeout_ms: int | None) -> int:
-    """The milliseconds that a request still has."""
+    """The milliseconds left until the request's deadline."""
     most = STATEMENT_SECONDS_MAX * 1000 if timeout_ms is None else timeout_ms
     left = most - (perf_counter() - began) * 1000
     if left <= 0:
@@ -220,7 +220,7 @@ def _statement(index: int, given: Any) -> Statement:
 
 
 def wants_stream(sql: str) -> bool:
-    """Does the statement begin with the hint?"""
+    """Does the statement begin with the STREAM hint?"""
     return "/*+" in sql and _STREAM.match(sql) is not None
 
 
@@ -238,7 +238,7 @@ def check_media_type(given: bytes, accepted: frozenset[bytes], instead: str) -> 
 
 
 def _check_statement(sql: str) -> None:
-    if 4 * len(sql) <= STATEMENT_BYTES_MAX:  # no character is longer than that
+    if 4 * len(sql) <= STATEMENT_BYTES_MAX:  # a character has at most 4 bytes
         return
     if len(sql.encode("utf-8", "replace")) > STATEMENT_BYTES_MAX:
         raise RequestTooLarge(f"a statement has at most {STATEMENT_BYTES_MAX} bytes")

@@ -1,12 +1,12 @@
-"""Rows as JSON, as fast as Python can: nothing is done per value that can be done per column.
-
-Each list of columns gets a Struct of its own with those names, because msgspec writes Structs four
-times as fast as dictionaries; they are made from row tuples at the speed of C. A column that has to
-be converted (see `json_values`) is taken out, converted as a whole and put back.
+"""Encodes rows as JSON, working per column and not per value wherever possible.
 
     rows ─► zip ─► columns, some converted ─► map(Struct) ─► msgspec
 
-Names that occur twice get `_2`, `_3` …, so that no value is lost.
+Each list of columns gets its own Struct class, because msgspec writes Structs four times as fast as
+dictionaries and builds them from row tuples in C. A column that needs conversion (see
+`json_values`) is converted as a whole.
+
+Duplicate names get `_2`, `_3` …, so that no value is lost.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from qserver.web.json_values import converter, encode_json
 Rows = list[tuple[Any, ...]]
 
 VALUE_BYTES_FLAT: Final = 8
-"""What a short value, with the marks around it and its name, takes beside the name."""
+"""The size of a short value and the punctuation around it and its name, without the name."""
 
 ROWS_ENCODED_AT_ONCE: Final = 1000
-"""Rows of one answer that are encoded without yielding: about a tenth of a millisecond."""
+"""Rows of one answer encoded without yielding: about a tenth of a millisecond."""
 
 
 class RowEncoder:
-    """Writes the rows of one kind of result."""
+    """Encodes the rows of one list of columns and types."""
 
     __slots__ = (
         "_convert",
@@ -52,7 +52,7 @@ class RowEncoder:
         names = unique_names(columns)
         self.columns_json = encode_json(names)
         self.query_head = b'{"success":true,"columns":%b,"rows":' % self.columns_json
-        """What stands before the rows of a query's answer."""
+        """The text before the rows of a query's answer."""
         self.types_json = encode_json([str(each) for each in types])
         self._make = _maker(names)
         self._flat = 2 + sum(VALUE_BYTES_FLAT + len(name) for name in names)
@@ -63,7 +63,7 @@ class RowEncoder:
         ]
 
     def size_about(self, rows: Rows) -> int:
-        """How many bytes rows have as objects, about; more where characters need escapes."""
+        """The approximate size of the rows as objects; more where characters need escapes."""
         size = self._flat * len(rows)
         for at in self._long:
             for row in rows:
@@ -71,10 +71,10 @@ class RowEncoder:
         return size
 
     def cut(self, rows: Rows) -> Iterator[Rows]:
-        """Rows in parts, none of which takes long to encode, or has many bytes.
+        """Cut rows into parts that are quick to encode and limited in size.
 
-        A single row can have too many, and is refused. What writes never has such rows: they were
-        refused before it was committed.
+        A single row that is too big is refused. A statement that writes never has one: it was
+        refused before the commit.
         """
         most = max(1, min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat))
         for start in range(0, len(rows), most):
@@ -124,14 +124,14 @@ class RowEncoder:
 
 
 COLUMNS_KEPT_MAX = 32 * PLANS_KEPT_MAX
-"""Columns of all results whose encoders are kept: an encoder has a class with a field for each."""
+"""Columns of all cached encoders: an encoder has a class with a field for each."""
 
 
 class RowEncoders:
-    """Those that were made, for as many kinds of results as there are plans.
+    """A cache of encoders, for as many results as there are plans.
 
-    Plans keep the tuples that they announce, so identity will do as a key; an encoder holds on to
-    them, so no other tuple can take their place while it is kept.
+    A plan keeps its tuples of columns and types, so their identity serves as the key; the encoder
+    references the tuples, so no other tuple can get the same identity while it is cached.
     """
 
     def __init__(self) -> None:
@@ -151,7 +151,7 @@ class RowEncoders:
 
 
 def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """The same names, the second and later of each with a number."""
+    """The same names; repeated ones get a number."""
     if len(set(columns)) == len(columns):
         return tuple(columns)
     taken = set(columns)
@@ -159,7 +159,7 @@ def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
     numbers: dict[str, int] = {}
     names = []
     for column in columns:
-        number = numbers.get(column, 0) + 1  # the numbers before it are taken
+        number = numbers.get(column, 0) + 1  # earlier numbers are taken
         name = column if number == 1 else f"{column}_{number}"
         while name in seen or (number > 1 and name in taken):
             number += 1
@@ -171,7 +171,7 @@ def unique_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _maker(names: tuple[str, ...]) -> Callable[..., Any]:
-    """What makes an object of a row's values. Some names cannot be those of a Struct's fields."""
+    """A function from a row's values to an object. Some names cannot be fields of a Struct."""
     if all(name.isprintable() and not set(name) & {'"', "\\"} for name in names):
         fields = [(f"field_{at}", Any) for at in range(len(names))]
         renamed = {f"field_{at}": name for at, name in enumerate(names)}

@@ -1,9 +1,9 @@
-"""The service behind the routes: the control plane, its databases, and how well they are.
+"""The service behind the routes: the control plane, its databases, and their health.
 
     create_app ─► Service ─► running: nursery ─┬─ databases, opened on demand
                                                └─ control plane
 
-Routes ask it for three things: who calls, which database they mean, and how the service fares.
+Routes ask it who calls, which database the caller means, and how healthy the service is.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from qserver.workloads.rate_gate import Bench
 
 BEARER: Final = b"bearer "
 STORAGE_LOOK_SECONDS: Final = 1.0
-"""How often the storage is tried out at most, however often the health is asked for."""
+"""The minimum interval between two storage tests, however often /health is called."""
 logger: Final = logging.getLogger("qserver")
 
 
@@ -95,7 +95,7 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str | None]:
-        """While the block runs, so does the service. Gives the first key, if it was made now."""
+        """Run the service during the block. Yields the first key, if it was just made."""
         async with trio.open_nursery() as nursery:
             first_key: str | None = await nursery.start(self.plane.run)
             self.state = State.READY
@@ -105,10 +105,10 @@ class Service:
                 self.state = State.DRAINING
                 nursery.cancel_scope.cancel()
 
-    # --- who calls ---
+    # --- authentication ---
 
     async def authenticate(self, headers: Mapping[bytes, bytes]) -> Grant:
-        """What the caller may do; Unauthorized if it shows nothing that is good."""
+        """The caller's grant; raises Unauthorized without a valid key or token."""
         value = headers.get(b"authorization")
         if value is None:
             raise Unauthorized("this route needs an API key", hint=_KEY_HINT)
@@ -122,13 +122,13 @@ class Service:
     async def check_still_allowed(
         self, headers: Mapping[bytes, bytes], before: Grant, database_id: str
     ) -> None:
-        """Raise if a caller who was let in before may no longer use, or read, a database."""
+        """Raise if an admitted caller may no longer use or read a database."""
         grant = await self.authenticate(headers)
         if not grant.may_use(database_id) or (before.may_read and not grant.may_read):
             raise Forbidden("the key has been narrowed and may no longer read this")
 
     def count_request(self, grant: Grant, headers: Pairs, cost: int = 1) -> None:
-        """Count a request against the organization's limit; `headers` learn what is left of it."""
+        """Charge the organization's rate limit; appends the rate limit headers to `headers`."""
         if grant.tier == "unlimited":
             headers += UNLIMITED
             return
@@ -144,16 +144,16 @@ class Service:
         left, seconds = allowance.remaining or 0, allowance.reset_seconds
         headers.append((b"ratelimit", b'"%b";r=%d;t=%d' % (tier, left, seconds)))
 
-    # --- how it fares ---
+    # --- health ---
 
     def uptime_s(self) -> float:
         return round(monotonic() - self.started, 3)
 
     async def checks(self) -> dict[str, str]:
-        """One for each part that can fail: "ok", or what is wrong with it.
+        """One check for each part that can fail: "ok", or the problem.
 
-        Whether the storage is well is tried out when a log has failed, or a checkpoint; it may be
-        long until somebody writes again and so finds out.
+        After a log or a checkpoint has failed, the check tests the storage, because the next write
+        may be far off.
         """
         checks = {"control": "starting", "databases": "ok", "storage": "ok"}
         for name, trouble in self.databases.troubles.items():
@@ -180,7 +180,7 @@ class Service:
         return self._storage
 
     def internal_error(self, error: Exception, request_id: str = "") -> QserverError:
-        """Our own mistake: all of it goes to the log, and nothing but the fact to the caller."""
+        """Log a bug in full; return an error that tells the caller only that it happened."""
         if isinstance(error, MemoryError):
             logger.error("request %s met the end of memory", request_id)
             return OutOfMemory("the service has no memory left", hint="Try again later.")
@@ -198,7 +198,7 @@ def _checkpoint_failed(database: DatabaseStatistics) -> bool:
 
 
 def allowed_of(grant: Grant) -> Allowed:
-    """What the grant's scopes mean for statements."""
+    """The permissions on statements that the grant's scopes give."""
     if grant.may_read and grant.may_write and grant.may_define:
         return EVERYTHING
     return Allowed(grant.may_read, grant.may_write, grant.may_define)

@@ -1,6 +1,6 @@
-"""`qserver serve`: the application on our own HTTP/1.1 server, until it is told to stop.
+"""`qserver serve`: the application on our own HTTP/1.1 server, until a signal stops it.
 
-SIGTERM, SIGINT ─► /ready says 503 ─► no new connections ─► those under way end ─► exit 0
+SIGTERM, SIGINT ─► /ready says 503 ─► no new connections ─► open requests end ─► exit 0
 a second one    ─► at once
 """
 
@@ -23,7 +23,7 @@ from qserver.web.welcome import welcome
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop; the exit code."""
+    """Serve until a signal; return the exit code."""
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
         trio.run(_serve, settings)

@@ -1,8 +1,8 @@
 """The shapes of requests and answers, each declared once.
 
-Requests are decoded into these; answers that are not rows are encoded from them; and the OpenAPI
-description is generated from all of them, so none of the three can drift from the others. Answers
-with rows are written by `answers` for speed, and a test holds them to `QueryAnswer`.
+Requests are decoded into these classes, answers without rows are encoded from them, and the OpenAPI
+description is generated from them, so the three cannot drift apart. `answers` writes answers with
+rows, for speed; a test compares them with `QueryAnswer`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Params = list[Any] | dict[str, Any] | None
 
 
 class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """One statement, and how it is to be run."""
+    """One statement and its options."""
 
     sql: str
     params: Params = None
@@ -57,7 +57,7 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Timings(Struct, frozen=True):
-    """Microseconds: from the last byte of the request, and of planning and execution alone."""
+    """Microseconds: since the last byte of the request, and of planning and execution alone."""
 
     total_us: int
     exec_us: int
@@ -68,7 +68,7 @@ class TransactionTimings(Timings, frozen=True):
 
 
 class StatementAnswer(Struct, frozen=True):
-    """What one statement of a transaction came to."""
+    """The result of one statement of a transaction."""
 
     columns: list[str]
     rows: list[Any]
@@ -79,7 +79,7 @@ class StatementAnswer(Struct, frozen=True):
 
 
 class QueryAnswer(Struct, frozen=True):
-    """What a statement came to."""
+    """The result of one statement."""
 
     success: Literal[True]
     columns: list[str]
@@ -93,7 +93,7 @@ class QueryAnswer(Struct, frozen=True):
 
 
 class TransactionAnswer(Struct, frozen=True):
-    """What a transaction came to: one result for each statement."""
+    """The results of a transaction, one for each statement."""
 
     success: Literal[True]
     results: list[StatementAnswer]
@@ -104,7 +104,7 @@ class TransactionAnswer(Struct, frozen=True):
 
 
 class ErrorObject(Struct, frozen=True):
-    """What went wrong: `code` is PostgreSQL's SQLSTATE, or QS… for what is not SQL's own."""
+    """The error: `code` is PostgreSQL's SQLSTATE, or QS… for an error that SQL does not have."""
 
     code: str
     name: str
@@ -137,7 +137,7 @@ class ErrorAnswer(Struct, frozen=True):
 
 
 class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Both narrow what the session may do; without them it may do what its key may."""
+    """Both fields narrow the session; without them it may do what its key may."""
 
     database: str | None = None
     scopes: list[str] | None = None
@@ -148,7 +148,7 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new key: by default with the scopes and databases of the key that makes it, for ever."""
+    """A new key: by default with the scopes and databases of the key that makes it, no expiry."""
 
     name: str
     scopes: list[str] | None = None
@@ -157,7 +157,7 @@ class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new name, or less than it has."""
+    """A new name, or fewer scopes or databases."""
 
     name: str | None = None
     scopes: list[str] | None = None
@@ -173,7 +173,7 @@ class SignupRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Session(Struct, frozen=True):
-    """A token for 24 hours. The token itself is shown once, when it is made."""
+    """A token for 24 hours. Only the answer that creates it shows the token."""
 
     id: str
     token_type: Literal["Bearer"]
@@ -204,7 +204,7 @@ class Database(Struct, frozen=True):
 
 
 class DatabaseAnswer(Database, frozen=True):
-    """A database: the record itself."""
+    """The record of a database."""
 
     success: Literal[True] = True
 
@@ -216,7 +216,7 @@ class DatabasesAnswer(Struct, frozen=True):
 
 
 class Key(Struct, frozen=True):
-    """An API key. Its secret is shown once, when it is made."""
+    """An API key. Only the answer that creates it shows the secret."""
 
     id: str
     name: str
@@ -230,7 +230,7 @@ class Key(Struct, frozen=True):
 
 
 class KeyAnswer(Key, frozen=True):
-    """A key: the record itself, and `key`, the secret, only in the answer that made it."""
+    """The record of a key; `key`, the secret, only in the answer that creates it."""
 
     success: Literal[True] = True
     key: str | UnsetType = UNSET
@@ -243,7 +243,7 @@ class KeysAnswer(Struct, frozen=True):
 
 
 class Organization(Struct, frozen=True):
-    """Who pays: the tier decides the limits, `use` is what there is of each thing now."""
+    """The tier sets the limits; `use` counts what the organization has now."""
 
     id: str
     name: str
@@ -258,7 +258,7 @@ class OrganizationAnswer(Organization, frozen=True):
 
 
 class SignupAnswer(Struct, frozen=True):
-    """A new organization with its first database and key, and where to go with them."""
+    """A new organization with its first database and key, and the URLs to use."""
 
     success: Literal[True]
     organization: Organization
@@ -326,7 +326,7 @@ class TablesAnswer(Struct, frozen=True):
 
 
 class HealthAnswer(Struct, frozen=True):
-    """One check for each part that can fail: "ok", or what is wrong with it."""
+    """One check for each part that can fail: "ok", or the problem."""
 
     success: bool
     status: Literal["ok", "fail"]
@@ -348,20 +348,20 @@ class ResetAnswer(Struct, frozen=True):
 
 
 class CapabilitiesAnswer(Catalogue, frozen=True, kw_only=True):
-    """The feature matrix: what is there, and the probe that shows it."""
+    """The feature matrix: each feature, and the probe that demonstrates it."""
 
     success: Literal[True] = True
     capabilities: list[Capability]
 
 
 class ProbeAnswer(ProbeResult, frozen=True, kw_only=True):
-    """What a probe found, step by step."""
+    """The outcome of a probe, step by step."""
 
     success: bool
 
 
 class BenchAnswer(BenchReport, frozen=True, kw_only=True):
-    """What a benchmark measured."""
+    """The measurements of a benchmark."""
 
     success: Literal[True] = True
 

@@ -1,7 +1,7 @@
-"""Which HTTP status an error is answered with, and with which headers.
+"""The HTTP status and headers for each error.
 
-An SQL-level error is an answer like any other: 200 with `success: false`. Other statuses are for
-requests that are wrong as requests, for keys, and for a service that cannot serve.
+A SQL error is an ordinary answer: 200 with `success: false`. Other statuses are for malformed
+requests, for keys, and for a service that cannot serve.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def status_of(error: QserverError) -> int:
 
 
 def headers_of(error: QserverError) -> Pairs:
-    """What the status promises besides the body."""
+    """The headers that the status requires."""
     if isinstance(error, Unauthorized):
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, MethodNotAllowed):

@@ -1,11 +1,11 @@
-"""A test of the storage itself: bytes go in through the real port, and must come out the same.
+"""Tests the storage: writes bytes through the real port and compares what it reads back.
 
     open ─► write and sync, twice ─► close ─► open again ─► read ─► compare ─► close ─► delete
 
-The log has a name that no database has, and is deleted whatever happens. The read begins after the
-log was closed, so what is compared is what the storage kept, not what a connection remembers. The
-bytes are different each time, so that old ones cannot pass for new, and so is the name, so that two
-tests at once do not meet.
+The test uses a log name that no database has, and deletes that log in every case. It closes the log
+before the read, so it compares what the storage kept, not what a connection caches. The bytes
+differ each time, so old ones cannot pass for new; the name differs too, so two concurrent tests do
+not collide.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ RECORDS: Final = 16
 GROUPS: Final = 2
 
 _NUMBERS: Final = count(1)
-"""So that two tests at once have two names; what a crash leaves, a later test deletes."""
+"""Gives concurrent tests different names; a later test deletes what a crash leaves."""
 
 
 class StorageStep(msgspec.Struct, frozen=True):
-    """One step: how many bytes, how long."""
+    """One step: its bytes and its duration."""
 
     step: str
     bytes: int
@@ -46,7 +46,7 @@ class StorageReport(msgspec.Struct, frozen=True):
 
 
 async def storage_test(logs: Logs, clock: Callable[[], float] = trio.current_time) -> StorageReport:
-    """Write, sync, read back, compare, delete; StorageTestFailed says which of them failed."""
+    """Write, sync, read back, compare, delete; StorageTestFailed names the step that failed."""
     test = _Test(logs, f"storage-test-{next(_NUMBERS)}", clock)
     began = clock()
     chance = Random(began)
@@ -62,7 +62,7 @@ async def storage_test(logs: Logs, clock: Callable[[], float] = trio.current_tim
             try:
                 await test.delete("delete")
             except (QserverError, OSError):
-                pass  # the first failure is the one to tell
+                pass  # report the first failure
         raise failure from error
     try:
         await test.delete("delete")
@@ -72,7 +72,7 @@ async def storage_test(logs: Logs, clock: Callable[[], float] = trio.current_tim
 
 
 class _Test:
-    """One run; `at` is the step that it is at."""
+    """One run; `at` is the current step."""
 
     def __init__(self, logs: Logs, name: str, clock: Callable[[], float]) -> None:
         self.logs = logs
@@ -83,7 +83,7 @@ class _Test:
 
     @contextmanager
     def step(self, name: str, records: list[StoredRecord]) -> Iterator[None]:
-        """Time a step; `records` are counted when it has ended."""
+        """Time a step; `records` are counted at its end."""
         self.at = name
         began = self.clock()
         yield

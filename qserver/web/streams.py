@@ -1,11 +1,11 @@
-"""Rows as they come: Server-Sent Events, or one JSON object a line.
+"""Streams rows as Server-Sent Events, or as one JSON object per line.
 
     columns ─► row … row ─► done            (SSE; `id:` is the version and the number of the row)
                         └─► error
 
-A page of rows is one part, and the next page is computed when the server has sent that part and
-asks for another: a slow reader slows its own query and nothing else, and memory does not grow with
-the result. When the reader is gone the server closes the parts, and so the query.
+A page of rows is one part. The next page is computed when the server has sent that part and asks
+for another: a slow client slows only its own query, and memory does not grow with the result. When
+the client is gone, the server closes the parts, and they close the query.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class EventStream:
 
 
 class JsonLines:
-    """Rows only: the end of the answer is the end of the rows. A blank line keeps it alive.
+    """Rows only: the answer ends with the last row. A blank line keeps the connection alive.
 
     A failure is a last line in place of a row: an object with `success` false and `error`.
     """
@@ -102,7 +102,7 @@ class JsonLines:
 
 
 class RowParts:
-    """The parts of a stream, each made when the one before has left."""
+    """The parts of a stream, each made when the previous one has left."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class RowParts:
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[bytes, None]:
-        """`still_allowed` is asked before each page; what it raises ends the stream."""
+        """`still_allowed` runs before each page; an exception from it ends the stream."""
         stream, form = self._stream, self._form
         count, seconds = 0, 0.0
         asked = trio.current_time()
@@ -145,20 +145,20 @@ class RowParts:
                     sent = self._sent(asked)
         except QserverError as error:
             yield form.error(error, self._request_id)
-        except Exception as error:  # our own mistake, and the reader must not take it for the end
+        except Exception as error:  # a bug; without an error the client would take this for the end
             yield form.error(self._internal(error, self._request_id), self._request_id)
         else:
             yield form.done(stream, count, self._elapsed_us(), int(seconds * 1_000_000))
 
     def _sent(self, asked: float) -> float:
-        """A part has left; the time that the reader took for it is not the statement's."""
+        """Exclude the client's reading time of a sent part from the statement's time."""
         now = trio.current_time()
         self._stream.reader_was_away(now - asked)
         return now
 
 
 class AnswerParts:
-    """Parts of an answer, and what is to be done when it has ended, was it ever begun or not."""
+    """The parts of an answer, and a callback for its end, even if it never began."""
 
     def __init__(
         self, parts: AsyncGenerator[bytes, None], ended: Callable[[], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""The tables of a snapshot, described for GET /tables."""
+"""Describes the tables of a snapshot for GET /tables."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from qserver.values.schema import PUBLIC, Table
 from qserver.web import shapes
 
 TABLES_AT_ONCE: Final = 64
-"""Tables that are described before others run."""
+"""Tables described before other tasks run."""
 
 
 async def describe_tables(snapshot: Snapshot) -> list[shapes.TableDescription]:
-    """All of them, by name; those of another schema than `public` with its name in front."""
+    """All tables by name; a schema other than `public` prefixes the name."""
     described = []
     for count, table in enumerate(sorted(snapshot.catalog.tables.values(), key=_name), 1):
         described.append(_describe(table, snapshot))

@@ -1,20 +1,20 @@
-"""Sees the event loop stand still, says where, and ends a process that is stuck for good.
+"""Detects that the event loop stalls, reports where, and ends a process that is stuck for good.
 
     the loop ── beat, every 0.25 s ──►  Watchdog  ◄── look, every 0.25 s ── a thread of its own
                                            │
           no beat for a second ────────────┼─► log: the statement's fingerprint, the stack; counted
           no beat for QSERVER_STALL_S ─────┴─► evidence to a file, SIGABRT; a supervisor restarts it
 
-Nothing a client sends should hold the loop for a second. When something does, nobody else is
-served, so the next best thing is to know what it was, and at some point to start anew: recovery
-takes seconds, and no acknowledged write is lost.
+No request should hold the loop for a second. While one does, the server serves nobody, so the
+watchdog logs the cause, and after QSERVER_STALL_S ends the process: recovery takes seconds, and no
+acknowledged write is lost.
 
-The thread needs the interpreter's lock, and code in C may keep it. Such a stall is noticed when it
-is over, by the beat that came late; one that never ends is ended by a timer in C
-(`faulthandler.dump_traceback_later`), which each beat sets anew and which needs no lock. It writes
-the stack too, but cannot tell the statement.
+The thread needs the interpreter's lock, which C code may hold. The loop reports such a stall
+afterwards, by its late beat. A stall that never ends is ended by a timer in C
+(`faulthandler.dump_traceback_later`), which each beat resets and which needs no lock. The timer
+writes the stack too, but not the statement.
 
-A process that was stopped did not stall: then neither this thread nor CPU time has moved.
+A process that was stopped did not stall: neither the thread nor the CPU time has moved.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from qserver.sql.fingerprint import MARK, Parameterized
 
 BEAT_SECONDS: Final = 0.25
 STALL_SECONDS: Final = 1.0
-"""A loop that has not beaten for so long stands still."""
+"""A loop without a beat for this long stalls."""
 
 FRAMES_SHOWN: Final = 12
 FINGERPRINT_LENGTH_MAX: Final = 300
 EVIDENCE: Final = "stall.txt"
-"""In the data folder: what the last process was doing when it was ended."""
+"""In the data folder: what the last process was doing when the watchdog ended it."""
 
 
 class Watchdog:
-    """`report` is told of each stall; `evidence` is where the last words go, None for stderr."""
+    """`report` is called for each stall; `evidence` is the final report's file, None for stderr."""
 
     def __init__(
         self,
@@ -65,12 +65,12 @@ class Watchdog:
         self._loop_thread = 0
         self._beat = self._cpu = 0.0
         self._reported = False
-        """Was the stall that lasts already reported?"""
+        """Has the current stall been reported?"""
         self._stopped = threading.Event()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Watch the loop that this runs in."""
+        """Watch the loop of the calling task."""
         self._loop_thread = threading.get_ident()
         file = self._open_evidence()
         self._note_beat(file)
@@ -89,7 +89,7 @@ class Watchdog:
                 file.close()
                 self._evidence.unlink(missing_ok=True)
 
-    # --- in the loop ---
+    # --- in the loop's thread ---
 
     async def _beat_for_ever(self, file: IO[str]) -> None:
         while True:
@@ -108,23 +108,23 @@ class Watchdog:
         self._cpu = time.process_time()
         self._reported = False
         if self._exit_seconds is not None:
-            # A little later than the thread, which has more to tell if it gets to run.
+            # Later than the watchdog's thread, which writes more if it gets to run.
             faulthandler.dump_traceback_later(
                 self._exit_seconds + 4 * BEAT_SECONDS, exit=True, file=file
             )
 
     def _was_busy(self, gap: float) -> bool:
-        """Did the process run at all? On a busy machine it may have had a small share only."""
+        """Did the process run at all? On a busy machine it may get only a small share."""
         return time.process_time() - self._cpu > gap / 20
 
-    # --- beside it ---
+    # --- in the watchdog's thread ---
 
     def _look_for_ever(self, file: IO[str]) -> None:
         looked = time.monotonic()
         while not self._stopped.wait(BEAT_SECONDS):
             before, looked = looked, time.monotonic()
             if looked - before > STALL_SECONDS:
-                continue  # this thread stood still too: the next look tells more
+                continue  # this thread was stopped too: wait for the next look
             gap = looked - self._beat
             if gap > STALL_SECONDS and not self._reported:
                 self._reported = True
@@ -152,7 +152,7 @@ class Watchdog:
     # --- the file ---
 
     def _open_evidence(self) -> IO[str]:
-        """The file for last words; what the last process left there is kept under another name."""
+        """Open the file for the final report; a report of the last process gets another name."""
         if self._evidence is None:
             return stderr
         if self._evidence.exists() and self._evidence.stat().st_size:
@@ -165,7 +165,7 @@ class Watchdog:
 
 
 def fingerprint_of(frame: FrameType | None) -> str:
-    """The statement that a stack is busy with, without its literals."""
+    """The fingerprint of the statement that a stack executes."""
     while frame is not None:
         for value in list(frame.f_locals.values()):
             fingerprint = value.fingerprint if isinstance(value, Parameterized | Plan) else None

@@ -1,4 +1,4 @@
-"""What the terminal shows when the service has started: where it is, and what to paste."""
+"""The text that the terminal shows once the service has started: its address, a first command."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from qserver import __version__
 from qserver.config import Settings
 
 ADDRESS_UNKNOWN: Final = "http://ADDRESS"
-"""An ASGI application is not told where the server that runs it listens."""
+"""An ASGI application does not know the address of its server."""
 
 
 def welcome(settings: Settings, first_key: str | None, port: int | None = None) -> str:
-    """The first start shows the key, which is not stored and so is never shown again.
+    """The first start shows the key. The service does not store it and never shows it again.
 
-    `port` is None where another server listens; that one says where.
+    `port` is None under another server, which prints its own address.
     """
     url = _url(settings, port)
     place = "" if url == ADDRESS_UNKNOWN else f" at {url}"

@@ -1,8 +1,8 @@
-"""Benchmarks that a running service makes of itself, in a scratch database: `GET /bench`.
+"""Benchmarks that a running service runs on itself, in a scratch database: `GET /bench`.
 
-kinds      the workloads: what is set up, what a client does over and over, what must be true
-measuring  clients in a loop until the time is over, and the report
-turnstile  one at a time
+standard   the workloads: their setup, a client's operation, and the check at the end
+measuring  runs clients in a loop until the time is over, and reports
+rate_gate  runs one benchmark at a time
 """
 
 from __future__ import annotations

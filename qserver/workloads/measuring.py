@@ -1,12 +1,11 @@
-"""Clients in a loop until the time is over, and the report of what they came to.
+"""Runs clients in a loop until the time is over, and reports their measurements.
 
-    set up ─► client ×n:  operate, note how long it took, yield ─► … ─► time is over ─► check
+    set up ─► client ×n:  operate, note the latency, yield ─► … ─► time is over ─► check
 
-Each client has chance of its own, made of the seed and its number, so what it asks is the same in
-each run with the same seed; how far it comes is not. Clients yield after each operation, also
-where the engine answers without waiting, so that the service goes on to serve others meanwhile.
-Nothing is cancelled at the end: whatever was begun is finished and counted, so that the check is
-exact.
+Each client has its own random generator, made from the seed and its number, so a client sends the
+same requests in each run with the same seed; how many it sends may differ. Clients yield after each
+operation, even if the engine answers without waiting, so that the service keeps serving others.
+Nothing is cancelled at the end: every operation is finished and counted, so the check is exact.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Latency(msgspec.Struct, frozen=True):
 class BenchReport(msgspec.Struct, frozen=True):
     workload: str
     duration_ms: int
-    """How long it really ran."""
+    """The actual duration."""
     clients: int
     seed: int
     operations: int
@@ -47,7 +46,7 @@ class BenchReport(msgspec.Struct, frozen=True):
     conflicts: int
     retries: int
     check: str
-    """What was looked for in the database afterwards: "ok", or what was wrong."""
+    """The result of the check afterwards: "ok", or the problem."""
     check_ok: bool
 
 
@@ -61,7 +60,7 @@ async def run_workload(
     shards: int = SHARDS_DEFAULT,
     clock: Callable[[], float] = trio.current_time,
 ) -> BenchReport:
-    """Run a workload in a database of its own. `clock` counts seconds."""
+    """Run a workload in a scratch database. `clock` counts seconds."""
     _check_arguments(name, duration_ms, clients)
     workload = WORKLOADS[name]()
     async with scratch_database(world, shards=shards) as database:
@@ -93,7 +92,7 @@ async def run_workload(
 
 
 class _Loop:
-    """What the clients of one run share."""
+    """The state that the clients of one run share."""
 
     def __init__(
         self,
@@ -110,7 +109,7 @@ class _Loop:
         self.commits = 0
 
     async def run(self, chance: Random) -> None:
-        """One client: at least one operation, then until the time is over."""
+        """Run one client: at least one operation, then until the time is over."""
         while True:
             began = self.clock()
             commits = await self.workload.operate(self.database, chance)
@@ -123,7 +122,7 @@ class _Loop:
 
 
 def latency_of(seconds: list[float]) -> Latency:
-    """Percentiles by the nearest rank: each is a latency that did occur."""
+    """Percentiles by nearest rank: each is a latency that occurred."""
     ordered = sorted(seconds)
 
     def rank(percent: int) -> int:

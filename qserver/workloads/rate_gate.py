@@ -1,4 +1,4 @@
-"""One benchmark at a time: two would measure each other."""
+"""Runs one benchmark at a time: two would measure each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qserver.errors import AlreadyExists
 from qserver.limits import SHARDS_DEFAULT
 from qserver.workloads.measuring import BenchReport, run_workload
 
-# Where the request says nothing: long enough to compare, short enough to wait for.
+# The defaults: long enough to compare, short enough to wait for.
 WORKLOAD: Final = "mixed"
 DURATION_MS: Final = 1000
 CLIENTS: Final = 8
@@ -17,7 +17,7 @@ SEED: Final = 1
 
 
 class Bench:
-    """Runs workloads, and refuses a second one while one is running."""
+    """Runs workloads, and refuses a second one while one runs."""
 
     def __init__(self) -> None:
         self._running: str | None = None
@@ -32,7 +32,7 @@ class Bench:
         seed: int = SEED,
         shards: int = SHARDS_DEFAULT,
     ) -> BenchReport:
-        """See `run_workload`; AlreadyExists while another one is running."""
+        """See `run_workload`; raises AlreadyExists while another one runs."""
         if self._running is not None:
             raise AlreadyExists(
                 f"a benchmark is running: {self._running}",

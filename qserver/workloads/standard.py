@@ -1,15 +1,15 @@
-"""The workloads: what is set up, what a client does over and over, what must be true at the end.
+"""The workloads: their setup, a client's operation, and the check at the end.
 
     point_read    one row by its key
     insert        one new row
     update        one row by its key, any of many
     transfer      two rows in one transaction; the sum of all is kept
-    hot_counter   one row, the same for everybody: each commit follows from the one before
+    hot_counter   one row, the same for everybody: each commit depends on the one before
     scan          all rows, grouped
-    mixed         eight reads, one update, one insert, by chance
+    mixed         eight reads, one update, one insert, at random
 
-A workload is an object of one run. It counts what was acknowledged, so that `check` can hold the
-database against it: a benchmark of a database that loses things would be worth nothing.
+A workload object serves one run. It counts acknowledged changes, so that `check` can compare the
+database with them: a benchmark of a database that loses data is worthless.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from typing import ClassVar, Final, Protocol
 from qserver.query.sql_database import SqlDatabase, Statement
 
 ROWS: Final = 1000
-"""Rows that are there when a workload begins."""
+"""Rows at the start of a workload."""
 
 BALANCE: Final = 1000
-"""Of each account of `transfer`, at first."""
+"""The initial balance of each account of `transfer`."""
 
 
 class Workload(Protocol):
     description: ClassVar[str]
 
     async def set_up(self, database: SqlDatabase) -> None:
-        """What is there before the clock starts."""
+        """Prepare the database before the clock starts."""
 
     async def operate(self, database: SqlDatabase, chance: Random) -> int:
-        """One operation; tells how many commits it made."""
+        """Run one operation; return its number of commits."""
 
     async def check(self, database: SqlDatabase) -> str | None:
-        """What is wrong with the database afterwards; None if nothing is."""
+        """The problem in the database afterwards; None if there is none."""
 
 
 class _Rows:
-    """A table with some rows, each with a number that begins at `first`."""
+    """A table of rows with a number each, which starts at `first`."""
 
     description: ClassVar[str]
     rows: ClassVar[int] = ROWS
@@ -61,7 +61,7 @@ class _Rows:
         )
 
     async def check(self, database: SqlDatabase) -> str | None:
-        """As many rows and as much in them as was acknowledged, no more and no less."""
+        """Check that the count and the sum of the rows equal what was acknowledged."""
         if self.wrong is not None:
             return self.wrong
         found = await database.execute("SELECT count(*), sum(n) FROM items")
@@ -71,7 +71,7 @@ class _Rows:
             return None
         return f"found {count} rows with a sum of {total}, expected {expected[0]} and {expected[1]}"
 
-    # --- the operations that workloads are made of ---
+    # --- operations ---
 
     async def read(self, database: SqlDatabase, chance: Random) -> int:
         key = chance.randint(1, self.rows)
@@ -86,7 +86,7 @@ class _Rows:
         return 1
 
     async def insert(self, database: SqlDatabase, chance: Random) -> int:
-        self.inserted += 1  # first, so that no other client takes the same number
+        self.inserted += 1  # before the await, so that no other client takes the same number
         await database.execute("INSERT INTO items VALUES (?, 0)", [self.inserted])
         return 1
 

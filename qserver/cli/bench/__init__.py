@@ -1,14 +1,14 @@
-"""`qserver bench`: a real load over HTTP against any server, and what came of it.
+"""`qserver bench`: a real load over HTTP against any server, and its report.
 
     command.py ─► setup.py      a database bench_… with its rows; deleted at the end
-                   workloads.py  what is asked, as bytes, ready to send
-                   load.py       clients in a nursery, one request at a time each ─► wire.py
-                   histogram.py      latencies, counted in buckets; the report
+                  workloads.py  the requests, as bytes, ready to send
+                  load.py       clients in a nursery, one request at a time each ─► wire.py
+                  histogram.py  latencies, counted in buckets; the report
 
-The load must not be slower than what it measures. So the client is written against the socket: a
-request is one prepared text with a number in it, an answer is parsed in C (httptools) and only its
-status and its first bytes are looked at. One client sends, waits and sends again; a server's limit
-is found with more clients, not with deeper queues.
+The client must not be slower than the server it measures. So it uses the socket directly: a request
+is a prepared text with a number in it, an answer is parsed in C (httptools), and the client reads
+only its status and its first and last bytes. One client sends, waits and sends again; more clients,
+not deeper queues, find a server's limit.
 """
 
 from __future__ import annotations

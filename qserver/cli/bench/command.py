@@ -1,4 +1,4 @@
-"""`qserver bench`: one workload after the other, then the table."""
+"""`qserver bench`: runs one workload after the other, then prints the table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         histograms = trio.run(_measure, url, key, names, options.clients, options.seconds)
     except BaseExceptionGroup as group:
         if group.subgroup(KeyboardInterrupt) is not None:
-            raise KeyboardInterrupt from None  # from within a nursery, but Ctrl-C all the same
+            raise KeyboardInterrupt from None  # a nursery wraps Ctrl-C in a group
         raise
     if options.json:
         text = msgspec.json.encode([each.record() for each in histograms])
@@ -51,7 +51,7 @@ async def _measure(
 
 
 class Watcher:
-    """One line on standard error, drawn over itself, while the bench runs; on a terminal only."""
+    """One status line on standard error, redrawn while the bench runs; only on a terminal."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""Latencies of one workload, counted in buckets, and the report of all.
+"""Counts the latencies of one workload in buckets, and prints the report of all.
 
 A bucket is two percent wide, so a percentile is exact to two percent, and an hour of load takes no
 more memory than a second.
@@ -17,7 +17,7 @@ _STEP: Final = math.log(1.02)
 
 
 class Histogram:
-    """What one workload came to."""
+    """The measurements of one workload."""
 
     def __init__(self, workload: str) -> None:
         self.workload = workload
@@ -35,7 +35,7 @@ class Histogram:
         self._buckets[int(math.log(max(latency_seconds, 1e-6) * 1e6) / _STEP)] += 1
 
     def percentile_ms(self, part: float) -> float:
-        """The latency that so large a part of the requests did not pass."""
+        """The latency that this part of the requests does not exceed."""
         wanted = part * self.count
         passed = 0
         for bucket in sorted(self._buckets):
@@ -64,7 +64,7 @@ class Histogram:
 
 
 def report(histograms: Sequence[Histogram]) -> str:
-    """The table for people; below it, which errors there were."""
+    """The table for people, and below it the errors."""
     rows = [_row(each) for each in histograms]
     columns = ("workload", "requests/s", "p50 ms", "p95 ms", "p99 ms", "max ms", "MB/s", "errors")
     text = table(columns, ("text", *("numeric",) * 7), rows)

@@ -1,7 +1,7 @@
 """Clients in a nursery: each sends, waits for the answer, counts it, and sends again.
 
 |-- warm-up --|------------ measured ------------|
-connections open, plans are made                 cancelled: what is under way does not count
+connections open, plans are made                 clients stop after their last answer
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ _PAUSE_AFTER_LOSS_SECONDS: Final = 0.02
 _CODE: Final = re.compile(rb'"code": ?"(\w+)"')
 
 Watch = Callable[[Histogram, float], None]
-"""Called a few times a second with what was counted so far and the seconds since the start."""
+"""Called a few times a second with the counts so far and the seconds since the start."""
 
 
 class Load:
-    """One workload at work."""
-
     def __init__(self, workload: Workload, address: Address, clients: int) -> None:
         self._workload = workload
         self._address = address

@@ -1,6 +1,6 @@
-"""Where a bench plays: a database of its own with some accounts in it, gone when the bench is.
+"""Sets up a database with some accounts for a bench, and deletes it at the end.
 
-A key that may not make databases gets tables with a name of their own in its database instead.
+A key that may not make databases gets tables with unique names in its own database instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLEAN_UP_PAUSE_SECONDS: Final = 0.1
 
 @asynccontextmanager
 async def prepared(url: str, key: str, name: str) -> AsyncIterator[Target]:
-    """Set up, hand out, and take down again, also after an error or Ctrl-C."""
+    """Set up, yield the target, and clean up, also after an error or Ctrl-C."""
     async with TrioClient(url, key) as client:
         try:
             client.database = name if await _make_database(client, name) else None
@@ -56,7 +56,7 @@ async def _fill(client: TrioClient, target: Target) -> None:
 
 
 async def _delete_database(client: TrioClient, name: str) -> None:
-    """One that Ctrl-C caught while it was being made can be deleted when it is."""
+    """Delete the database; if Ctrl-C came while it was being made, wait until it is."""
     while True:
         try:
             await client.delete_database(name)
@@ -66,7 +66,7 @@ async def _delete_database(client: TrioClient, name: str) -> None:
 
 
 async def _take_down(client: TrioClient, name: str) -> None:
-    """Remove what there is: Ctrl-C may have come before anybody knew what that would be."""
+    """Remove the database or the tables: after Ctrl-C either may exist."""
     try:
         await _delete_database(client, name)
     except (Forbidden, NotFound):

@@ -1,8 +1,8 @@
-"""One connection that sends a request and waits for its answer, as lean as Python allows.
+"""One connection that sends a request and waits for its answer, as fast as Python allows.
 
-A plain socket is used directly: send, which nearly always succeeds at once, then one wait until the
-socket is readable. That is one round of Trio's loop a request, where a stream would take three.
-TLS needs a stream and takes the slower road.
+It uses a plain socket: a send, which nearly always succeeds at once, then one wait until the socket
+is readable. That is one round of Trio's loop per request, where a stream would take three. TLS
+needs a stream and is slower.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from qserver.client.requests import checked_url
 
 _RECEIVE_BYTES: Final = 256 * 1024
 _KEPT_BYTES: Final = 2048
-"""Of each answer, only so much of its beginning and of its end is kept."""
+"""How much of the beginning and of the end of each answer is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a base URL points to."""
+    """The address in a base URL."""
 
     host: str
     port: int
@@ -45,7 +45,7 @@ class Address:
 
 
 class Connection:
-    """Kept open between requests; opened again when the server has closed it."""
+    """A connection that stays open between requests, and reopens if the server has closed it."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -56,13 +56,13 @@ class Connection:
         self._keeps_open = False
         self.status = 0
         self.head = b""
-        """The beginning of the body of the last answer."""
+        """The beginning of the last answer's body."""
         self.tail = b""
         """Its end."""
         self.received_bytes = 0
 
     async def ask(self, request: bytes) -> None:
-        """Send a request and wait for all of its answer; then `status`, `head`, `tail` are its."""
+        """Send a request and wait for its whole answer; sets `status`, `head` and `tail`."""
         if self._socket is None and self._tls is None:
             await self._open()
         try:
@@ -78,8 +78,8 @@ class Connection:
             self.close()
             raise ConnectionLost(f"the connection broke: {error}") from error
         except BaseException:
-            # Cancelled in the midst of an answer: what is still to come must not be read as the
-            # answer to another request.
+            # Cancelled in the middle of an answer: its rest must not be read as the answer to
+            # another request.
             self.close()
             raise
         if not self._keeps_open:
@@ -107,7 +107,7 @@ class Connection:
             context = ssl.create_default_context()
             self._tls = trio.SSLStream(stream, context, server_hostname=address.host)
             return
-        # Trio hides the socket of a stream; a second descriptor of the same connection is ours.
+        # Trio hides a stream's socket, so use a second descriptor of the same connection.
         self._socket = socket.socket(fileno=socket.dup(stream.socket.fileno()))
         self._socket.setblocking(False)
         await stream.aclose()
@@ -138,7 +138,7 @@ class Connection:
             except BlockingIOError:
                 continue
 
-    # --- what the parser calls -------------------------------------------------------------------
+    # --- callbacks of the parser ------------------------------------------------------------------
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
@@ -153,5 +153,5 @@ class Connection:
 
     def on_message_complete(self) -> None:
         self._is_whole = True
-        # Asked here: after this the parser has forgotten the message.
+        # The parser forgets the message after this call.
         self._keeps_open = self._parser.should_keep_alive()

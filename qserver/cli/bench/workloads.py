@@ -1,7 +1,7 @@
-"""What the clients of a bench ask: each workload makes whole requests, ready to send.
+"""The workloads of a bench: each makes whole requests, ready to send.
 
-Requests are made of two constant texts and a few numbers. Making one takes a microsecond or two; a
-JSON encoder would take more than the rest of the client.
+A request is two constant texts and a few numbers. Making one takes a microsecond or two; a JSON
+encoder would take more than the rest of the client.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ assert SCAN_ROWS <= ACCOUNTS
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where the requests of a bench go: `name` begins the names of its tables."""
+    """The server and database of a bench; `name` prefixes the names of its tables."""
 
     address: Address
     key: str
@@ -41,13 +41,13 @@ class Target:
 
 
 def tables_of(name: str) -> tuple[str, str]:
-    """The tables of a bench with this name: accounts, and what inserts go into."""
+    """The tables of a bench with this name: accounts, and the target of inserts."""
     return f"{name}_accounts", f"{name}_entries"
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """`requests` gives the requests of one client, without end."""
+    """`requests` yields the requests of one client, without end."""
 
     name: str
     requests: Callable[[random.Random], Iterator[bytes]]
@@ -55,7 +55,7 @@ class Workload:
 
 
 def workload_of(name: str, target: Target) -> Workload:
-    # Each number is given to one insert only, whichever client makes it.
+    # All clients share it, so each number is inserted once.
     fresh = itertools.count(1)
     accounts = target.accounts
     match name:
@@ -79,7 +79,7 @@ def workload_of(name: str, target: Target) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A request with places for numbers."""
+    """A request with placeholders for numbers."""
 
     head: bytes
     body: bytes
@@ -97,7 +97,7 @@ def _template(target: Target, path: str, body: str, accept: str) -> Template:
         f"Authorization: Bearer {target.key}\r\nContent-Type: application/json\r\n"
         f"Accept: {accept}\r\nContent-Length: "
     )
-    # A percent sign in a key or a path is not a place for a number.
+    # A percent sign in a key or a path is not a placeholder.
     literal = head.replace("%", "%%").encode("ascii") + b"%d\r\n\r\n"
     return Template(literal, ("{" + body + database + "}").encode("ascii"))
 

@@ -1,12 +1,13 @@
-"""`qserver backup`, `restore` and `check`: what they do with each file, in which order.
+"""`qserver backup`, `restore` and `check`: the order of their work on each file.
 
     backup     folder ── copied while in use ──► target.unfinished ── checked ──► target
     restore    backup ── copied ── checked ──► folder, which was empty; the control database last
     check      folder, which nobody else uses
 
-A backup appears under its name when it is whole. Each database in it is consistent by itself. They
-are copied one after the other, the control database first; if databases were made or deleted
-meanwhile, all is copied again, so that the backup knows no database that it does not hold.
+A backup gets its name when it is complete. Each database in it is consistent by itself. The
+databases are copied one after the other, the control database first; if databases were made or
+deleted meanwhile, all are copied again, so that the control database in the backup lists only
+databases that the backup holds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from qserver.durability.restoring import restore
 from qserver.errors import DataCorrupted, DataInUse, InvalidRequest, LogFailed, QserverError
 
 ROUNDS: Final = 5
-"""Backups that are begun anew because databases were made or deleted meanwhile."""
+"""How often a backup starts over because databases were made or deleted meanwhile."""
 
 
 def run_backup(options: argparse.Namespace) -> int:
@@ -100,7 +101,7 @@ COMMANDS: Final = {"backup": run_backup, "restore": run_restore, "check": run_ch
 
 
 def _copy_all(source: Path, names: list[str], unfinished: Path) -> dict[str, Report]:
-    """Copies of all databases, checked and synced; the names do not change while they are made."""
+    """Copy, check and sync all databases; retry if the set of names changes meanwhile."""
     for _ in range(ROUNDS):
         make_folder(unfinished)
         reports: dict[str, Report] = {}
@@ -145,7 +146,7 @@ def _checked(path: Path) -> tuple[str, bool]:
 
 
 def _data_folder(options: argparse.Namespace) -> Path:
-    """From the flag, else as `qserver serve` finds it."""
+    """The folder of the flag, else the one that `qserver serve` would use."""
     flags: Mapping[str, str] = {} if options.data is None else {"data": options.data}
     folder = load(os.environ, flags).data
     if folder == IN_MEMORY:
@@ -154,7 +155,7 @@ def _data_folder(options: argparse.Namespace) -> Path:
 
 
 def _names(folder: Path) -> list[str]:
-    """The databases in a folder; an error if it is none of ours."""
+    """The databases in a folder; raises if it is not a data folder."""
     names = DataFolder(folder).names()
     if CONTROL not in names:
         raise InvalidRequest(
@@ -166,7 +167,7 @@ def _names(folder: Path) -> list[str]:
 
 @contextmanager
 def _locked_empty(folder: Path) -> Iterator[FolderLock]:
-    """The folder for ourselves, and nothing in it; made if it was not there."""
+    """Lock the folder, made if absent; raises unless it is empty."""
     with lock_folder(folder, _now()) as lock:
         there = sorted(each.name for each in folder.iterdir() if each.name != LOCK_FILE)
         if there:
@@ -188,7 +189,7 @@ def _errors_named(folder: Path) -> Iterator[None]:
         ) from error
 
 
-# --- order, progress, words ----------------------------------------------------------------------
+# --- order, progress, text -----------------------------------------------------------------------
 
 
 def _control_first(name: str) -> tuple[bool, str]:
@@ -204,7 +205,7 @@ def _sizes(folder: Path, names: list[str]) -> dict[str, int]:
 
 
 def _with_progress(sizes: Mapping[str, int]) -> Iterator[str]:
-    """The names one after the other, with a bar on the terminal."""
+    """Yield the names with a progress bar on the terminal."""
     progress = Progress(sys.stderr, sum(sizes.values()), counted="databases")
     done = 0
     for count, (name, size) in enumerate(sizes.items()):

@@ -1,16 +1,16 @@
-"""A consistent copy of a data file that a server may be writing at this moment, without asking it.
+"""Makes a consistent copy of a data file that a server may be writing, without the server's help.
 
     file   ───────────── copied ─────────────►
     -wal   head                       copied ──► head again: the same?
 
-The server keeps its files locked, so SQLite's own backup cannot be used from another process. But
-a file in WAL mode is changed in one way only: pages that stand in the write-ahead log are written
-to their places. So a file that was copied in any state, and a log that was copied after it, are
-together what was committed last, as long as the log was not begun anew in between. Its head tells:
-each new log has other salts. If it has changed, all is copied again.
+The server keeps its files locked, so another process cannot use SQLite's own backup. But a file in
+WAL mode changes in one way only: pages of the write-ahead log are written to their places. So a
+file copied in any state, and a log copied after it, together hold the last commit, as long as the
+log was not restarted in between. The log's head tells: each new log has other salts. If the head
+has changed, the copy starts over.
 
-A page that was torn by copying it while it was written is in the log, so the log mends it.
-Whatever is in the log behind its last commit counts for nothing, as after a crash.
+A page torn by the copy is in the log, so the log repairs it. Frames after the log's last commit do
+not count, as after a crash.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ def copy_live(
     copy: Callable[[Path, Path], object] = copyfile,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Copy a data file with its write-ahead log to a place where there is nothing.
+    """Copy a data file with its write-ahead log to a path that does not exist.
 
-    Raises LogFailed if something cannot be read or written, DataCorrupted if the log is damaged,
-    DataInUse if the server writes too much for a copy to be had.
+    Raises LogFailed if a file cannot be read or written, DataCorrupted if the log is damaged,
+    DataInUse if the server writes too much for a copy to succeed.
     """
     is_broken = False
     for attempt in range(ATTEMPTS):
         pause(attempt * PAUSE_SECONDS)
         try:
             if not target.exists():
-                new_file(target)  # for its owner alone, before there is anything in it
+                new_file(target)  # readable only by its owner, before it has content
             log = _copied(source, target, copy)
         except OSError as error:
             raise LogFailed(
                 f"{source} cannot be copied to {target}: {error.strerror or error}",
                 hint="See to it that the one can be read and that there is room for the other.",
             ) from error
-        # A log that is read while it grows can look damaged, but not again and again.
+        # A log read while it grows can look damaged, but not in every attempt.
         is_broken = log is not None and is_damaged(log)
         if log is not None and not is_broken:
             if log:
@@ -75,7 +75,7 @@ def copy_live(
 
 
 def _copied(source: Path, target: Path, copy: Callable[[Path, Path], object]) -> bytes | None:
-    """The log that belongs to the copy; None if it was begun anew while we copied."""
+    """Copy the file; return the copy's log, or None if the log restarted meanwhile."""
     before = _state(source)
     copy(source, target)
     log = _bytes_of(_beside(source))
@@ -85,13 +85,13 @@ def _copied(source: Path, target: Path, copy: Callable[[Path, Path], object]) ->
 
 
 def _state(source: Path) -> tuple[bytes, int]:
-    """The head of the log. Without a log nothing may have changed at all, as the clock tells."""
+    """The head of the log; without a log, the file's modification time, which must not change."""
     head = _bytes_of(_beside(source), _HEAD_BYTES)
     return head, 0 if head else source.stat().st_mtime_ns
 
 
 def _current_frames(log: bytes) -> bytes:
-    """The log without what is left at its end of an earlier one."""
+    """The log without the frames of an earlier log at its end."""
     page_size = int.from_bytes(log[8:12], "big")
     size = _FRAME_HEAD_BYTES + page_size
     for at in range(_HEAD_BYTES, len(log), size):

@@ -1,4 +1,4 @@
-"""`qserver sql`: what was asked for, in the order -c, -f, standard input, prompt."""
+"""`qserver sql`: runs -c, then -f, else standard input, else the prompt."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def _given(shell: Shell, options: argparse.Namespace) -> int:
 
 
 def _converse(shell: Shell) -> int:
-    # Only a person needs the toolkit of the terminal, which takes a moment to load.
+    # Only the prompt needs the terminal toolkit, which is slow to load.
     from qserver.cli.shell.prompt import converse
 
-    # A wrong URL or key is said now, not at the first statement.
+    # Report a wrong URL or key now, not at the first statement.
     shell.database = shell.client.tables()["database"]
     return converse(shell, os.environ)
 
 
 def _write(text: str) -> None:
-    # A batch at a time, so each is flushed: whoever reads a pipe sees it when we have it.
+    # Flush each batch, so that the reader of a pipe sees it at once.
     sys.stdout.write(text)
     sys.stdout.flush()
 

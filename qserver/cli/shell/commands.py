@@ -1,4 +1,4 @@
-"""The commands of the shell: one line that begins with a backslash."""
+"""The shell's commands: lines that begin with a backslash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qserver.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`run` gets what stands after the name, without blanks around it."""
+    """`run` gets the text after the name, stripped."""
 
     usage: str
     meaning: str
@@ -24,7 +24,7 @@ class Command:
 
 
 def run_command(shell: Shell, line: str) -> None:
-    # A semicolon out of habit means nothing here.
+    # Ignore a semicolon typed out of habit.
     name, _, argument = line.strip().rstrip(";").partition(" ")
     command = COMMANDS.get(name)
     if command is None:
@@ -114,7 +114,7 @@ COMMANDS: Final = {
 
 
 def _name(text: str) -> str:
-    """A name as SQL reads it: quoted as it stands, otherwise in lower case."""
+    """A name as SQL reads it: a quoted one unchanged, otherwise in lower case."""
     if len(text) > 1 and text[0] == text[-1] == '"':
         return text[1:-1].replace('""', '"')
     return text.lower()

@@ -1,4 +1,4 @@
-"""What Tab offers: keywords, tables, columns and commands, those that fit the place first.
+"""Tab completion: keywords, tables, columns and commands, those that fit the place first.
 
 SELECT u.<Tab>   FROM users u       columns of users
 SELECT <Tab>     FROM users         columns of users, then tables, then keywords
@@ -28,7 +28,7 @@ _KEYWORDS: Final = tuple(sorted({*KEYWORDS, *HEADS}))
 
 
 class SqlCompleter(Completer):
-    """Knows the names of one database as they were when `know` was last called."""
+    """Completes names of one database, as of the last call of `know`."""
 
     def __init__(self) -> None:
         self._columns: dict[str, list[str]] = {}
@@ -80,14 +80,14 @@ class SqlCompleter(Completer):
             yield from ((name, "keyword") for name in _KEYWORDS)
 
     def _columns_named(self, text: str) -> Iterable[str]:
-        """The columns of the tables that the statement mentions; of all, if it mentions none."""
+        """The columns of the tables that the statement mentions, else of all tables."""
         words = set(re.findall(r"[\w$]+", text.lower()))
         mentioned = [table for table in self._columns if table.lower() in words]
         for table in mentioned or self._columns:
             yield from self._columns[table]
 
     def _table_called(self, name: str, text: str) -> str:
-        """The table that `name` stands for: itself, or what it is an alias of."""
+        """The table with this name or alias."""
         if name in self._columns:
             return name
         pattern = rf'([\w$]+)"?\s+(?:as\s+)?"?{re.escape(name)}\b'
@@ -98,7 +98,7 @@ class SqlCompleter(Completer):
 
 
 def _written(text: str, kind: str, word: str) -> str:
-    """Keywords in the case that was begun; names quoted where SQL needs it."""
+    """Keywords in the case that the user began; names quoted where SQL needs it."""
     if kind == "keyword":
         return text if word.islower() else text.upper()
     if word.startswith('"') or not _PLAIN_NAME.fullmatch(text) or text in KEYWORDS:

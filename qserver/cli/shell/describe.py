@@ -1,4 +1,4 @@
-"""`\\d` and `\\l`: what there is, from `GET /tables` and `GET /v1/databases`."""
+"""`\\d` and `\\l`: lists from `GET /tables` and `GET /v1/databases`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statement that failed, and how that is told: what, where in the text, and what to do.
+"""A failed statement, and its message: the error, its place in the text, and a hint.
 
 schema.sql:12: ERROR 42P01: relation "users" does not exist
 LINE 2:   FROM users
@@ -20,7 +20,7 @@ _STATEMENT_LINES_MAX: Final = 3
 
 
 class StatementFailed(Exception):
-    """A statement, and the error that it ended in."""
+    """A statement and its error."""
 
     def __init__(self, statement: Statement, error: QserverError) -> None:
         super().__init__(str(error))
@@ -28,13 +28,13 @@ class StatementFailed(Exception):
         self.error = error
 
     def line(self) -> int:
-        """The line of the file, as near to the mistake as is known."""
+        """The line in the file, as close to the mistake as is known."""
         position = self.error.position
         return self.statement.line if position is None else self.statement.line_at(position - 1)
 
 
 def told(failure: StatementFailed, source: str | None = None) -> str:
-    """All of it, for standard error; `source` is the file, where there is one."""
+    """The full message for standard error; `source` is the file, if any."""
     error = failure.error
     place = "" if source is None else f"{source}:{failure.line()}: "
     lines = [f"{place}ERROR {error.code}: {error.message}"]
@@ -48,7 +48,7 @@ def told(failure: StatementFailed, source: str | None = None) -> str:
 
 
 def _excerpt(text: str, offset: int) -> list[str]:
-    """The line of the statement with the mistake, and a mark under it."""
+    """The line of the statement with the mistake, and a caret under it."""
     offset = min(max(offset, 0), len(text))
     start = text.rfind("\n", 0, offset) + 1
     end = text.find("\n", offset)

@@ -1,4 +1,4 @@
-"""How far a work has come: one line on a terminal, drawn over itself, and gone at the end."""
+"""A progress line on a terminal, redrawn in place, removed at the end."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CLEAR: Final = "\r\x1b[K"
 
 
 class Progress:
-    """Draws at most ten times a second; on something that is no terminal, never."""
+    """Draws at most ten times a second, and only on a terminal."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Progress:
         self._next = now() + _PAUSE_SECONDS if stream.isatty() else float("inf")
 
     def update(self, done_bytes: int, count: int, share: float | None = None) -> None:
-        """`share` is how much is done of all, where the bytes do not tell."""
+        """`share` is the part that is done, if the bytes do not tell."""
         if self._now() < self._next:
             return
         self._next = self._now() + _PAUSE_SECONDS
@@ -38,7 +38,7 @@ class Progress:
         self._is_shown = True
 
     def clear(self) -> None:
-        """Make room for other output; the next update draws anew."""
+        """Remove the line before other output; the next update draws it again."""
         if self._is_shown:
             self._stream.write(_CLEAR)
             self._stream.flush()
@@ -52,7 +52,7 @@ def bar(
     counted_things: str = "statements",
     share: float | None = None,
 ) -> str:
-    """`[#####-------] 42 %  1,234 statements`; without a total there is no bar to draw."""
+    """`[#####-------] 42 %  1,234 statements`; without a total, no bar."""
     counted = f"{done_bytes / 1e6:,.1f} MB  {count:,} {counted_things}"
     if share is None and total_bytes:
         share = done_bytes / total_bytes

@@ -1,10 +1,10 @@
-"""A person at the keyboard: lines are edited and coloured, and run when they are whole.
+"""The interactive prompt: edits and colours lines, and runs complete statements.
 
-Enter runs what ends with a semicolon and otherwise begins a new line. Ctrl-C at the prompt throws
-the line away; while a statement runs it cancels that statement, by closing the connection, on
-which the server stops it. Only Ctrl-D and \\q leave.
+Enter runs a text that ends with a semicolon and otherwise begins a new line. Ctrl-C at the prompt
+drops the line; while a statement runs it closes the connection, so that the server cancels the
+statement. Only Ctrl-D and \\q leave.
 
-The history is a file that only its owner may read: statements hold data.
+Only its owner may read the history file: statements hold data.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from qserver.cli.splitting import is_whole, split
 from qserver.errors import ProgramLimitExceeded, QserverError
 
 _SPOKEN: Final = {"exit": "\\q", "quit": "\\q", "help": "\\?"}
-"""What people type in a shell that they do not know yet."""
+"""Words that people type in a shell that they do not know yet."""
 
 
 def converse(shell: Shell, environ: Mapping[str, str]) -> int:
-    """Read and run until the person leaves."""
     names = SqlCompleter()
     session: PromptSession[str] = PromptSession(
         history=_history(shell, environ),
@@ -62,7 +61,7 @@ def converse(shell: Shell, environ: Mapping[str, str]) -> int:
 
 
 def run_text(shell: Shell, text: str) -> None:
-    """Run what was typed; an error, or Ctrl-C, ends it and not the shell."""
+    """Run the typed text; an error or Ctrl-C ends the text, not the shell."""
     try:
         for statement in split(text):
             shell.take(statement)
@@ -89,7 +88,7 @@ def _learn_names(shell: Shell, names: SqlCompleter) -> None:
         try:
             answer = shell.client.tables()
         except QserverError:
-            return  # Tab offers what it knows; a statement will say what is wrong
+            return  # keep the old names; the next statement reports the error
         names.know(answer["tables"])
         shell.database = answer["database"]
         shell.names_are_stale = False
@@ -99,7 +98,7 @@ def _history(shell: Shell, environ: Mapping[str, str]) -> History:
     path = history_path(environ)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made before it is written to: a file that FileHistory makes is open to others.
+        # Create it first: a file that FileHistory creates is readable by others.
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
         try:
             os.fchmod(descriptor, 0o600)

@@ -1,8 +1,8 @@
-"""Statements from files and pipes, of any size: read in pieces, run one by one.
+"""Runs statements from files and pipes of any size: reads pieces, runs statements one by one.
 
-A script stops at its first error, with the file, the line and the statement, unless it is told to
-keep going; it always stops when the server is gone or does not take the key. Nothing is read ahead
-but one piece, so `generate | qserver sql` runs each statement as soon as it is there.
+A script stops at its first error and names the file, the line and the statement, unless told to
+keep going; it always stops when the server is gone or refuses the key. It reads at most one piece
+ahead, so `generate | qserver sql` runs each statement as soon as it arrives.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Read = Callable[[], bytes]
 
 
 class ScriptFailed(QserverError):
-    """The script's fault: a statement of it failed, which has been told already."""
+    """The script's fault: one of its statements failed, and the message was printed."""
 
     name = "script_failed"
 
 
 class Script:
-    """One source of statements, on its way through the shell."""
+    """One source of statements."""
 
     def __init__(self, shell: Shell, name: str, read: Read, progress: Progress) -> None:
         self._shell = shell
@@ -46,7 +46,7 @@ class Script:
         self.failures = 0
 
     def run(self, keep_going: bool = False) -> None:
-        """Run all of it; afterwards `failures` says how many statements failed."""
+        """Run the script; afterwards `failures` counts the statements that failed."""
         shell = self._shell
         try:
             for statement in self._statements():
@@ -95,7 +95,7 @@ class Script:
 
 
 def run_file(shell: Shell, path: Path, keep_going: bool = False) -> None:
-    """Run a file; `ScriptFailed` when something in it failed."""
+    """Run a file; raises `ScriptFailed` if a statement failed."""
     try:
         file = path.open("rb", buffering=0)
     except OSError as error:

@@ -1,9 +1,4 @@
-"""One statement after the other: sent, and its result printed while it comes.
-
-A statement that reads is streamed, whatever its size: rows are printed in batches and forgotten.
-BEGIN opens a block that is only collected; COMMIT sends it as one transaction request, ROLLBACK
-drops it. Nothing of a block has happened before its COMMIT, so leaving the shell loses nothing that
-was ever there.
+"""Runs one statement after the other, and prints each result as it arrives.
 
         take(statement)
           ├─ \\command      commands.py
@@ -11,6 +6,11 @@ was ever there.
           ├─ in a block    block.append
           ├─ COMMIT        client.transaction(block)
           └─ else          client.stream or client.query ─► layout ─► write
+
+The shell streams a statement that reads, whatever its size: it prints rows in batches and drops
+them. BEGIN opens a block, which the shell only collects; COMMIT sends it as one transaction
+request, ROLLBACK drops it. No statement of a block runs before its COMMIT, so leaving the shell
+loses no applied change.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _Answer = TypeVar("_Answer")
 
 BATCH_ROWS: Final = 1000
 BATCH_SECONDS: Final = 0.25
-"""Rows that trickle in are shown no later than this after the one before them."""
+"""The longest delay before slowly arriving rows are shown."""
 
 _READS: Final = frozenset({"select", "with", "values", "table", "explain", "show", ""})
-"""The first words of what is streamed; none at all is a parenthesis."""
+"""The first words of statements that are streamed; the empty word is a parenthesis."""
 
 _DEFINES: Final = frozenset({"create", "alter", "drop"})
 _BEGINS: Final = frozenset({("begin",), ("start", "transaction")})
@@ -45,7 +45,7 @@ _TAGGED: Final = frozenset({"insert", "update", "delete", "merge"})
 
 
 class Shell:
-    """What `qserver sql` knows between two statements."""
+    """The state of `qserver sql` between two statements."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Shell:
         self.is_expanded = False
         self.is_timed = False
         self.is_quiet = False
-        """Statements without rows print nothing: what a file wants."""
+        """Statements without rows print nothing, as files want."""
         self.is_patient = False
-        """Wait when the server asks to, rather than fail: a file is not at a keyboard."""
+        """Wait when the server asks to, instead of failing: for scripts."""
         self.is_over = False
         self.names_are_stale = True
         self._run_command = run_command
@@ -77,11 +77,10 @@ class Shell:
 
     @property
     def block(self) -> list[Statement] | None:
-        """The statements since BEGIN, that one included; None outside of a block."""
+        """The statements since BEGIN, with BEGIN itself; None outside of a block."""
         return self._block
 
     def write(self, text: str) -> None:
-        """Take a part of a result."""
         if self._file is None:
             self._before_output()
             self._write(text)
@@ -89,12 +88,12 @@ class Shell:
             self._file.write(text)
 
     def say(self, text: str) -> None:
-        """Take what is not a result: notes, timings, complaints."""
+        """Print a text that is not a result: notes, timings, errors."""
         self._before_output()
         self._say(text)
 
     def write_to(self, path: Path | None) -> None:
-        """Results go to this file from now on; None: to the terminal again."""
+        """Write results to this file from now on; None: to the terminal again."""
         file = None if path is None else path.open("w", encoding="utf-8")
         if self._file is not None:
             self._file.close()
@@ -102,7 +101,7 @@ class Shell:
 
     @contextmanager
     def in_script(self, before_output: Callable[[], None]) -> Iterator[None]:
-        """While a script runs: quiet, patient, and a progress bar makes room for output."""
+        """Run a script quietly and patiently, and clear its progress bar before output."""
         if self._scripts == SCRIPT_DEPTH_MAX:
             raise InvalidRequest(f"files include each other more than {SCRIPT_DEPTH_MAX} deep")
         if self._block is not None:
@@ -120,7 +119,7 @@ class Shell:
             self.is_quiet, self.is_patient, self._before_output = kept
 
     def take(self, statement: Statement) -> None:
-        """Run one statement or command; `StatementFailed` says what went wrong with which."""
+        """Run one statement or command; raises `StatementFailed` with the statement and error."""
         started = time.perf_counter()
         try:
             if statement.is_command:
@@ -203,7 +202,7 @@ class Shell:
             try:
                 return call()
             except RateLimited as error:
-                # The server has refused the request unread: sending it again is safe.
+                # The server refused the request unread: sending it again is safe.
                 if not self.is_patient:
                     raise
                 seconds = vars(error).get("retry_after_seconds", 1)
@@ -246,7 +245,7 @@ class Shell:
             self.write("\n")
 
     def _tag(self, statement: Statement, affected_rows: int) -> None:
-        """`INSERT 3`, `CREATE TABLE`: said, not written, so that files hold rows only."""
+        """`INSERT 3`, `CREATE TABLE`: printed as a note, so that output files hold only rows."""
         words = statement.words(2)
         if words and words[0] in _DEFINES:
             self.names_are_stale = True
@@ -261,11 +260,11 @@ class Shell:
 
 
 def _nothing() -> None:
-    """What is done before output when no bar is on the screen."""
+    """The default `before_output`: no bar to clear."""
 
 
 def _gathered(batches: Iterable[list[Row]]) -> Iterator[list[Row]]:
-    """Batches that are worth a table: many rows, or as many as came in a quarter of a second."""
+    """Merge batches into larger ones: many rows, or those of a quarter of a second."""
     gathered: list[Row] = []
     since = time.monotonic()
     for batch in batches:

@@ -94,8 +94,9 @@ def _format_of(options: argparse.Namespace) -> str:
 
 @contextmanager
 def _target(name: str) -> Iterator[BinaryIO]:
-    """The file to write, for its owner alone. It appears under its name when it is whole, and
-    replaces none."""
+    """Open the file to write, readable only by its owner. The file gets its name when it is
+    complete, and never replaces another.
+    """
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -119,7 +120,7 @@ def _target(name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _source(name: str) -> Iterator[tuple[Read, int | None]]:
-    """How to read the file, and its size if it has one."""
+    """A function that reads the file, and the file's size if known."""
     if name == STANDARD:
         yield sys.stdin.buffer.read, None
         return

@@ -1,4 +1,4 @@
-"""Rows as INSERT statements: every value as a literal that its column reads as that very value."""
+"""Renders rows as INSERT statements; each column reads its literals as exactly the same values."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from qserver.sql.functions.text.quoting import quote_identifier
 
 ROWS_MAX: Final = 500
 BYTES_MAX: Final = 256 * 1024
-"""An INSERT ends after so many rows, or characters."""
+"""An INSERT ends after this many rows, or characters."""
 BARE: Final = frozenset({"smallint", "integer", "bigint", "boolean"})
-"""Types whose texts are literals without quotes."""
+"""Types whose literals need no quotes."""
 
 
 class Inserts:
-    """INSERT statements of one table after the other: `take` and `finish` give what is full.
+    """Builds INSERT statements, table by table; `take` and `finish` return complete ones.
 
-    `before_rows` stands between VALUES and the first row: with a blank there, and a row a line, the
-    line of an error is that of its row.
+    `before_rows` stands between VALUES and the first row: with a blank there, and one row per line,
+    the line of an error is the line of its row.
     """
 
     def __init__(self, before_rows: str = "\n") -> None:
@@ -32,13 +32,13 @@ class Inserts:
     def take(
         self, table: TableShape, values: Texts, columns: tuple[str, ...] | None = None
     ) -> str | None:
-        """Add a row; the statement before it, if this one cannot be part of it."""
+        """Add a row; return the statement before it, if the row starts a new one."""
         columns = table.columns if columns is None else columns
         text = tuple_of(values, _types_of(table, columns))
         full = None
         is_other = table is not self._table or columns != self._columns
         is_full = len(self._tuples) >= ROWS_MAX or self._size + len(text) > BYTES_MAX
-        if is_other or is_full or not columns:  # DEFAULT VALUES makes one row at a time
+        if is_other or is_full or not columns:  # DEFAULT VALUES inserts a single row
             full = self.finish()
             self._table, self._columns = table, columns
         self._tuples.append(text)
@@ -68,7 +68,7 @@ def tuple_of(values: Texts, types: Sequence[str]) -> str:
 def _literal(text: str | None, of_type: str) -> str:
     if text is None:
         return "NULL"
-    # A file can be edited: what stands bare must be no more than a word or a number.
+    # A file can be edited: a bare literal must be a single word or number.
     if of_type in BARE and text.removeprefix("-").isalnum():
         return text
     return "'" + text.replace("'", "''") + "'"

@@ -1,7 +1,7 @@
-"""Statements into a database, in batches: a batch is one transaction, applied whole or not at all.
+"""Loads statements into a database in batches; a batch is one transaction, all or nothing.
 
-Many statements a request spare the way to the server and the sync of its disk. When a batch fails,
-the server says which statement it was, and nothing of the batch is there; those before it are.
+Many statements per request save round trips and disk syncs. When a batch fails, the server names
+the statement, and nothing of the batch is applied; earlier batches are.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from qserver.errors import QserverError, Unauthorized
 
 STATEMENTS_MAX: Final = 100
 BYTES_MAX: Final = 1024 * 1024
-"""A batch ends after so many statements, or characters."""
+"""A batch ends after this many statements, or characters."""
 _HOPELESS: Final = (ConnectionFailed, ConnectionLost, Unauthorized)
 
 
 class ImportFailed(QserverError):
-    """The file's fault, or the database's: a statement failed, which has been told already."""
+    """The file's fault, or the database's: a statement failed, and the message was printed."""
 
     name = "import_failed"
 
 
 class Loader:
-    """Takes steps, sends batches, and tells what failed."""
+    """Takes steps, sends batches, and reports failures."""
 
     def __init__(
         self, client: Client, source: str, say: Callable[[str], None], keep_going: bool
@@ -39,11 +39,11 @@ class Loader:
         self._batch: list[Step] = []
         self._size = 0
         self.applied = 0
-        """Statements that are in the database."""
+        """Statements applied to the database."""
         self.failures = 0
 
     def load(self, steps: Iterator[Step]) -> None:
-        """All of them, or up to the first that fails: then ImportFailed."""
+        """Load all steps; raises ImportFailed at the first failure."""
         for step in steps:
             is_full = self._size + len(step.text) > BYTES_MAX or len(self._batch) >= STATEMENTS_MAX
             if is_full and self._batch:
@@ -67,7 +67,7 @@ class Loader:
             self._send_one_by_one(batch)
 
     def _send_one_by_one(self, batch: list[Step]) -> None:
-        """Nothing of the batch was applied; what can be, is."""
+        """Send the statements of a batch that was not applied; report those that fail."""
         for step in batch:
             try:
                 self._client.query(step.text)

@@ -1,7 +1,7 @@
-"""An export read again, as statements, each with the lines of the file that it stands for.
+"""Reads an export as statements, each with its lines in the file.
 
-A file that begins as an export does and does not end like one was cut off. That is known only when
-all of it was read, so `Cut` is raised at the end, after everything that is there.
+A file that begins as an export but does not end as one was cut off. That is known only at its end,
+so `Cut` is raised there, after all steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Read = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement, and the first and last line that it came from."""
+    """One statement, with its first and last line in the file."""
 
     statement: Statement
     last_line: int
@@ -70,7 +70,7 @@ def sql_steps(read: Read) -> Iterator[Step]:
 
 
 def ndjson_steps(read: Read, by_row: bool = False) -> Iterator[Step]:
-    """`by_row`: a statement for each row, so that each can fail by itself."""
+    """`by_row`: one statement per row, so that each can fail by itself."""
     lines = _lines(read)
     number, line = next(lines, (1, b""))
     head = _decoded(number, line, Head)
@@ -111,7 +111,7 @@ _CUT_HINT: Final = "Export again. What is in the file was imported, as far as it
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A line behind the first: a row, or the end."""
+    """A line after the first: a row, or the end."""
 
     table: str | None = None
     row: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
@@ -126,7 +126,7 @@ def _row(
         raise InvalidRequest(f"line {number}: the first line knows no table {entry.table!r}")
     columns = tuple(entry.row)
     if columns == table.columns:
-        columns = table.columns  # the same object, which spares looking for types
+        columns = table.columns  # the same object saves the lookup of types
     unknown = [name for name in columns if name not in table.columns]
     if unknown:
         raise InvalidRequest(f"line {number}: {table.name} has no column {unknown[0]!r}")
@@ -134,7 +134,7 @@ def _row(
 
 
 def _text(number: int, raw: msgspec.Raw) -> str | None:
-    """The text of a value, which for JSON's own numbers and booleans is how they are written."""
+    """The text of a value; a JSON number or boolean is its own text."""
     text = bytes(raw).decode()
     if text == "null":
         return None

@@ -1,14 +1,14 @@
-"""A database at one version: definitions and all rows, out of one streaming request.
+"""Reads a database at one version: definitions and all rows, from one streaming request.
 
     catalog now ─► one statement:  definitions, columns  UNION ALL  rows of table 1  UNION ALL  …
                    one stream:     the same columns? ─► rows, each with the number of its part
 
-A stream reads one version from beginning to end, so one statement for everything is all that is
-needed for a consistent picture, however large. To write that statement one has to know the tables;
-so the stream begins with what is defined in its own version. If that is not what the statement was
-made for, because somebody has changed a table in between, it is made anew.
+A stream reads one version from beginning to end, so one statement for everything gives a consistent
+snapshot of any size. That statement must name the tables, so the stream begins with the definitions
+of its own version. If they differ from those that the statement was built for, because a table was
+changed in between, the statement is built again.
 
-Values come as the texts that PostgreSQL would print, which say each of them exactly.
+Values arrive as the texts that PostgreSQL would print, which are exact.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Texts = Sequence[str | None]
 
 ATTEMPTS: Final = 30
 _CHANGED: Final = (UndefinedTable, UndefinedColumn, UndefinedObject)
-"""What a statement ends in that was made for tables which are no longer so."""
+"""Errors of a statement that was built for tables that have changed."""
 _DEFINITIONS: Final = 0
 _COLUMNS: Final = 1
 _FIRST_TABLE: Final = 2
@@ -47,19 +47,19 @@ _OF_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table as far as its rows are concerned; generated columns are left to the database."""
+    """The columns of a table that an export holds; the database computes generated columns."""
 
     name: str
-    """As SQL has to write it."""
+    """Quoted for SQL."""
     columns: tuple[str, ...]
     types: tuple[str, ...]
     is_numbered: bool
-    """Is there a column GENERATED ALWAYS AS IDENTITY, which takes values only when told to?"""
+    """Does it have a column GENERATED ALWAYS AS IDENTITY, which needs OVERRIDING SYSTEM VALUE?"""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is known when the first row comes; `rows` can be read once."""
+    """The state at the first row; `rows` can be read once."""
 
     database: str
     version: int
@@ -67,13 +67,13 @@ class Snapshot:
     after: tuple[str, ...]
     tables: tuple[TableShape, ...]
     row_count: int
-    """About how many rows there are."""
+    """The approximate number of rows."""
     rows: Iterator[tuple[TableShape, Texts]]
 
 
 @contextmanager
 def snapshot(client: Client) -> Iterator[Snapshot]:
-    """The database at one version; the connection is in use until the block ends."""
+    """Read the database at one version; the block holds the connection."""
     for _ in range(ATTEMPTS):
         described = client.tables()
         lines = client.query(f"SELECT {_OF_COLUMNS}").rows
@@ -104,7 +104,7 @@ def snapshot(client: Client) -> Iterator[Snapshot]:
 
 
 class _Parts:
-    """The rows of the stream, sorted out: the head first, then those of tables."""
+    """Splits the rows of the stream: the head first, then those of tables."""
 
     def __init__(self, stream: Stream) -> None:
         self._rows = iter(stream)
@@ -139,7 +139,7 @@ def _shape(schema: str, table: str, columns: list[Any]) -> TableShape:
     name = quote_identifier(table)
     if schema != PUBLIC:
         name = f"{quote_identifier(schema)}.{name}"
-    # A table without columns has one line without a column.
+    # A table without columns has one line whose column is NULL.
     stored = [each for each in columns if each[0] is not None and each[4] == "NEVER"]
     stored.sort(key=lambda each: int(each[1]))
     return TableShape(
@@ -160,7 +160,7 @@ def _statement(shapes: tuple[TableShape, ...]) -> str:
 
 
 def _union(parts: list[str]) -> str:
-    """As a tree that is broad, not deep: how deep a statement may be is limited."""
+    """A balanced tree: the depth of a statement is limited."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2

@@ -1,11 +1,11 @@
-"""An export as a file: SQL text, or one JSON object a line. Both tell when they are whole.
+"""Writes an export as SQL text, or as one JSON object per line. Both mark their end.
 
     -- qserver export, release …          {"qserver_export": 1, …, "before": […], "after": […]}
     CREATE …;  INSERT …;  CREATE …;       {"table": "users", "row": {"id": 1, "name": "Ada"}}
     -- end of the qserver export          {"end": true, "rows": 1}
 
-In the second, integers, numbers with a floating point, booleans and NULL are JSON's own. All other
-values are strings, as PostgreSQL prints them: JSON has nothing that would hold them exactly.
+In JSON, integers, floating-point numbers, booleans and NULL are JSON's own. All other values are
+strings, as PostgreSQL prints them: JSON has no exact form for them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qserver.cli.transfer.snapshot import Snapshot, TableShape, Texts
 SQL_FIRST: Final = "-- qserver export"
 SQL_LAST: Final = "-- end of the qserver export"
 FORMAT: Final = 1
-"""Of the lines of JSON; an importer refuses a higher number."""
+"""The version of the JSON format; an importer refuses a higher number."""
 _AS_JSON: Final = frozenset(
     {"smallint", "integer", "bigint", "boolean", "real", "double precision"}
 )

@@ -1,8 +1,8 @@
-"""Everything but the hot routes: a quart-trio app whose rules come from the catalogue.
+"""All routes but the hot ones: a quart-trio app with rules from the catalogue.
 
-A handler is a method named after its route (`get_v1_keys`): it takes the admission and what stands
-in the path, and returns the answer's shape, or a pair of that and a status. That a route was found,
-that the key is good and the rate limit kept, has been seen to before a request comes here.
+A handler is a method named after its route (`get_v1_keys`). It takes the admission and the
+arguments in the path, and returns the answer's shape, or a pair of shape and status. Before a
+request gets here, its route is found, its key is valid and its rate limit is checked.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Handler = Callable[..., Awaitable[Any]]
 
 
 def make_routes(service: Service) -> Bridge:
-    """The app, behind its bridge."""
+    """Build the app behind its bridge."""
     app = QuartTrio("qserver", static_folder=None)
-    app.config["MAX_CONTENT_LENGTH"] = None  # the body is read before a request comes here
+    app.config["MAX_CONTENT_LENGTH"] = None  # the bridge gets a body that is read already
     app.config["BODY_TIMEOUT"] = app.config["RESPONSE_TIMEOUT"] = None
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     handlers = (ControlRoutes(service), UpkeepRoutes(service), DescriptionRoutes(service))

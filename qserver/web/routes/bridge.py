@@ -1,7 +1,7 @@
-"""From a call to the quart-trio app and back: the one place where its requests are made ASGI's.
+"""Passes a call to the quart-trio app: the one place that builds ASGI requests for it.
 
-Routes that are not hot answer as a whole, so the answer is collected and takes the same way out as
-every other. What a handler raises comes out here, for the one place where errors are answered.
+These routes answer as a whole, so the bridge collects the answer, and it leaves like every other.
+The bridge raises a handler's exception again, so that one place answers all errors.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from qserver.web.statuses import Pairs
 Message = MutableMapping[str, Any]
 
 ADMISSION: Final = "qserver.admission"
-"""Where in its scope a request finds its admission."""
+"""The key of a request's admission in its ASGI scope."""
 
 
 class Collected(msgspec.Struct):
-    """What the app has answered."""
-
     status: int = 500
     headers: Pairs = []
     body: bytes = b""
@@ -37,10 +35,10 @@ class Collected(msgspec.Struct):
 
 class Bridge:
     def __init__(self, app: QuartTrio) -> None:
-        self._app: Any = app  # its own types are narrower than those of ASGI
+        self._app: Any = app  # its own types are narrower than ASGI's
 
     async def ask(self, admission: Admission, body: bytes) -> Collected:
-        """Let the app answer an admitted request. Raises what its handler has raised."""
+        """Let the app answer an admitted request. Raises the handler's exception."""
         messages: list[Message] = [{"type": "http.request", "body": body}]
         collected = Collected()
 
@@ -53,7 +51,7 @@ class Bridge:
                 collected.headers = [
                     (name, value)
                     for name, value in message["headers"]
-                    if name.lower() != b"content-length"  # the server knows
+                    if name.lower() != b"content-length"  # the server adds it
                 ]
             else:
                 collected.body += message.get("body", b"")
@@ -83,8 +81,6 @@ def _scope(admission: Admission) -> dict[str, Any]:
 
 
 class RouteCall(KeyedCall):
-    """A request to a route of the app."""
-
     _admission: Admission
     endpoint: RouteEndpoint
 

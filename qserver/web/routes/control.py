@@ -157,7 +157,7 @@ class ControlRoutes:
         )
 
     def _urls(self, admission: Admission) -> dict[str, str]:
-        """Where to go: what is set, or else where this request came to."""
+        """The configured URLs, or else the host of this request."""
         settings = self._service.settings
         scheme = admission.request.scheme
         host = admission.headers.get(b"host", b"localhost").decode("latin-1")

@@ -1,4 +1,4 @@
-"""The service's routes that describe it: the banner, the OpenAPI document, the page for people."""
+"""Routes that describe the service: the banner, the OpenAPI document, the page for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service's routes about itself and what it holds: health, metrics, tables, tests of itself."""
+"""Operational routes: health, metrics, tables, self-tests."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class UpkeepRoutes:
         return shapes.ReadyAnswer(False, state.value), 503
 
     async def get_metrics(self, admission: Admission) -> bytes:
-        """Those of the organization `default` run the server; others learn only of their own
-        databases, and so does a key that is limited to some."""
+        """The organization `default` runs the server and sees all metrics; others, and a key that
+        is limited to some databases, see only their own databases.
+        """
         service, grant = self._service, admission.grant
         databases = service.databases.statistics()
         if grant.organization == DEFAULT and grant.database_ids is None:
