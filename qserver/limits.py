@@ -127,12 +127,12 @@ TARGETS_MAX = 1664
 """Columns of a result, as in PostgreSQL."""
 
 PLANS_KEPT_MAX = 2048
-"""Shapes of statements whose plans a database keeps; the one unused for longest goes first."""
+"""Fingerprints whose plans a database keeps; the one unused for longest goes first."""
 
 PLANS_KEPT_BYTES_MAX = 32 * 1024 * 1024
 """Memory of all plans that a database keeps, about; the one unused for longest goes first."""
 
-PLANS_OF_SHAPE_MAX = 32
+PLANS_OF_FINGERPRINT_MAX = 32
 """Plans of one fingerprint that differ by literals on which a plan depends."""
 
 # --- definitions ---------------------------------------------------------------------------------
@@ -410,7 +410,7 @@ assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
 assert SEQUENCE_BLOCK >= 1 and ROW_ID_BLOCK >= SEQUENCE_BLOCK
-assert PLANS_KEPT_MAX >= PLANS_OF_SHAPE_MAX >= 1
+assert PLANS_KEPT_MAX >= PLANS_OF_FINGERPRINT_MAX >= 1
 assert INDEX_COLUMNS_MAX <= COLUMNS_MAX
 assert NUMERIC_PRECISION_MAX <= NUMERIC_DIGITS_MAX
 assert NUMERIC_SCALE_MAX <= NUMERIC_FRACTION_DIGITS_MAX

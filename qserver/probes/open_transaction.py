@@ -62,7 +62,9 @@ class OpenTransaction:
         self._note = note
         self._max_retries = max_retries
         engine = database.database
-        environment = RequestEnvironment(world.now, trio.current_time, world.chance, engine.sequences)
+        environment = RequestEnvironment(
+            world.now, trio.current_time, world.chance, engine.sequences
+        )
         self._request = environment.request()
         self._commands: list[_Command] = []
         self._commits = self._rolls_back = False

@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_SHAPE_MAX
+from qserver.limits import PLANS_KEPT_BYTES_MAX, PLANS_KEPT_MAX, PLANS_OF_FINGERPRINT_MAX
 from qserver.sql.execution import Compiled
 from qserver.sql.parameters import Given, ParameterList, types_of
 from qserver.sql.plan import Change, Select
@@ -170,7 +170,7 @@ class CachedPlans:
         if len(undecided) != len(self.undecided):
             self.undecided = tuple(sorted(undecided, key=str))
             self.clear()
-        while len(self.plans) >= PLANS_OF_SHAPE_MAX:
+        while len(self.plans) >= PLANS_OF_FINGERPRINT_MAX:
             self.remove(next(iter(self.plans)))
         plan.size += _size_of(self.values_of(literals))
         values = self.key(literals, given)

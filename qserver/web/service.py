@@ -40,7 +40,7 @@ from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.web.metrics import Metrics
 from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test
-from qserver.workloads.rate_gate import Bench
+from qserver.workloads.bench_lock import Bench
 
 BEARER: Final = b"bearer "
 STORAGE_LOOK_SECONDS: Final = 1.0

@@ -57,9 +57,7 @@ async def test_an_actor_that_quietly_comes_to_its_end_is_as_dead_as_any(
         world.kill("shard 1")
         await until_restarted(database)
         assert await database.transact(counters.increment(1)) == Outcome([1], 2)
-        assert world.reports == [
-            "database main restarts: ActorDied('the shard 1 came to its end')"
-        ]
+        assert world.reports == ["database main restarts: ActorDied('the shard 1 came to its end')"]
 
 
 @pytest.mark.parametrize("actor", ACTORS)

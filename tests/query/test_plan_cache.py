@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from qserver.limits import PLANS_OF_SHAPE_MAX
+from qserver.limits import PLANS_OF_FINGERPRINT_MAX
 from qserver.query.plan_cache import Plan, PlanCache
 from qserver.sql.execution import Compiled, Context, Run
 from qserver.sql.plan import OneRow, OutputColumn, Select
@@ -116,14 +116,14 @@ def test_the_shape_that_was_not_used_for_longest_is_forgotten_first() -> None:
 
 def test_plans_of_one_shape_are_bounded() -> None:
     snapshot, cache = database(2), PlanCache()
-    for value in range(PLANS_OF_SHAPE_MAX + 5):
+    for value in range(PLANS_OF_FINGERPRINT_MAX + 5):
         cache.keep("fingerprint", [value], plan_for(snapshot, [0]))
     found = [
         value
-        for value in range(PLANS_OF_SHAPE_MAX + 5)
+        for value in range(PLANS_OF_FINGERPRINT_MAX + 5)
         if cache.find("fingerprint", [value], snapshot.catalog, snapshot) is not None
     ]
-    assert found == list(range(5, PLANS_OF_SHAPE_MAX + 5))
+    assert found == list(range(5, PLANS_OF_FINGERPRINT_MAX + 5))
 
 
 def test_plans_are_kept_up_to_a_size_in_memory() -> None:
