@@ -15,12 +15,13 @@ from typing import Final
 
 from qserver.sql import execution
 from qserver.sql.codegen import (
-    changes,
+    change_printer,
     compile,
     joins,
-    operators,
+    pipeline,
     runtime,
     sorted_rows,
+    sorting,
     window_functions,
 )
 from simulations.sizes import draw_sizes, sized
@@ -29,14 +30,14 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
     ("PAGE_ROWS", (compile,), (1, 2, 3)),
     ("ROWS_OF_PAGE", (runtime,), (2, 3)),
     ("ROWS_AT_ONCE", (window_functions,), (2, 3)),
-    ("ROWS_INSERTED_AT_ONCE", (changes,), (2, 3)),
+    ("ROWS_INSERTED_AT_ONCE", (change_printer,), (2, 3)),
     ("RUN_ROWS", (sorted_rows,), (2, 3)),
     ("RUN_ROWS_MIN", (sorted_rows,), (2,)),
     ("MATCHES_FEW", (joins,), (1, 2)),
-    ("ROWS_BETWEEN_CHECKS", (operators,), (2, 3)),
+    ("ROWS_BETWEEN_CHECKS", (pipeline, sorting), (2, 3)),
     (
         "STEPS_BETWEEN_PAUSES",
-        (execution, operators, runtime, sorted_rows, window_functions),
+        (execution, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
 )
@@ -51,14 +52,14 @@ def small_bounds(chance: Random) -> Iterator[None]:
     """Set the bounds that `chance` would draw next; it is left as it was."""
     drawn = Random()
     drawn.setstate(chance.getstate())
-    kept = []
-    for name, modules, values in BOUNDS:
-        value = drawn.choice(values)
-        if drawn.random() >= OWN_SHARE:
-            kept += [(module, name, vars(module)[name]) for module in modules]
-            for module in modules:
-                setattr(module, name, value)
+    kept: list[tuple[ModuleType, str, int]] = []
     try:
+        for name, modules, values in BOUNDS:
+            value = drawn.choice(values)
+            if drawn.random() >= OWN_SHARE:
+                for module in modules:
+                    kept.append((module, name, vars(module)[name]))
+                    setattr(module, name, value)
         with sized(draw_sizes(drawn)):
             yield
     finally:
