@@ -21,7 +21,8 @@ def announced(kind: str) -> list[Signature]:
 
 def test_every_module_that_announces_something_is_in_the_catalogue() -> None:
     folder = Path(functions.__file__ or "").parent
-    names = {path.stem for path in folder.glob("*.py")} - {"__init__", "catalogue"}
+    paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")}
+    names = {".".join(path.parts) for path in paths if path.stem not in ("__init__", "catalogue")}
     modules = [import_module(f"qserver.sql.functions.{name}") for name in sorted(names)]
     announcing = [each for each in modules if any(hasattr(each, kind) for kind in KINDS)]
     # `resolve` only passes on what the catalogue has.
