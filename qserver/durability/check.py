@@ -1,4 +1,4 @@
-"""Is a data file what it should be? Everything is read, and everything is compared.
+"""Checks a data file: reads everything, and compares everything.
 
     the file     SQLite's own structure
     the log      the checkpoint and the records behind it, with their checksums
@@ -31,16 +31,16 @@ from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.schema import Index, Table
 
 PROBLEMS_MAX: Final = 20
-"""After so many nobody needs more, and a damaged index has one for each row."""
+"""More are of no use, and a damaged index has one for each row."""
 ENTRIES_BEFORE_GIVING_WAY: Final = 2000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was looked at, and what is wrong."""
+    """What was checked, and what is wrong."""
 
     version: int
     checkpoint: int
-    """The version that the checkpoint is of; 0 if there is none."""
+    """The version of the checkpoint; 0 if there is none."""
     log_bytes: int
     pages: int
     ranges: int
@@ -85,7 +85,7 @@ async def check(log: SqliteLog) -> Report:
 
 
 async def check_file(path: Path) -> Report:
-    """The same for a file that exists. Raises as `open_log` does if it cannot be opened."""
+    """Check an existing file. Raises as `open_log` does if it cannot be opened."""
     if not await trio.Path(path).exists():
         raise DataCorrupted(f"{path} does not exist", hint="Name a data file of qserver.")
     async with await open_log(path) as log:
@@ -105,12 +105,11 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
     )
 
 
-# --- snapshots
-# ---------------------------------------------------------------------------------------
+# --- snapshots ---------------------------------------------------------------------------------
 
 
 def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
-    """What is wrong with a snapshot; None again and again, where one may pause."""
+    """Yield what is wrong with a snapshot, and None now and then, where the caller may pause."""
     owned = {SEQUENCES_TREE}
     for table in snapshot.catalog.tables.values():
         owned |= {table.id, *(index.id for index in table.indexes)}
@@ -132,7 +131,7 @@ def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
 def _page_problems(
     page: Tree, name: str, low: Key | None = None, high: Key | None = None
 ) -> Iterator[str | None]:
-    """Keys that do not ascend or are outside of what the branches above say; uneven pages."""
+    """Yield keys that do not ascend or are outside of their branch's bounds, and uneven pages."""
     keys = page.keys if isinstance(page, Leaf) else page.separators
     if any(not one < other for one, other in pairwise(keys)):
         yield f"{name}: keys do not ascend"
@@ -159,7 +158,7 @@ def _page_problems(
 
 
 def _range_problems(tree: RangedTree, name: str, shards: int) -> Iterator[str | None]:
-    """Ranges that leave gaps, or that are on no shard."""
+    """Yield ranges that leave gaps, or that are on no shard."""
     lows, highs = [each.low for each in tree.ranges], [each.high for each in tree.ranges]
     if lows != [None, *tree.lows] or highs != [*tree.lows, None]:
         yield f"{name}: ranges leave gaps"
