@@ -1,4 +1,4 @@
-"""What planted bugs do to the numbers of sequences."""
+"""Planted bugs in the values of sequences."""
 
 from __future__ import annotations
 

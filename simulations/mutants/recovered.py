@@ -1,4 +1,4 @@
-"""What planted bugs do to recovery, and to what is to be forgotten."""
+"""Planted bugs in recovery, and in what is to be forgotten."""
 
 from __future__ import annotations
 

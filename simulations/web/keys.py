@@ -1,11 +1,11 @@
-"""Who may call, in place of the control plane: the one seam between it and the data plane.
+"""Stands in for the control plane: the one seam between it and the data plane.
 
     ordinary    is always let in
     limited     belongs to an organization that has hardly any requests left in its minute
     brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
 
-Sometimes what a key allows, or its database, is at hand, and sometimes it takes a while; what a
-request does then is the product's own. So are the grants, the rates, and the count of users.
+A key's grant and its database are sometimes available at once and sometimes only after a while;
+what a request does then is the product's own. So are the grants, the rates, and the count of users.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AT_HAND: Final = 0.85
 
 
 def brief_key(name: str, times: int) -> str:
-    """A key of its own that is good so many times."""
+    """Return a key of its own that is good `times` times."""
     return f"{BRIEF}-{name}-{times}"
 
 
