@@ -100,7 +100,6 @@ class Disk:
         return records
 
     def versions(self) -> list[int]:
-        """Return the versions of all records on the disk."""
         return [version for version, _ in self._records]
 
     def perform(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
@@ -358,8 +357,6 @@ def _frame(version: int, data: bytes) -> bytes:
 
 
 class _Operation:
-    """Work of the device, and its outcome."""
-
     def __init__(self, before: _Operation | None) -> None:
         self.done = trio.Event()
         self.abandoned = False

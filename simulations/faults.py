@@ -66,7 +66,6 @@ PROFILES: Final = ("calm", "swarm", "storm")
 
 
 def make_profile(name: str, seed: int) -> Profile:
-    """Return the profile of that name for a seed."""
     chance = Random(f"profile {name} {seed}")
     shape = Profile(
         name,
@@ -116,7 +115,7 @@ class Faults:
         self.on = False
 
     def strikes(self, kind: str) -> bool:
-        """Tell whether a fault of this kind strikes here and now."""
+        """Return whether a fault of this kind strikes here and now."""
         assert kind in KINDS, f"there is no fault {kind}"
         probability = self._probabilities.get(kind, 0.0)
         if not self.on or probability == 0.0:

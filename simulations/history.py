@@ -87,8 +87,6 @@ class Attempt:
 
 
 class History:
-    """The recorder that all clients of a run share."""
-
     def __init__(self) -> None:
         self._attempts: list[Attempt] = []
         self._open: set[int] = set()

@@ -34,7 +34,6 @@ from simulations.world import SimulatedWorld
 
 
 def snapshot_problems(snapshot: Snapshot) -> list[str]:
-    """Return what is wrong with a snapshot, by itself."""
     problems = [problem for problem in problems_of(snapshot) if problem is not None]
     for _, table in sorted(snapshot.catalog.tables.items()):
         for key in table.foreign_keys:
@@ -70,7 +69,6 @@ def _entries(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
 
 
 def reference_problems(snapshot: Snapshot, table: Table, key: ForeignKey) -> list[str]:
-    """Return rows whose foreign key leads nowhere."""
     other = snapshot.catalog.tables[key.table]
     there = {_values(other, key.referenced, row) for row in rows_of(snapshot, other)}
     orphans = [

@@ -142,7 +142,6 @@ def describe(world: SimulatedWorld, message: Any) -> str:
 
 
 def observe(world: SimulatedWorld, message: Any) -> None:
-    """Note what a message shows about the run."""
     kind = type(message).__name__
     if kind == "Prepare":
         world.undecided = any(not part.alone for part in message.parts)
@@ -206,7 +205,7 @@ def _observe_answers(world: SimulatedWorld, message: Any) -> None:
 
 
 def _was_cut_since(part: Part) -> bool:
-    """Tell whether a part concerns ranges that did not exist when the transaction read."""
+    """Return whether a part concerns ranges that did not exist when the transaction read."""
     return any(
         each not in ranges
         for each in (*part.keys, *part.writes, *(each for each, _ in part.scans))

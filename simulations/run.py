@@ -142,8 +142,6 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
 
 
 class _Run:
-    """The phases of one run, in a world."""
-
     def __init__(self, world: SimulatedWorld, workload: Workload) -> None:
         self.world = world
         self.workload = workload

@@ -264,8 +264,6 @@ class Service:
         return await self._noted(send, (), seen)
 
     async def ask_sql(self, send: Callable[[SqlDatabase], Awaitable[Outcome]]) -> Outcome:
-        """Send a request in SQL to one process."""
-
         async def send_on(_: Database) -> Outcome:
             assert self._front is not None
             return await send(self._front.sql)
@@ -273,8 +271,6 @@ class Service:
         return await self._noted(send_on, (), nothing)
 
     async def ask_front(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
-        """Send a request by HTTP to one process."""
-
         async def send_on(_: Database) -> Outcome:
             assert self._front is not None
             return await send(self._front)
@@ -302,7 +298,6 @@ class Service:
         return outcome
 
     async def _request(self, send: Callable[[Database], Awaitable[Any]], number: int) -> Any:
-        """Send a request to the current process."""
         world = self.world
         await self._up.wait()
         database = self._database

@@ -18,7 +18,6 @@ class Shelf:
         self.pages: dict[int, bytes] = {}
         self.unsynced: dict[int, bytes] = {}
         self.coming: tuple[int, bytes] | None = None
-        """The checkpoint that is being saved."""
         self.lost = False
         """Whether saved, unsynced pages were lost, and the log has not been read since."""
 
@@ -26,7 +25,6 @@ class Shelf:
         self.unsynced.update(pages)
 
     def sync(self) -> None:
-        """Make the coming checkpoint the checkpoint."""
         assert self.coming is not None
         self.pages |= self.unsynced
         self.checkpoint = self.coming

@@ -50,7 +50,7 @@ PICKED_MOST: Final = (1, snapshot.PICKED_MAX)
 """Up to so many first entries of a range are handed out alone; more come by whole pages."""
 
 WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_GIVING_WAY)
-"""Number of works that the coordinator runs before it lets other tasks run."""
+"""How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,6 @@ def draw_sizes(chance: Random) -> Sizes:
 
 @contextmanager
 def sized(sizes: Sizes) -> Iterator[None]:
-    """Set the bounds for one run."""
     most, built, least = PAGE_ENTRIES[sizes.page_entries]
     range_most, range_least = RANGE_ENTRIES[sizes.range_entries]
     whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX

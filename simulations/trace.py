@@ -93,9 +93,7 @@ class Trace:
             self._messages += 1
 
     def messages(self) -> int:
-        """Return how many messages were sent, whether or not they arrived."""
         return self._messages
 
     def digest(self) -> str:
-        """Return the digest of everything recorded so far."""
         return self._hash.hexdigest()

@@ -134,7 +134,7 @@ class SimulatedWorld:
         clock.jump(seconds)
 
     def has_exclusive_commit(self) -> bool:
-        """Tell whether the current request has an exclusive commit right now."""
+        """Return whether the current request has an exclusive commit right now."""
         exclusive = self.exclusive.get(REQUEST.get())
         return (
             exclusive is not None
@@ -143,7 +143,7 @@ class SimulatedWorld:
         )
 
     def broke_off_exclusive_commit(self) -> bool:
-        """Tell whether the current request was granted an exclusive commit and returned none."""
+        """Return whether the current request was granted an exclusive commit and returned none."""
         exclusive = self.exclusive.get(REQUEST.get())
         return (
             exclusive is not None

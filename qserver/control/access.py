@@ -161,7 +161,6 @@ class Access:
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
-        """Return a database by name or id, opened if necessary."""
         wanted = grant.database if name is None else name
         while True:
             known = self._known(grant.organization_id, wanted)
@@ -204,7 +203,7 @@ class Access:
             self._names[grant.organization_id, wanted] = (database_id, name)
 
     def _caches_are_good(self) -> bool:
-        """Tell whether the caches, empty or not, match the control database now."""
+        """Return whether the caches, empty or not, match the control database now."""
         snapshot = self._store.take_snapshot()
         if snapshot is not self._snapshot:
             self._grants.clear()

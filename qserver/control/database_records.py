@@ -165,7 +165,6 @@ class DatabaseRecords:
     def insertion(
         self, organization_id: str, organization: str, name: str
     ) -> tuple[Statement, DatabaseRecord]:
-        """Return the record of a database to be made, and the statement that inserts it."""
         now = self._store.now()
         database_id = self._mint.id("db", now.timestamp())
         statement = Statement(

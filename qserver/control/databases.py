@@ -8,12 +8,12 @@
 Each database lives in a host, a task of its own, which alone opens and closes its log. A host
 begins when the hosts in its way have ended: an earlier one of the same database, so that no log is
 ever opened twice, and the one that had to make room. Wanting a database registers its host at once,
-without waiting first; so a removal finds all hosts that could ever touch the database (see `access`
-for the other half of that argument).
+without waiting; so a removal finds all hosts that could ever touch the database (see `access` for
+the other half of that argument).
 
 A database in use is never closed for being idle or old. When the service stops, or a database is
 removed, its users have `DATABASE_CLOSE_SECONDS_MAX` to end, and what was committed by then is made
-durable. Hosts are shielded from cancellation for that reason only.
+durable. Only for that are hosts shielded from cancellation.
 """
 
 from __future__ import annotations
@@ -144,7 +144,6 @@ class Databases:
     # --- using them ---
 
     def use_nowait(self, database_id: str) -> OpenDatabase | None:
-        """Return the database if it is open."""
         opened = self._open.get(database_id)
         if opened is not None:
             opened.users += 1
@@ -184,7 +183,6 @@ class Databases:
         return self._logs.size_bytes(database_id)
 
     def statistics(self) -> tuple[OpenDatabaseStatistics, ...]:
-        """Return the statistics of each open database."""
         now = trio.current_time()
         return tuple(
             OpenDatabaseStatistics(
@@ -219,7 +217,6 @@ class Databases:
         return host
 
     def _make_room(self) -> _Host:
-        """Close the database that was unused for longest."""
         unused = [
             opened
             for opened in self._open.values()
@@ -264,7 +261,6 @@ class Databases:
                 self._forget(host)
 
     async def _live(self, host: _Host, log: Log) -> None:
-        """Run a database from its opening to its end."""
         database = Database(log, self._world, name=host.id, shards=self._shards)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)

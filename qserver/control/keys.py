@@ -61,7 +61,7 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def opens_everything(self) -> bool:
-        """Tell whether an organization with this key can always make more."""
+        """Return whether an organization with this key can always make more."""
         return ADMIN in self.scopes and self.databases is None and self.expires_at is None
 
     def state(self, now: datetime) -> KeyState:
@@ -108,7 +108,6 @@ class Keys:
         return Key(*rows[0])
 
     async def _names(self, grant: Grant) -> dict[str, str]:
-        """Return the names of the organization's databases, by id."""
         rows = await self._store.rows(
             "select id, name from databases where organization_id = $1", grant.organization_id
         )
@@ -179,7 +178,6 @@ class Keys:
     def _limit(
         self, grant: Grant, names: dict[str, str], databases: Iterable[str] | None
     ) -> tuple[str, ...] | None:
-        """Return the ids of the databases that a new key is limited to."""
         if databases is None:
             return None if grant.database_ids is None else tuple(sorted(grant.database_ids))
         ids = _ids_of(names, databases)
@@ -235,7 +233,6 @@ class Keys:
         return statement, key, secret
 
     def record_of_new(self, key: Key) -> KeyRecord:
-        """Return the record of a key that is not limited to databases."""
         return self._record(key, {})
 
     # --- changing ---
@@ -349,7 +346,6 @@ class Keys:
 
 
 def _ids_of(names: dict[str, str], databases: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of databases given by name or id."""
     by_name = {name: database_id for database_id, name in names.items()}
     ids = set()
     for wanted in databases:

@@ -57,8 +57,6 @@ class MemoryLogs:
 
 
 class SizedLog(MemoryLog):
-    """A log in memory that knows how much it holds."""
-
     @property
     def size_bytes(self) -> int:
         return sum(map(len, self._records.values())) + sum(map(len, self._pages.values()))

@@ -66,7 +66,6 @@ class Organizations:
         self._mint = mint
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
-        """Return the organization of a key, its limits and its use."""
         now = self._store.now()
         organization_id = grant.organization_id
         ((name, tier, created_at),) = await self._store.rows(

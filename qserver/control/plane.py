@@ -41,7 +41,6 @@ from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import SIGNUPS_MAX, SIGNUPS_OF_ADDRESS_MAX, SWEEP_SECONDS
 
 CONTROL: Final = "control"
-"""The name of the control database's log."""
 
 
 class ControlPlane:

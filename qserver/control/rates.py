@@ -106,7 +106,6 @@ class Rates:
         self._logs = SlidingLogs(clock, RATE_WINDOW_SECONDS)
 
     def take(self, organization_id: str, tier: Tier, cost: int = 1) -> Allowance:
-        """Count a request, or raise RateLimited."""
         limit = tier.requests_per_minute
         if limit is None:
             return UNLIMITED
@@ -126,7 +125,6 @@ class Rates:
         return Allowance(tier.name, limit, left, reset)
 
     def count(self, organization_id: str) -> int:
-        """Return the number of requests in the last window."""
         return self._logs.count(organization_id)
 
     def forget_old(self) -> None:

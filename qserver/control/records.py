@@ -126,8 +126,6 @@ class OrganizationOverview(msgspec.Struct, frozen=True):
 
 
 class ResetReport(msgspec.Struct, frozen=True):
-    """What a reset has removed."""
-
     databases: int
     tables_dropped: int
     rows_deleted: int
@@ -168,7 +166,7 @@ class Grant(msgspec.Struct, frozen=True):
         return self.database_ids is None or database_id in self.database_ids
 
     def may_use_all(self, database_ids: frozenset[str] | None) -> bool:
-        """Tell whether all of them (None: any database) may be used."""
+        """Return whether all of them (None: any database) may be used."""
         if self.database_ids is None:
             return True
         return database_ids is not None and self.database_ids.issuperset(database_ids)

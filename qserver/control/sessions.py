@@ -109,7 +109,6 @@ class Sessions:
         )
 
     async def delete(self, grant: Grant) -> None:
-        """End the session and its token."""
         session_id = _session_of(grant)
         async with self._store.changing(grant):
             await self._store.write(Statement("delete from sessions where id = $1", [session_id]))

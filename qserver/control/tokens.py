@@ -59,7 +59,7 @@ def digest(token: str) -> bytes:
 
 
 def is_token(text: str) -> bool:
-    """Tell whether a text has the shape of a key or of a session's token."""
+    """Return whether a text has the shape of a key or of a session's token."""
     return _TOKEN.fullmatch(text) is not None
 
 

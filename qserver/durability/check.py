@@ -36,8 +36,6 @@ ENTRIES_BEFORE_GIVING_WAY: Final = 2000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was checked, and what is wrong."""
-
     version: int
     checkpoint: int
     """The version of the checkpoint; 0 if there is none."""
@@ -63,7 +61,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def check(log: SqliteLog) -> Report:
-    """Read and compare everything in a log that no database is open on."""
+    """Check a log that no database is open on."""
     problems = [f"the file: {trouble}" for trouble in await log.troubles()]
     try:
         recovered = await recover(log, SHARDS_DEFAULT)

@@ -90,7 +90,6 @@ def encode_checkpoint(snapshot: Snapshot, roots: dict[int, list[int]], last_page
 
 
 def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
-    """Return the record that was filed under a version, or raise DataCorrupted."""
     body = unsealed(data, f"the checkpoint of version {version}")
     try:
         found = _decode_format(body).format
@@ -127,7 +126,6 @@ def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
 
 
 def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
-    """Return the numbers of all root pages."""
     if isinstance(checkpoint, Checkpoint):
         return {root for tree in checkpoint.trees.values() for root in tree.roots if root}
     return {root for roots in checkpoint.roots for root in roots.values() if root}

@@ -61,7 +61,6 @@ class DataFolder:
         return total
 
     def names(self) -> list[str]:
-        """Return the names of the logs in the folder."""
         return sorted(each.name.removesuffix(SUFFIX) for each in self._path.glob(f"*{SUFFIX}"))
 
     def __repr__(self) -> str:

@@ -31,7 +31,6 @@ class FolderLock:
         self._descriptor: int | None = descriptor
 
     def is_private(self) -> bool:
-        """Tell whether only its owner may look into the folder."""
         return is_private(self.folder)
 
     def release(self) -> None:

@@ -3,8 +3,8 @@
 SQLite locks the file, but locks do not work on some network file systems, and a lock does not
 prevent replacing or removing a file. SQLite would not notice: it goes on writing where it believes
 the write-ahead log to end, over what the other process has acknowledged, or into a file that has
-lost its name. So before each use the write-ahead log must be as this process has left it: the same
-file, of the same length, with the same time of change. That costs one system call.
+lost its name. So before each use the write-ahead log must be as this process left it: the same
+file, length and time of change. That costs one system call.
 
 The time is as exact as the clock of the file system, and another process may still write between
 this check and our write. So the check ends a fight, it does not prevent one. A log that several
@@ -26,7 +26,6 @@ Look: TypeAlias = tuple[int, int, int] | None
 
 class ForeignWrites:
     def __init__(self, path: Path) -> None:
-        """Watch the write-ahead log of this file."""
         self._path = path
         self._log = beside(path, "-wal")
         self._left: Look = None

@@ -3,11 +3,11 @@
     data.qserver-mark     slot 0 │ slot 1      each: version ‖ checksum of its record ‖ checksum
 
 SQLite ends its write-ahead log at the last transaction that is whole. So a log that has lost whole
-transactions at its end looks like one that never had them: the -wal file was deleted, or cut, or
-the main file was replaced by an older copy. The mark shows the loss. It is written after an append
-has been synced, so it is never ahead of the log. A power failure may leave it behind, because it is
-itself synced only when the file is opened and when a checkpoint is saved: later appends may then be
-cut unnoticed, and so may everything when the mark is replaced or removed too.
+transactions at its end (the -wal file was deleted or cut, or the main file was replaced by an older
+copy) looks like one that never had them. The mark shows the loss. It is written after an append has
+been synced, so it is never ahead of the log. A power failure may leave it behind, because it is
+synced only when the file is opened and when a checkpoint is saved: later appends may then be cut
+unnoticed, and so may everything when the mark is replaced or removed too.
 
 It costs a commit nothing: the thread writes it when no job has come for a moment, or after many
 appends, without a sync. A mark that cannot be written stays behind. Two slots alternate, so that
@@ -44,7 +44,6 @@ class Mark(msgspec.Struct, frozen=True, order=True):
 
 class HighWaterMark:
     def __init__(self, path: Path) -> None:
-        """The mark of the log in this file."""
         self.path = beside(path, ENDING)
         self._descriptor: int | None = None
         self._turn = 0

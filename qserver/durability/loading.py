@@ -1,12 +1,11 @@
 """Loads the snapshot of a stored checkpoint, without inserting a single row again.
 
 Pages are read in the order of their numbers. A child has a smaller number than its parent, so each
-branch finds its children built, and every page is decoded once and becomes what it was.
+branch finds its children built, and every page is decoded once.
 
 The log may hold pages that no checkpoint needs: those of an attempt that a crash ended, or some
-that were about to be forgotten. When all is read they can be recognized, because nothing refers to
-them. One of them may lack children that are forgotten already; that matters only if a page of the
-checkpoint needs it.
+that were about to be forgotten. Nothing refers to them, which shows when all is read. One of them
+may lack children that are forgotten already; that matters only if the checkpoint needs it.
 
 A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
 merged into one, which is cut into ranges. Its pages stay until the next checkpoint, which has none
@@ -69,8 +68,6 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
 
 
 class Loading:
-    """The pages that were read so far."""
-
     def __init__(self) -> None:
         self.last_number = 0
         self._pages: dict[int, Tree] = {}

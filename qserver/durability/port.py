@@ -1,14 +1,12 @@
-"""The interface that keeps the engine's log: a few calls, and no mention of files.
+"""The interface to the engine's log: a few calls, and no mention of files.
 
-A record is a version and bytes. Versions follow each other without a gap. Records that `append` has
-returned from survive any crash; of a group still being written, any number of records from the
-front may survive. The implementation cuts a tail that a crash tore: `read` returns whole records
-only.
+A record is a version and bytes; versions have no gaps. Records that `append` has returned from
+survive any crash; of a group still being written, any number of records from the front may survive.
+`read` returns whole records only: the implementation cuts a torn tail.
 
-A checkpoint is a snapshot as bytes: numbered pages, and one small record that says which pages are
-the roots. Pages are saved first, in as many calls as necessary, and mean nothing until
-`save_checkpoint` makes them count, all at once. Only then may the records and pages before it be
-forgotten.
+A checkpoint is a snapshot as bytes: numbered pages, and one small record that names the root pages.
+Pages are saved first, in any number of calls, and mean nothing until `save_checkpoint` makes them
+count, all at once. Only then may the records and pages before it be forgotten.
 
     save_pages … save_pages ─► save_checkpoint ─► forget … forget
                                ^ from here on recovery begins with it
@@ -17,8 +15,8 @@ Calls are served in order: when one is cancelled, the next waits until it has en
 raises LogFailed may have done its work or not.
 
 Any call may raise LogTaken: another process has taken over the log. Then every later call raises it
-too, and changes nothing, until the log is opened anew. Its `version` says which records of a group
-are in the log: those before it, and none from it on.
+too, and changes nothing, until the log is opened again. Its `version` is the first of a group's
+records that is not in the log.
 """
 
 from __future__ import annotations
@@ -81,7 +79,7 @@ class Log(Protocol):
 
 
 def ends_with(last: int, version: int, where: str) -> bool:
-    """Tell whether a log that ends with `last` was read to its end; raise if it ends too early."""
+    """Return whether a log that ends with `last` was read to its end; raise if it ends early."""
     if last < version:
         raise DataCorrupted(
             f"{where} ends with version {last}, and {version} was durable",

@@ -72,7 +72,6 @@ def encode_record(
 
 
 def encode_trees(writes: Writes) -> EncodedTrees:
-    """Return the encoded entries of each tree."""
     return [(tree, encode_entries(list(changes.items()))) for tree, changes in writes.items()]
 
 

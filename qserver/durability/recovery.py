@@ -6,10 +6,10 @@ The log is the only truth: what is in it happened, what is not did not (presumed
 is the same after a clean stop, a crash, or the death of one actor: load the newest checkpoint, read
 all records behind it in order, let later writes cover earlier ones, and change each tree once.
 
-Recovery refuses what it cannot vouch for. A page or a record that fails its checksum, a gap in the
-versions, a log that ends too early, or a format of another release ends in DataCorrupted, never in
-a database that lacks some rows. The last step is the fence: only when the log has confirmed that
-all of it was read, and that no other process can append, may the snapshot be shown.
+Recovery refuses what it cannot vouch for. A failed checksum, a gap in the versions, a log that ends
+too early, or a format of another release ends in DataCorrupted, never in a database that lacks some
+rows. The last step is the fence: only when the log has confirmed that all of it was read, and that
+no other process can append, may the snapshot be shown.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ Pages are immutable, so a page needs to be saved only once, and is recognized by
     checkpoint 7     B ──► L1 L2 L3          a page that is in the table is saved, and with it
     checkpoint 9     B' ─► L1 L2' L3         all below it; so only B' and L2' are written
 
-The table holds the pages themselves, not their addresses, so no other page can ever take the place
-of one that it knows. For each it counts the references: from saved branches, and from the roots of
-the checkpoint. A page without references is to be forgotten, once the next checkpoint is durable
-and not before.
+The table holds the pages themselves, not their addresses, so no other page can take the place of
+one that it knows. For each it counts the references, from saved branches and from the roots of the
+checkpoint. A page without references is forgotten, once the next checkpoint is durable and not
+before.
 
-The next attempt that succeeds forgets the pages that an unfinished one has left in the log. Until
-then they do no harm: their numbers are not used again, and no confirmed checkpoint refers to them.
+The next attempt that succeeds forgets the pages of an unfinished one. Until then they do no harm:
+their numbers are not used again, and no confirmed checkpoint refers to them.
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ class SavedPages:
         return self.to_forget[-most:]
 
     def forgotten(self, numbers: list[int]) -> None:
-        """Note that these numbers are gone from the log."""
         del self.to_forget[len(self.to_forget) - len(numbers) :]
 
     def _confirm(self, version: int, roots: list[Tree]) -> None:

@@ -49,7 +49,7 @@ async def open_log(path: Path) -> SqliteLog:
 
 
 class SqliteLog:
-    """Made by `open_log`. After a failure each call tries the file anew."""
+    """Made by `open_log`. After a failure each call tries the file again."""
 
     def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
         self._file = file
@@ -115,7 +115,6 @@ class SqliteLog:
             done = await self._thread.run(lambda: self._file.forget(version, ()))
 
     async def troubles(self) -> list[str]:
-        """Return what SQLite finds wrong with the file's own structure."""
         return await self._thread.run(self._file.troubles)
 
     async def aclose(self) -> None:

@@ -20,7 +20,7 @@ none of that is ours to write. What is ours, because SQLite would be too lenient
 - A log that lost whole transactions at its end is refused, see `high_water_mark`.
 - Only the owner may read the files.
 
-After any failure the connection is given up. The next call opens the file anew, so the database
+After any failure the connection is given up. The next call opens the file again, so the database
 recovers by reading when the cause is gone.
 """
 

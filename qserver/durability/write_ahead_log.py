@@ -1,4 +1,4 @@
-"""Tells whether SQLite's write-ahead log is torn at its end, as by a crash, or damaged.
+"""Checks whether SQLite's write-ahead log is torn at its end, as by a crash, or damaged.
 
 SQLite reads its write-ahead log up to the first frame whose checksum is wrong, and takes the rest
 for what a crash has torn. That is right for the last transaction, which may not have been synced.
@@ -13,7 +13,7 @@ The last transaction of all is the limit: damage to it looks like a crash in the
 
 The layout is part of SQLite's file format (sqlite.org/fileformat2.html): a head of 32 bytes, then
 frames of 24 bytes and a page. The checksum of a frame continues that of the one before; all carry
-the two salts of the head, which change whenever the file is begun anew.
+the two salts of the head, which change whenever the file is begun again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def is_damaged(log: bytes) -> bool:
-    """Tell whether the log has lost something that was synced."""
+    """Return whether the log has lost something that was synced."""
     if len(log) <= HEAD.size:
         return False  # there is no frame that it could have lost
     magic, _, page_size, _, *salts, one, two = HEAD.unpack_from(log)
@@ -47,7 +47,7 @@ def is_damaged(log: bytes) -> bool:
 
 
 def _a_transaction_follows(log: bytes, starts: range, salts: list[int]) -> bool:
-    """Tell whether a commit, and then a later write, follows from here on."""
+    """Return whether a commit, and then a later write, follows from here on."""
     committed = False
     for at in starts:
         _, pages, *salts_here, _, _ = FRAME.unpack_from(log, at)

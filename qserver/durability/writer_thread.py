@@ -5,16 +5,14 @@
      └──────── run_sync_soon ◄────────┘
 
 Syncing a file blocks, so it needs a thread; one for each log is enough, because a log is written in
-order. `trio.to_thread` would do, but takes about 90 µs to begin and to end a call where this takes
-40, as long as the sync itself on a good disk.
+order. `trio.to_thread` takes about 90 µs to begin and to end a call; this takes 40, as long as the
+sync itself on a good disk.
 
 `run_here` does a short call without the thread, but only while the thread has nothing to do: so
-calls never overtake each other.
+calls never overtake each other. When no job has come for a moment, the thread calls `idle` once,
+for work that no task waits for.
 
-When no job has come for a moment, the thread calls `idle` once, for work that can wait and that no
-task waits for.
-
-A task that is cancelled stops waiting; its job is done all the same. So the next caller comes after
+A task that is cancelled stops waiting; its job is done all the same. So the next call comes after
 that job, and sees its effects.
 """
 
@@ -119,12 +117,10 @@ class WriterThread:
 
 
 def _nothing() -> None:
-    """Do nothing: wakes the thread so that it becomes idle anew."""
+    """Do nothing: wakes the thread so that it becomes idle again."""
 
 
 class _Job:
-    """A call, and its result or error."""
-
     __slots__ = ("call", "done", "error", "is_last", "result")
 
     def __init__(self, call: Callable[[], Any], is_last: bool = False) -> None:

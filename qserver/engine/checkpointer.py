@@ -3,15 +3,14 @@
     due: enough log, enough time, or a request
         ─► new pages, a few at a time ─► the checkpoint's record ─► forget what precedes it
 
-A snapshot is immutable, so commits go on while it is saved, and there is time. So a checkpoint
-yields to everything else: other tasks run after each page. A step saves a bounded number of bytes
-with one call, so a commit waits in the log for one step at most. After each step the checkpointer
-pauses in proportion to the step's duration. The pauses shrink as the log grows meanwhile, and
-vanish when the next checkpoint would be due or when the database closes; so it always catches up.
+A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
+else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
+commit waits in the log for one step at most. The checkpointer then pauses in proportion to the
+step's duration. The pauses shrink as the log grows, and vanish when the next checkpoint would be
+due or the database closes; so it always catches up.
 
 Only a durable checkpoint lets anything be forgotten. If saving fails, the log is whole without it:
-the failure is reported and the checkpoint tried again later, while commits go on. Only the log
-writer must not fail.
+the failure is reported and the checkpoint tried again later, while commits go on.
 """
 
 from __future__ import annotations
@@ -54,11 +53,9 @@ class CheckpointPolicy(msgspec.Struct, frozen=True):
 
 class CheckpointerStatistics(msgspec.Struct, frozen=True):
     version: int
-    """The version of the newest checkpoint."""
     log_bytes: int
-    """How much log follows it."""
+    """Bytes of log behind the newest checkpoint."""
     pages: int
-    """How many pages it has."""
     checkpoints: int
     pages_saved: int
     bytes_saved: int
@@ -83,7 +80,6 @@ class Checkpointer:
         self._policy = policy
         self._report = report
         self.logged = recovered.log_bytes
-        """Bytes of log behind the newest checkpoint."""
         self._all_forgotten = False
         """Whether nothing older than the checkpoint is left; an earlier process may have stopped
         halfway.

@@ -1,9 +1,9 @@
 """Configures Python's cyclic garbage collector for a process that holds databases.
 
-Rows, keys and pages hold no cycles: reference counts free them. The collector does not know that.
-Each commit makes some hundred objects of which history keeps many for a while, so by default the
-collector would scan all of them again and again and find nothing, for a sixth of the time of a
-commit. So it runs less often, and never scans what existed when the process began to serve.
+Rows, keys and pages hold no cycles: reference counts free them. Each commit makes some hundred
+objects, many of which history keeps for a while. By default the collector would scan them again and
+again and find nothing, for a sixth of the time of a commit. So it runs less often, and never scans
+what existed when the process began to serve.
 """
 
 from __future__ import annotations

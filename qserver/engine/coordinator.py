@@ -12,18 +12,16 @@ shard, so a round of those costs one message each way. Only a shard that holds p
 transaction waits for `Decide`.
 
 The snapshot says which shard owns which keys. Only the coordinator changes that, after a round: it
-cuts ranges that have grown too large, joins small neighbours, and sends the shards their new
-ranges.
+cuts ranges that have grown too large, joins small neighbours, and informs the shards.
 
 The coordinator owns the catalog and checks what transactions read of it. Definitions change rarely,
-so a transaction that changes any of them must have seen all as they are.
+so a transaction that changes any must have seen all as they are.
 
-A round is a generator, see `work`. The coordinator's task drives it and can wait anywhere. A
-submitter whose commit is alone begins the round itself, and the shards answer synchronously: the
-same decisions without a hand-over. Commits that come together share a round. If a round has to
-wait, because a shard has much to do or the log is full, the coordinator's task finishes it, and
-further commits wait in the mailbox. If a round fails, the coordinator's task fails, which ends its
-generation only.
+A round is a generator, see `work`, which the coordinator's task drives. A submitter whose commit is
+alone begins the round itself, and the shards answer synchronously: the same decisions without a
+hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
+finishes it, and further commits wait in the mailbox. If a round fails, the task fails, which ends
+its generation only.
 
 Conflicts do not storm. The coordinator reruns short work that conflicted, one after the other on
 the newest state. Nothing can come between, so its writes need no second check, and all of it is
@@ -88,7 +86,7 @@ PAUSE: Final = trio.lowlevel.checkpoint
 """Lets other tasks run without queueing behind long work: every commit waits for the round."""
 
 WORK_BEFORE_GIVING_WAY = 16
-"""Number of works that the coordinator runs before it lets other tasks run."""
+"""How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
 class CoordinatorStatistics(msgspec.Struct, frozen=True):
@@ -195,7 +193,6 @@ class Coordinator:
         return answers
 
     async def _ask(self, messages: Mapping[int, ToShard]) -> list[FromShard]:
-        """Send each shard its message, wait for all answers, and return them in order of shards."""
         for shard in sorted(messages):
             self._shards[shard].mailbox.put_nowait(messages[shard])
         answers: list[FromShard] = []
@@ -285,9 +282,7 @@ class Coordinator:
     def catalog_conflict(
         self, transaction: Transaction, redefined: Catalog | None
     ) -> Conflict | None:
-        """Return what the transaction read of the catalog and has changed, or changes in this
-        round.
-        """
+        """Return the first read of the catalog that has changed, or that this round changes."""
         read = transaction.snapshot.catalog
         for now in (self.versions.newest.catalog, redefined):
             if now is None or now is read:
@@ -332,7 +327,7 @@ class Coordinator:
     # --- a second round, of work that the coordinator runs ---
 
     def _run_all(self, commits: list[Commit]) -> Round[None]:
-        """Run each work on the newest state and the writes before it; install all writes."""
+        """Run each commit's work on the newest state and the writes before it; install all."""
         snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
@@ -360,7 +355,6 @@ class Coordinator:
         yield from self._publish(installed, [writes], (), answers)
 
     def _snapshot(self) -> Snapshot:
-        """Return the newest snapshot, for work to run on."""
         snapshot = self._views.take(newest=True)
         if snapshot is None:
             raise EngineRestarted

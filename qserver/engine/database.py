@@ -6,8 +6,8 @@
 
 Durable state is the log and its checkpoints and nothing else, so a start and a restart after any
 failure are the same procedure. If recovery refuses the log (damaged, or of another release), the
-database does not try again: it stays closed and says why. If another process has taken over the
-log, the database does not fight for it: it ends at once and shows nothing more.
+database stays closed and says why. If another process has taken over the log, the database ends at
+once and shows nothing more.
 
 Reads are served from the recovered snapshot at once, also during the pause. So while a full disk
 makes every commit fail, readers hardly notice.
@@ -16,7 +16,7 @@ There is one short cut. If the log failed, no actor is to blame, and the last du
 equals the log up to its version, so recovery reads only the records behind it. Readers wait for
 that, because a commit that was under way may be behind it. If the log cannot be read either, the
 disk is away for longer, and reads are served from the last durable snapshot: it has every
-acknowledged commit. The outcomes of the commits that were under way are then reported later.
+acknowledged commit. The outcomes of commits that were under way are reported later.
 """
 
 from __future__ import annotations
@@ -112,7 +112,6 @@ class Database:
         self._known: Recovered | None = None
         """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
-        """Where every snapshot of this database is taken."""
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0
@@ -174,7 +173,6 @@ class Database:
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
-        """Run one generation; return when it has ended."""
         self._known = None
         generation = Generation(
             recovered, self._log, self._world, self.snapshots, self._policy, self._end

@@ -133,7 +133,6 @@ class Gateway:
             self._retries += 1
 
     def _leave(self, generation: Generation, attempt: _Attempt) -> Attempted:
-        """Send the work to the coordinator untried."""
         if attempt.is_too_late():
             raise timed_out()
         commit = Commit(next(self._numbers), None, attempt.work, Reply())
@@ -246,8 +245,6 @@ class Gateway:
 
 
 class _Attempt(msgspec.Struct, eq=False):
-    """The state of a request between its attempts."""
-
     work: Work
     max_retries: int
     deadline: float
@@ -260,7 +257,6 @@ class _Attempt(msgspec.Struct, eq=False):
 
 
 def _durable(generation: Generation, version: int, deadline: float = FOREVER) -> Step:
-    """Return a step that waits until the version is durable."""
     return partial(before, deadline, generation.versions.wait_durable, version)
 
 

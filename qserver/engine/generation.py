@@ -144,7 +144,6 @@ class Generation:
         del self._sent[number]
 
     async def grant_exclusive(self, exclusive: ExclusiveCommit) -> Snapshot:
-        """Ask for an exclusive commit and wait until it is granted."""
         self.versions.check_alive()
         self.requests.put_nowait(exclusive)
         self._exclusive[exclusive.number] = exclusive.granted

@@ -78,7 +78,7 @@ class Mailbox(Generic[Message]):
         return messages
 
     def may_pass_by(self) -> bool:
-        """Tell whether an idle reader may handle a message where it is sent; the world decides."""
+        """Return whether an idle reader may handle a message where it is sent."""
         return True
 
     def pass_by(self, message: Message) -> None:
@@ -88,7 +88,7 @@ class Mailbox(Generic[Message]):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether the reader has taken every message."""
+        """Return whether the reader has taken every message."""
         return self._put == self._taken
 
     def statistics(self) -> MailboxStatistics:
@@ -121,7 +121,6 @@ class Reply(Generic[Content]):
             self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Let the waiter raise this error."""
         if not self._answered:
             self.error = error
             self._wake()
@@ -163,6 +162,5 @@ class Reply(Generic[Content]):
         return self.content  # type: ignore[return-value]  # `put` was given a Content
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
-        """Forget the waiting task, which was cancelled."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED

@@ -32,7 +32,7 @@ at each `yield`, and its return value is the result.
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """The commit is durable.
+    """The transaction is committed, and durable if it wrote.
 
     `result` is the work's result if the coordinator ran it; `retried` says that this was a rerun.
     """

@@ -72,7 +72,6 @@ def write_back(transaction: Transaction, sequence: Sequence, last: int, state: S
 
 
 def set_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
-    """Do a setval."""
     now = _used(transaction, sequence)
     require_within(now, state[0])
     put_state(transaction, now, state)

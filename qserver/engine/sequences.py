@@ -2,7 +2,7 @@
 
 The promise, in one sentence: *no value of a sequence is given twice, and each is beyond those that
 were answered before its request began, through reruns and failures of transactions, crashes and new
-definitions, until a setval, a committed RESTART, or CYCLE lets the sequence count anew.* There may
+definitions, until a setval, a committed RESTART, or CYCLE lets the sequence count again.* There may
 be gaps.
 
 Row ids of tables without a primary key come from here too, from a sequence of the engine's own.
@@ -96,7 +96,7 @@ class Sequences:
             return hand.state, hand.take_many(count)
 
     def give_back(self, sequence: int, state: int, numbers: Many[int], before: int | None) -> None:
-        """Return values that were taken and not used; `before` is the value right before them."""
+        """Take back values that were taken and not used; `before` is the value before them."""
         hand = self._hands.get(sequence)
         if hand is not None and hand.state == state:
             hand.give_back(numbers, before)
@@ -171,7 +171,6 @@ class Hand:
         return self._left + sum(map(len, self._more))
 
     def take(self) -> int | None:
-        """Return the next value, or None."""
         if not self._left:
             if not self._more:
                 return None
@@ -182,7 +181,6 @@ class Hand:
         return number
 
     def take_many(self, count: int) -> list[int]:
-        """Return the next values, at most `count`."""
         numbers: list[int] = []
         while len(numbers) < count:
             if not self._left:

@@ -85,7 +85,7 @@ class Shard:
                 self._coordinator.put_nowait(answer)
 
     def is_long(self, message: ToShard) -> bool:
-        """Tell whether the answer takes so long that other tasks should run meanwhile."""
+        """Return whether the answer takes so long that other tasks should run meanwhile."""
         if isinstance(message, Decide):
             return self._holds_much()
         if isinstance(message, Own):
@@ -174,7 +174,6 @@ class Shard:
         return conflict
 
     def _holds_much(self) -> bool:
-        """Tell whether many writes are accepted or undecided."""
         held = count_changes(self._accepted) + count_changes(self._undecided_writes)
         return held > CHANGES_AT_ONCE
 

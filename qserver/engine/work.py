@@ -5,10 +5,10 @@
                     ├─ call_back   no task: the call that answers its reply continues it
                     └─ go_on       as part of other work
 
-Work is a pure function of a transaction: it may be rerun anywhere, on any snapshot. Work that is a
-generator yields where others may run, and where it waits; work that never yields is short. Yielding
-is the measure rather than a clock, because it is the same in every run, and work that ends before
-it has to yield has done less than a page's worth.
+Work is a pure function of a transaction: it may be rerun anywhere, on any snapshot. A generator
+yields where others may run, and where it waits; work that never yields is short. That measure,
+unlike a clock, is the same in every run, and work that ends before it has to yield has done less
+than a page's worth.
 
 So each operation has one implementation, a generator. A caller with a task drives it with `finish`,
 a caller without one with `call_back`, and the coordinator with `run_at_once`.
@@ -116,7 +116,6 @@ def run_at_once(work: Work, transaction: Transaction) -> Any:
 
 
 async def run(work: Any, pause: Pause = yield_to_others) -> Any:
-    """Return the result of work, short or not."""
     result, rest = begin(work)
     return result if rest is None else await finish(rest, pause)
 

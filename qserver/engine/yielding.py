@@ -9,9 +9,9 @@
 
 A step of long work takes a millisecond or two, and up to a tenth of a second if one call of a
 function takes that long. If all long work took a step in each pass of the loop, a point query would
-wait for the sum of them. So long work queues: each pass runs one step, of the work that has waited
-longest. A pass without any step follows a step that took long; otherwise requests that arrived
-meanwhile would wait for two of them.
+wait for their sum. So long work queues: each pass runs one step, of the work that has waited
+longest. After a step that took long comes a pass without one; otherwise requests that arrived
+meanwhile would wait for two.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ class _Line:
         self._waiting: deque[trio.lowlevel.Task] = deque()
 
     async def wait(self) -> None:
-        """Wait for this task's turn."""
         if not self.is_called:
             self.is_called = True
             await self._pass_by()

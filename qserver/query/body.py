@@ -119,7 +119,6 @@ def _blame(heaviest: Plan | None) -> None:
 def open_reading(
     statement: Found, snapshot: Snapshot, request: Request, context: RequestContext
 ) -> Cursor:
-    """Return the cursor of a statement that only reads."""
     sql, given, parameterized, plan = statement
     assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()

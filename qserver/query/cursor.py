@@ -63,7 +63,6 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     rows: Rows = []
     affected_rows: int = 0
     truncated: bool = False
-    """Whether there were more rows than wanted."""
     commits: bool = False
     """Whether it is part of a transaction: then its rows must be checked before the commit."""
 

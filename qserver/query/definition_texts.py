@@ -29,7 +29,6 @@ from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, pr
 from qserver.values.types import BOOLEAN, INTEGER, SqlType
 
 Statements = Iterator[tuple[str, str]]
-"""Kind and text of each."""
 
 
 def _definitions(catalog: Catalog, snapshot: Snapshot) -> Iterator[tuple[Any, ...]]:

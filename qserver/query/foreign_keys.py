@@ -1,16 +1,15 @@
 """Enforces foreign keys at the end of each statement that could break one.
 
-The transaction's journal has the rows that the statement changed. Each change has consequences, as
-in PostgreSQL:
+The transaction's journal has the rows that the statement changed. As in PostgreSQL:
 
     referencing row    the row that it references must exist: one look-up by its key
     referenced row     is gone or has another key: NO ACTION and RESTRICT refuse if a row still
                        references it; CASCADE, SET NULL and SET DEFAULT run a DELETE or UPDATE on
                        the referencing rows, which is journaled in turn, until nothing is left
 
-The statements are ordinary ones, compiled and kept like a user's, so they maintain CHECK, NOT NULL,
-generated columns and indexes. All reads are part of the transaction's footprint: a row that comes
-to reference another meanwhile is a conflict, and needs no lock.
+These are ordinary statements, compiled and kept like a user's, so they maintain CHECK, NOT NULL,
+generated columns and indexes. All reads are part of the transaction's footprint: a new reference
+made meanwhile is a conflict, and needs no lock.
 """
 
 from __future__ import annotations
@@ -161,7 +160,7 @@ def _is_there(
 def _look_up(
     transaction: Transaction, table: Table, columns: Sequence[str], values: dict[int, Any]
 ) -> bool:
-    """Tell whether a row has these values in columns that a key or a unique index guards."""
+    """Return whether a row has these values in columns that a key or a unique index guards."""
     guard = referenced_index(table, columns)
     assert guard is not None, "what is referenced is unique"
     if isinstance(guard, Table):

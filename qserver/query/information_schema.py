@@ -105,7 +105,6 @@ _SHORT_NAMES: Final = {
 
 
 def udt_name(sql_type: SqlType) -> str:
-    """Return PostgreSQL's own short name of a type."""
     if sql_type.element is not None:
         return f"_{udt_name(sql_type.element)}"
     if sql_type.enum is not None:

@@ -11,8 +11,6 @@ from qserver.limits import MEMORY_BYTES_MAX
 
 
 class MemoryPool:
-    """Bytes that all users of the pool may hold at once."""
-
     __slots__ = ("held", "most")
 
     def __init__(self, most: int = MEMORY_BYTES_MAX) -> None:
@@ -20,7 +18,6 @@ class MemoryPool:
         self.held = 0
 
     def take(self, count: int) -> None:
-        """Hold `count` bytes more, or refuse."""
         if self.held + count > self.most:
             raise OutOfMemory(
                 "the service needs more memory than it may have",

@@ -6,14 +6,12 @@
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
 while the catalog has the same objects under those names. One `is` shows that the catalog is the one
-that was compared last, so definitions are compared only after a change.
+compared last, so definitions are compared only after a change.
 
-The cache bounds the number of plans and their size in memory; the plan that was unused for longest
-goes first.
+The cache bounds the number of plans and their memory; the least recently used goes first.
 
-A plan also depends on how large its tables were when it was made. Now and then, more rarely the
-longer it lasts, the cache checks whether one has grown or shrunk so much that another plan may be
-better.
+A plan also depends on the size of its tables. Now and then, more rarely the longer the plan lasts,
+the cache checks whether one has grown or shrunk so much that another plan may be better.
 """
 
 from __future__ import annotations
@@ -113,7 +111,6 @@ class Plan:
         self.long_columns = compiled.long_columns
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
         self.fingerprint: Any = None
-        """The fingerprint under which the plan is kept."""
         self.may_yield = False
         """Whether it ever gave more than one page, or wanted others to run; see `body`."""
         self.uses = 0
@@ -121,7 +118,6 @@ class Plan:
         """Number of uses until the table sizes are checked again."""
 
     def holds_in(self, catalog: Catalog) -> bool:
-        """Tell whether everything that the plan was made from is unchanged."""
         if self.catalog is catalog:
             return True
         find = catalog.find
@@ -132,7 +128,7 @@ class Plan:
         return True
 
     def suits(self, snapshot: Snapshot) -> bool:
-        """Tell whether the tables are still about as large as they were. Doubles `next_look`."""
+        """Return whether the tables are still about as large as they were. Doubles `next_look`."""
         self.next_look *= 2
         for tree, before in self.sizes.items():
             now = snapshot.count(tree)
@@ -216,7 +212,6 @@ class PlanCache:
         snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
-        """Return a plan for this fingerprint and these values that still holds, or None."""
         kept = self._fingerprints.get(fingerprint)
         if kept is None:
             self._misses += 1

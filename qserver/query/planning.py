@@ -125,7 +125,6 @@ class Planner:
         snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
-        """Return a kept plan for a statement of this fingerprint that still holds, or None."""
         return self.cache.find(
             (parameterized.fingerprint, parameterized.kinds),
             parameterized.literals,
@@ -181,7 +180,6 @@ class Planner:
         return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
 
     def _short_effort(self) -> Effort:
-        """Return the effort for which others may wait."""
         return Effort.short(PLANNING_STEPS_MAX)
 
     def _prepared(
@@ -303,7 +301,6 @@ def locate(error: QserverError, sql: str) -> None:
 
 
 def _nodes(statement: ast.Statement) -> Iterator[Any]:
-    """Yield all nodes of a statement, in their order."""
     waiting: list[Any] = [statement]
     while waiting:
         node = waiting.pop()
@@ -329,7 +326,7 @@ def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
 
 
 def only_reads(statement: ast.Statement) -> bool:
-    """Tell whether the statement can run on a snapshot, without a transaction."""
+    """Return whether the statement can run on a snapshot, without a transaction."""
     return isinstance(statement, ast.Query) and all(
         only_reads(table.statement) for table in statement.common_tables
     )

@@ -47,7 +47,6 @@ class RequestEnvironment:
     value_bytes_most: int = VALUE_BYTES_MAX
 
     def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
-        """Make a request that begins now."""
         return Request(self, self.now(), timeout_ms, allowed)
 
 
@@ -60,7 +59,6 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     timeout_ms: float | None = None
     allowed: Allowed = EVERYTHING
     result: Any = None
-    """The result, set at the end."""
     drawn: dict[int, DrawnValues] | None = None
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
@@ -116,7 +114,7 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
             raise
 
     def give_back_unused(self) -> None:
-        """At the end, return values that were drawn ahead and that the last run has not used."""
+        """Give back values that were drawn ahead and that the last run has not used."""
         sequences = self.environment.sequences
         for drawn in (self.drawn or {}).values():
             assert sequences is not None

@@ -13,8 +13,6 @@ from qserver.values.types import SqlType
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement of a request, with its parameters."""
-
     sql: str
     parameters: Given = None
 
@@ -34,8 +32,6 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of a statement."""
-
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
     rows: Rows
@@ -56,8 +52,6 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class TransactionResult(msgspec.Struct, frozen=True):
-    """The results of a request's statements, in order."""
-
     results: list[Result]
     version: int
     retries: int = 0

@@ -22,7 +22,7 @@ from qserver.sql.execution import Rows
 class RowStream:
     """`async for page in stream`: lists of rows, none of them empty.
 
-    `new_cursor` makes the cursor, and makes it anew if the statement has to begin again.
+    `new_cursor` makes the cursor, and makes it again if the statement has to begin again.
     """
 
     def __init__(
@@ -86,7 +86,6 @@ class RowStream:
         self._request.extend(seconds)
 
     async def aclose(self) -> None:
-        """End the statement early."""
         self._cursor.close()
         self._end()
         await trio.lowlevel.checkpoint()

@@ -1,17 +1,17 @@
 """nextval and the like during one request, for as many runs as it takes.
 
-The request remembers the values that a run has drawn, so that a run after a conflict draws the same
-again. Reserving sequence values appends to the log, which a transaction body cannot await. So the
-body draws reserved values; when there are not enough it ends with `NeedsSequenceValues`, the
-gateway reserves more, and the body runs again:
+The request remembers the values that a run has drawn, so that a rerun draws the same. Reserving
+values appends to the log, which a transaction body cannot await. So the body draws reserved values;
+when they run out it raises `NeedsSequenceValues`, the request reserves more, and the body runs
+again:
 
     body ── draws ──► reserved    none left ──► NeedsSequenceValues ──► take ──► body, again
 
-Values taken so belong to the request: no other request can draw them first. A request that has
-drawn few values takes one and finds the rest of the block reserved; one that has drawn many takes
-twice as many again, so that any number of values needs few runs. Values left at the end go back.
+Values taken so belong to the request: no other can draw them first. A request that has drawn few
+values takes one and finds the rest of the block reserved; one that has drawn many takes twice as
+many again, so that any number of values needs few runs. Values left at the end go back.
 
-If the transaction itself has made a sequence's state, it draws from that in its own writes.
+A state that the transaction itself has made is drawn from in its own writes.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class DrawnValues:
             self.state, self._since = state, len(self.numbers)
 
     def give_back(self, sequences: Sequences) -> None:
-        """Return the values that the last run has not used."""
+        """Give back the values that the last run has not used."""
         first = max(self.at, self._since)
         if first < len(self.numbers):
             unused = self.numbers[first:]
@@ -248,7 +248,7 @@ class SequenceValues:
         drop_state(self._transaction, sequence)
 
     def _is_own(self, sequence: Sequence) -> bool:
-        """Tell whether this transaction made the sequence's state: numbers of states only grow."""
+        """Return whether this transaction made the sequence's state: state numbers only grow."""
         return sequence.state > self._catalog.trees_used
 
 
@@ -270,7 +270,6 @@ def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
 
 
 def _identifier(text: str) -> list[str]:
-    """Return the parts of a possibly quoted, possibly qualified name."""
     parts: list[str] = []
     rest = text.strip()
     while rest:

@@ -261,7 +261,7 @@ class SqlDatabase:
 
 
 def _are_short(found: list[Found]) -> bool:
-    """Tell whether all statements have a plan and no plan has ever yielded."""
+    """Return whether all statements have a plan and no plan has ever yielded."""
     if len(found) > COST_BETWEEN_PAUSES:
         return False
     for _, given, _, plan in found:
@@ -271,7 +271,6 @@ def _are_short(found: list[Found]) -> bool:
 
 
 def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
-    """Make the refusal of a request that writes where there is no writer."""
     error = ReadOnlyTransaction(
         "the statement writes, and this database can only be read here",
         hint="Send it to the server that writes this database.",
@@ -291,7 +290,6 @@ def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowSt
 
 
 def _stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
-    """Return a stream of rows that are known already."""
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     return RowStream(lambda: cursor, request, result.version, result.affected_rows)

@@ -117,7 +117,6 @@ class StatementRun:
             self.allowed.check_read()
 
     def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
-        """Begin a statement that needs no plan."""
         if isinstance(parsed.statement, ast.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
         if given:

@@ -45,7 +45,6 @@ HARMLESS_PREFIXES: Final = ("enable_", "log_", "work_mem", "max_parallel", "jit"
 
 
 def show_variable(name: str) -> tuple[tuple[str, ...], Rows]:
-    """Return the columns and rows of SHOW."""
     key = ALIASES.get(name.lower(), name.lower())
     if key == "all":
         rows = [

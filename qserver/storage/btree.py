@@ -7,17 +7,17 @@
 
 A tree *is* its root page. Pages never change: a batch of changes copies each page that it touches
 once, from the leaf up to the root, and shares all the others with the old tree. So a root stays
-readable for ever, and one `is` shows that two trees that share a page are equal there. Conflict
-tests rely on that: `difference` visits only pages that the two trees do not share.
+readable for ever, and one `is` shows that two trees are equal below a shared page. Conflict tests
+rely on that: `difference` visits only pages that the trees do not share.
 
 Invariants, checked by `check_pages` in the tests: keys ascend strictly; every leaf is equally deep;
 no page but an empty root is empty or holds more than PAGE_ENTRIES_MAX entries; a branch's length is
 the number of entries below it.
 
-The lists inside pages could be tuples. `bisect` and `insert` are quickest on lists, and pages are
-private to this file, so reading this file shows that they stay immutable. A new page shares even
-the lists that it did not change: the keys of a leaf in which values were replaced, the separators
-of a branch none of whose children was split, joined or removed.
+Pages hold lists, not tuples: `bisect` and `insert` are quickest on lists, and pages are private to
+this file, so reading this file shows that they stay immutable. A new page shares even the lists
+that it did not change: the keys of a leaf in which values were replaced, the separators of a branch
+none of whose children was split, joined or removed.
 
 Not done: balancing to half-full pages as textbooks do. A page that shrinks below PAGE_ENTRIES_MIN
 is joined with a neighbour if both fit in one page, and otherwise stays; a page that overflows at
@@ -86,7 +86,6 @@ LEAVES_OF_RUN: Final = 32
 
 
 def get(tree: Tree, key: Key) -> Value | None:
-    """Return the value at `key`, or None if there is no such key."""
     page = tree
     while type(page) is Branch:
         page = page.children[bisect_right(page.separators, key)]
@@ -501,7 +500,6 @@ def _branches(
 
 
 def _entries(page: Tree) -> int:
-    """Return how many entries the page itself holds."""
     return len(page.keys) if type(page) is Leaf else len(page.children)
 
 

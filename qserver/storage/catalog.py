@@ -4,7 +4,7 @@ One name space holds tables, views, sequences and types. The name of an index ma
 relation either; code that makes one must check `index_owner`. Tables are kept apart from the rest
 because nearly every look-up is of a table.
 
-A tree number is used once: a table that is dropped and made anew has other trees, so an old
+A tree number is used once: a table that is dropped and made again has other trees, so an old
 snapshot and a new one can never mistake one's rows for the other's.
 """
 
@@ -33,7 +33,6 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """For the tree of an index, that of the rows."""
 
     def find(self, name: str) -> Definition | None:
-        """Return the definition under a name, or None."""
         return self.tables.get(name) or self.others.get(name)
 
     def definitions(self) -> Iterator[Definition]:

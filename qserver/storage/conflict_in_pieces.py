@@ -38,7 +38,7 @@ RangeWrites: TypeAlias = Mapping[Range, TreeWrites]
 
 
 def is_long(parts: Iterable[Part], now: Roots) -> bool:
-    """Tell whether voting on these parts, or installing them, would take long."""
+    """Return whether voting on these parts, or installing them, would take long."""
     count = 0
     for part in parts:
         count += count_changes(part.writes) + count_changes(part.keys) + len(part.scans)

@@ -5,8 +5,8 @@
     shard          3             0              1
 
 One shard owns a range and alone makes its next root. A range is a value: a tree, its bounds and its
-shard. So every snapshot says where a key belongs, and that changes only when the coordinator makes
-a snapshot: it cuts a range that has grown past RANGE_ENTRIES_MAX into even pieces, and joins
+shard. So every snapshot says where a key belongs, and only the coordinator changes that, with a new
+snapshot: it cuts a range that has grown past RANGE_ENTRIES_MAX into even pieces, and joins
 neighbours that have shrunk to RANGE_ENTRIES_MIN together. Cutting copies one page of each height
 and shares the others.
 
@@ -15,13 +15,13 @@ checkpoint mentions shards. A tree that was never written has no range yet; its 
 the shard of its table, so that a small table and its indexes lie on one shard.
 
 Trees are filed in blocks of neighbouring numbers. The blocks and the map of blocks are plain dicts
-that are never changed:
+that never change:
 
     blocks {0: {1: *, 7: *}, 2: {33: *}}      tree 7 is in block 7 >> BLOCK_BITS
 
-Every read passes here, and two look-ups in dicts are what Python does fastest. A round copies the
-few blocks that it touches and the map of blocks, so old snapshots stay cheap to keep even with
-thousands of trees; copies of one dict with all of them would not.
+Every read passes here, and two dict look-ups are what Python does fastest. A round copies only the
+map and the few blocks that it touches, so old snapshots stay cheap even with thousands of trees;
+copies of one dict with all of them would not.
 """
 
 from __future__ import annotations
@@ -85,7 +85,6 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return sum([root.length for root in self.roots])
 
     def root_at(self, key: Key) -> Tree:
-        """Return the root of the range that a key belongs to."""
         return self.roots[bisect_right(self.lows, key)]
 
     def root_of(self, each: Range) -> Tree:
@@ -133,7 +132,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return RangedTree(self.ranges, tuple(now), self.lows)
 
     def fits(self, each: Range, root: Tree) -> bool:
-        """Tell whether a range is neither too large nor so small that it can be joined."""
+        """Return whether a range is neither too large nor so small that it can be joined."""
         if root.length > RANGE_ENTRIES_MAX:
             return False
         if root.length > RANGE_ENTRIES_MIN or len(self.roots) == 1:
@@ -200,8 +199,6 @@ _NO_TREES: Final[Block] = {}
 
 
 class Trees(msgspec.Struct, frozen=True, eq=False):
-    """All trees of a snapshot, by number."""
-
     blocks: dict[int, Block] = msgspec.field(default_factory=dict)
 
     def tree(self, number: int) -> RangedTree:

@@ -45,8 +45,6 @@ class Part(msgspec.Struct, frozen=True, eq=False):
 
 
 class Share:
-    """A part in the making."""
-
     __slots__ = ("keys", "scans", "writes")
 
     def __init__(self) -> None:
@@ -113,7 +111,6 @@ def unconditional_parts(writes: Writes, newest: Snapshot) -> Steps[dict[int, Par
 def spread(
     newest: Snapshot, catalog: Catalog, tree: int, entries: dict[Key, Any]
 ) -> Steps[dict[Range, dict[Key, Any]]]:
-    """Return entries by the range that they belong to."""
     ranges = newest.ranges(tree, catalog)
     if len(ranges) == 1:
         return {ranges[0]: entries}

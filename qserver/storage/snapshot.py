@@ -1,14 +1,14 @@
 """A snapshot: the whole database at one version.
 
-A reader can use a snapshot for ever, without a lock, a message or a copy: the catalog and all trees
-are immutable. All reads of data go through a snapshot.
+The catalog and all trees are immutable, so a snapshot can be read for ever, without a lock, a
+message or a copy. All reads of data go through a snapshot.
 
 A request that only reads uses the snapshot directly, by the same interface as a `Transaction`, but
 without a footprint: the snapshot is durable, so nothing that was read can turn out to be untrue,
 and nothing is validated later. A query that follows a million index entries remembers none.
 
-A large tree is cut into ranges (see `ranges`). They lie in the order of their keys, so an ordered
-scan reads one after the other.
+The ranges of a large tree (see `ranges`) lie in the order of their keys, so an ordered scan reads
+one after the other.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     shards: int
 
     def find_definition(self, name: str) -> Definition | None:
-        """Return the definition under a name, or None."""
         return self.catalog.find(name)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
-        """Return the value at a key, or None."""
         ranged = self.trees.tree(tree)
         return get(ranged.roots[bisect_right(ranged.lows, key)], key)
 
@@ -181,7 +179,6 @@ def empty_snapshot(shards: int) -> Snapshot:
 
 
 def _without_first(stream: Iterator[Page]) -> Iterator[Page]:
-    """Yield the stream without its first entry."""
     for keys, values in stream:
         if len(keys) > 1:
             yield keys[1:], values[1:]

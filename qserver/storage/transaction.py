@@ -88,7 +88,6 @@ class Transaction:
         return self.catalog.find(name)
 
     def get(self, table: Table, key: Key) -> Value | None:
-        """Return the row at a primary key, or None."""
         return self.get_entry(table.id, key)
 
     def find(self, index: Index, key: Key) -> Value | None:
@@ -96,7 +95,6 @@ class Transaction:
         return self.get_entry(index.id, key)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
-        """Return the value at a key of any tree, or None."""
         if self.writes or self.earlier:
             for writes in (self.writes, self.earlier):
                 if writes and tree in writes:
@@ -177,7 +175,6 @@ class Transaction:
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> list[Value]:
-        """Return the rows of a range that satisfy the predicate, in order of their keys."""
         found: list[Value] = []
         for _, page in self.scan(table.id, low, high, predicate):
             found += page if predicate is None else filter(predicate, page)
@@ -267,7 +264,7 @@ class Transaction:
         return entries
 
     def _are_free(self, tree: int, entries: TreeWrites) -> bool:
-        """Tell whether nothing is at these keys; if so, the footprint records that."""
+        """Return whether nothing is at these keys; if so, the footprint records that."""
         for layer in (self.writes, self.earlier):
             changes = layer.get(tree) if layer else None
             if changes and not changes.keys().isdisjoint(entries):

@@ -19,7 +19,6 @@ TreeWrites: TypeAlias = dict[Key, Value | None]
 """Changes of one tree by key; None deletes."""
 
 Writes: TypeAlias = dict[int, TreeWrites]
-"""Changes by the number of the tree."""
 
 SEQUENCES_TREE: Final = 0
 """A tree of the engine's own: how far each sequence's values are reserved."""

@@ -93,7 +93,6 @@ class Graph:
         return range(len(self._intervals) + self._hubs)
 
     def precedes(self, source: int, target: int) -> bool:
-        """Tell whether the source was completed before the target was invoked."""
         before, after = self._interval(source), self._interval(target)
         if before is None or after is None or before.completed is None:
             return False

@@ -52,7 +52,6 @@ class NumbersChecker:
     # --- what clients do ---
 
     def ask(self) -> Asked:
-        """Note that a drawing request begins."""
         highest = {number: epoch.highest for number, epoch in self._epochs.items()}
         return Asked(self._next_moment(), highest)
 
@@ -73,7 +72,6 @@ class NumbersChecker:
         return problems
 
     def ask_epoch(self, number: int) -> None:
-        """Note that an epoch is to begin."""
         self._epochs[number] = Epoch(self._next_moment())
 
     def answer_epoch(self, number: int, *, failed: bool = False) -> None:

@@ -57,7 +57,6 @@ class SqlClient:
         return await self._ask(front, "/v1/query", _fields(statement), options, accept)
 
     async def read(self, front: Front, statement: Statement) -> TransactionResult:
-        """Send a statement whose rows are wanted."""
         chance = self._chance
         way = chance.random()
         if way < 0.3:

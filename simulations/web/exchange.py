@@ -46,8 +46,6 @@ class ConnectionLost(QserverError):
 
 @dataclass(slots=True)
 class Reply:
-    """What a client has received."""
-
     status: int
     headers: dict[bytes, bytes]
     request_id: str
@@ -215,6 +213,5 @@ class Exchange:
 
 
 def head(path: str, headers: dict[bytes, bytes]) -> Request:
-    """Return the head of a POST."""
     pairs: Any = tuple(headers.items())
     return Request("POST", path, b"", pairs)

@@ -20,7 +20,6 @@ class RegisterWorkload(Workload):
     """Some registers, all 0 at first. What is seen of them must agree with its version."""
 
     registers: ClassVar[int]
-    """How many there are."""
 
     async def setup(self, service: Service) -> None:
         def work(transaction: Transaction) -> None:

@@ -1,7 +1,7 @@
 """Definitions in SQL: ALTER, CREATE INDEX and DROP TABLE while others insert and select.
 
     items    gets columns and loses and gets its index, and keeps every row
-    drafts   is dropped and made anew, or emptied, each time with another default: its generation
+    drafts   is dropped and made again, or emptied, each time with another default: its generation
     stamp    is a view that is replaced
 
 Plans are kept from statement to statement, and none may outlive the definition that it was made

@@ -1,7 +1,7 @@
 """Migrations in SQL: definitions and data change in one transaction, while others are under way.
 
     batches    which of the tables exist, who made each, and how many rows it must have
-    batch_0 …  dropped, made anew with another default, widened, filled and emptied; each row bears
+    batch_0 …  dropped, made again with another default, widened, filled and emptied; each row bears
                the number of the migration that made its table, by that default
 
 A migration takes effect as a whole or not at all: a table without its rows, or rows under a
@@ -80,7 +80,6 @@ class SqlMigrations(SqlWorkload):
     # --- migrations ---
 
     def _renewal(self, number: int, batch: int) -> list[Statement]:
-        """Drop a table, make it anew, and fill it."""
         create = self.chance.choice((CREATE, OTHER_ORDER))
         keys = [number * 10 + at for at in range(3)]
         statements = [

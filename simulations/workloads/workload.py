@@ -86,7 +86,7 @@ class Workload(ABC):
             return None
 
     def is_long(self) -> bool:
-        """Tell whether the next piece of work yields while it runs."""
+        """Return whether the next piece of work yields while it runs."""
         return self.chance.random() < self.profile.long_work
 
     def expect(self, truth: bool, problem: str) -> None:
