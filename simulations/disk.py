@@ -2,15 +2,15 @@
 
     append ─► written: in the cache, lost or torn by a crash ─► synced: there for ever
 
-It keeps the bytes of framed records, as a file would. After a crash some of the unsynced bytes may
-be there, cut anywhere; `read` drops a frame that is not whole at the end, as a real log does
-(SQLite's write-ahead log, by its own checksums). A failed sync leaves some whole records or none,
-and does not say which. Checkpoints lie on a `Shelf` beside the records.
+It keeps the bytes of framed records, as a file would. After a crash some unsynced bytes may be
+there, cut anywhere; `read` drops a torn frame at the end, as a real log does (SQLite's write-ahead
+log, by its own checksums). A failed sync leaves some whole records or none, and does not say which.
+Checkpoints lie on a `Shelf` beside the records.
 
 The device outlives processes. Operations run one at a time, in the order of the calls, each in a
-task of the device: killing an actor in the middle of one does not stop it, just as a thread in a
-system call is not stopped; only a crash of the process stops it. So a reader after a kill waits for
-what is still being written, and can never be surprised by it later.
+task of the device: killing an actor does not stop its operation, just as a thread in a system call
+is not stopped; only a crash of the process does. So a reader after a kill waits for what is still
+being written, and can never be surprised by it later.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Decides what goes wrong in a run, and how often.
 
-Every place where something could go wrong asks `strikes(kind)`. Each such question has a name,
+Every place where something could go wrong asks `strikes(kind)`. Each question has a name,
 `kind:count`, and its answer depends on the seed and that name alone. So a fault can be taken out of
 a run without changing the others, which is what shrinking needs.
 
-There are three kinds of profile. `calm` has delays and nothing else. `swarm` switches each kind of
-fault on or off and chooses how often it strikes, by the seed: rare combinations get room. `storm`
-has everything on at once. Each finds what the others miss.
+Profile `calm` has delays and nothing else. `swarm` switches each kind of fault on or off and
+chooses how often it strikes, by the seed: rare combinations get room. `storm` has everything on at
+once. Each finds what the others miss.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Positions count the events of the whole history in one order. They stand in for 
 attempt was completed before another was invoked, the client of the second may know of the first.
 
 Invariant: an attempt has a completion unless it is UNKNOWN. An UNKNOWN attempt may take effect at
-any time after it was invoked, also long after its client has given up, so nothing is ordered behind
-it. Its answers are worth nothing either: it keeps only what it meant to write.
+any time after it was invoked, long after its client has given up, so nothing is ordered behind it.
+Its answers are worth nothing either: it keeps only what it meant to write.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@
     the process at rest    no task waits for anything, and each shard has exactly the ranges that
                            the newest snapshot gives it, with the same roots
 
-The first check follows each recovery, so also each crash and each power cycle. Recovery builds
-trees of its own from pages and records, so the trees of a crashing process are checked, too, before
-they are gone.
+The first check follows each recovery, so also each crash and each power cycle. Recovery builds its
+own trees from pages and records, so the trees of a crashing process are checked, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The timeline: one HTML file that shows a whole simulation run.
 
-A failing seed leaves thousands of events behind. As text they hide the one thing that matters,
-which actor knew what when; so the run is drawn as a sequence chart, time going down, a lane per
-actor, with the text of each event on its own row beside it:
+A failing seed leaves thousands of events. As text they hide the one thing that matters, which actor
+knew what when; so the run is drawn as a sequence chart, time going down, a lane per actor, with the
+text of each event beside it:
 
     time      client 0   gateway   coordinator   shard 0   log  |
     0.0125       >                                              |  12  client 0     T7 begins
@@ -10,11 +10,11 @@ actor, with the text of each event on its own row beside it:
     0.0140                  >o                                  |  14  gateway      T7 arrives
     0.0141                   o--------->o                       |  15  ...
 
-The work is split so that each half can be tested where it lives. Everything that follows from the
-events alone (the order of lanes, which send belongs to which receive, when an actor was alive) is
-computed here, as plain data. The page only draws: `timeline.html` is its markup and style, the
-three `timeline_*.js` are its script. All of it is copied into the one output file, which opens from
-disk and has a content policy that forbids it any network.
+Everything that follows from the events alone (the order of lanes, which send belongs to which
+receive, when an actor was alive) is computed here, as plain data, and tested here. The page only
+draws: `timeline.html` is its markup and style, the three `timeline_*.js` are its script. All of it
+is copied into the one output file, which opens from disk and has a content policy that forbids it
+any network.
 
 Invariant: the file is a function of the arguments, byte for byte; and nothing in an event, a fact
 or an anomaly can become markup or script. Header text is escaped as HTML. Events travel as JSON in

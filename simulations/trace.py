@@ -1,8 +1,7 @@
 """The trace: everything that happened in a simulation run, in order.
 
-Everything that the simulated world does or sees is recorded as one flat list of events, with a
-running digest. The digest defines "repeatable": two runs of the same seed are the same run if and
-only if their digests are equal.
+The simulated world records what it does or sees as one flat list of events, with a running digest.
+The digest defines "repeatable": two runs are the same run if and only if their digests are equal.
 
     record(0.0125, "client 3", "begin", "T7 begins")            -+
     record(0.0125, "client 3", "send", "T7 to gateway", 41)      +-> sha256, and (if kept) Events
@@ -12,9 +11,9 @@ Invariant: the digest depends on the recorded fields and their order, and on not
 whether the events are kept, not on hash seeds, not on how often the digest was asked for.
 
 A campaign over thousands of seeds needs only the digest, so keeping the events is optional; a
-failing seed is run again with the events kept. The digest reads the `repr` of a tuple because that
-is the cheapest encoding in Python that cannot confuse two events: strings are quoted and escaped,
-and the `repr` of a float names exactly that float.
+failing seed is run again with the events kept. The digest reads the `repr` of a tuple, the cheapest
+encoding in Python that cannot confuse two events: strings are quoted and escaped, and the `repr` of
+a float names exactly that float.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The false world: the engine's `World`, with every choice made from one seed.
 
 Messages inside one database are ordered and never lost, in production and here; so each is delayed
-by its own random time, and never dropped, doubled or overtaken. The randomness of a run lies in
-these delays and in the disk, far more than in the order of the scheduler.
+by its own random time, and never dropped, doubled or overtaken. A run's randomness lies in these
+delays and in the disk, far more than in the order of the scheduler.
 
 An actor dies at an await point: there `stand_at_await_point` cancels the scope that it runs in.
 """

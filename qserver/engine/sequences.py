@@ -2,7 +2,7 @@
 
 The promise, in one sentence: *no value of a sequence is given twice, and each is beyond those that
 were answered before its request began, through reruns and failures of transactions, crashes and new
-definitions, until a setval, a committed RESTART, or CYCLE lets the sequence count again.* There may
+definitions, until a setval, a committed RESTART, or CYCLE lets the sequence start over.* There may
 be gaps.
 
 Row ids of tables without a primary key come from here too, from a sequence of the engine's own.

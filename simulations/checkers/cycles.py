@@ -7,14 +7,14 @@ each time with more kinds of edges:
     ww wr           G1c                     ww wr + realtime         G1c-realtime
     ww wr rw        G-single, G2            ww wr rw + realtime      G-single-realtime, G2-realtime
 
-A strongly connected component is reported by the first search that shows it. A later search that
-has all of those edges too finds it again, larger, and skips it: it says nothing new, and real time
-soon ties half of a history together. So a reported component has no circle with fewer kinds of
-edges, and every circle in it needs one of the kind that was added last.
+The first search that shows a strongly connected component reports it. A later search with all of
+those edges finds it again, larger, and skips it: it says nothing new, and real time soon ties half
+of a history together. So a reported component has no circle with fewer kinds of edges, and every
+circle in it needs one of the kind that was added last.
 
 One rw is enough (G-single) if some rw edge has a way back without any other. Without rw the
-component has no circles, so that is reachability in an ordered graph. It is computed for many edges
-at a time, one bit each, in a single pass from the last node to the first.
+component has no circles, so that is reachability in an ordered graph, computed for many edges at a
+time, one bit each, in a single pass from the last node to the first.
 
 A history without anomalies needs only the largest search.
 """

@@ -5,13 +5,13 @@ A list remembers everything that was appended to it, so one read shows a whole p
     T0 appends 1        T1 reads [1]      T2 appends 2        T3 reads [1 2]
 
 The longest list that was read is the *order* of the key; every other read must be a beginning of
-it. Each place of the order belongs to the attempt that appended the value there. This makes lists
-worth the trouble: plain registers do not show which of two writes came first.
+it. Each place of the order belongs to the attempt that appended the value there. Plain registers do
+not show which of two writes came first.
 
 This module also reports what reads show to be wrong without any graph: values from nowhere, values
-twice, values of an attempt that failed, two reads that contradict each other, and a transaction
-that does not see its own appends. A place with such a value belongs to no attempt (None), and the
-rest of the order is used as if the place were not there: one fault is then one report.
+twice, values of a failed attempt, two reads that contradict each other, and a transaction that does
+not see its own appends. A place with such a value belongs to no attempt (None), and the rest of the
+order is used as if the place were not there: one fault is then one report.
 """
 
 from __future__ import annotations

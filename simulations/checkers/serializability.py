@@ -2,19 +2,19 @@
 
 Every transaction that took effect is a node. If the database was strictly serializable there is one
 order of all of them that explains every read and agrees with real time; so edges from each
-transaction to those that must follow it form no circle. The reverse is the test: look for circles.
+transaction to those that must follow it form no circle. The test looks for circles.
 
     T3 reads [1 2] of key 5        T7 appends 3 to key 5, and was completed before T3 began
 
     T3 -rw(key 5: read [1 2], T7 appended 3)-> T7 -realtime-> T3
 
-Which attempts count: an OK attempt took effect. A FAILED one did not, and no read may show its
-values. An UNKNOWN one did if any of its values was seen; from then on the same rules apply to it,
-so half of it is an anomaly. If it was never seen it stays out: it may not have happened.
+An OK attempt took effect. A FAILED one did not, and no read may show its values. An UNKNOWN one did
+if any of its values was seen; then the same rules apply to it, so half of it is an anomaly. If it
+was never seen it stays out: it may not have happened.
 
 Appends that no read shows must stand behind everything that reads do show, because lists only grow.
-This catches a lost append without any look at the final state: each reader of the whole order has
-an rw edge to each of those appends. They go through a hub, as there could be very many:
+This catches a lost append without the final state: each reader of the whole order has an rw edge to
+each of those appends. They go through a hub, as there could be very many:
 
     readers of the whole order ---rw---> hub ------> writers of unseen appends
 
@@ -23,8 +23,8 @@ writers that did not read (all readers lead there), one for those that did (only
 lead there). Those that did both have all missed each other's appends: it is enough to connect
 neighbours.
 
-`final`, the state at the end, is treated as one more transaction that reads every key, after
-everything. What it lacks of an OK attempt is called a lost write and gets no edge besides.
+`final`, the state at the end, is one more transaction that reads every key, after everything. What
+it lacks of an OK attempt is called a lost write and gets no edge besides.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     limited     belongs to an organization that has hardly any requests left in its minute
     brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
 
-A key's grant and its database are sometimes available at once and sometimes only after a while;
-what a request does then is the product's own. So are the grants, the rates, and the count of users.
+A key's grant and its database are available at once or after a while, by chance. The rest is the
+product's own: the grants, the rates, the count of users.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@
 
 Only the footprint of the reads keeps this true. A new spot asks whether there is one within 2 of
 it: by bounds that are part of the range or not, forward or backward, with all rows of the range or
-only the first. So another spot on the very bound is a conflict, and so is the deletion of the one
-row at which a LIMIT has stopped. Anchors are found by an index that is not unique, and change from
-NULL and to NULL.
+only the first. So a spot on the very bound is a conflict, and so is the deletion of the row at
+which a LIMIT has stopped. Anchors are found by a non-unique index, and change from and to NULL.
 """
 
 from __future__ import annotations

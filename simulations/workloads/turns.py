@@ -1,10 +1,10 @@
 """Turns: long work on one hot row, until it gets an exclusive commit, where things go wrong.
 
-A request that has conflicted too often asks for an exclusive commit, and no other commits until it
-is returned. During such an exclusive commit work raises, its deadline passes, or its client leaves;
-the same happens to short work when the coordinator reruns it. In every case the exclusive commit
-must be returned, work that reported failure must leave nothing, and the others must go on. Work
-takes its time here: the clock goes on while it runs.
+A request that has conflicted too often gets an exclusive commit, and no other commits until it is
+returned. Meanwhile work raises, its deadline passes, or its client leaves; the same happens to
+short work when the coordinator reruns it. In every case the exclusive commit must be returned, work
+that reported failure must leave nothing, and the others must go on. The clock goes on while work
+runs.
 """
 
 from __future__ import annotations
