@@ -44,9 +44,7 @@ class _Shrinker:
             count //= 2
 
     def _fewer_faults(self, faults: list[str]) -> None:
-        """Apply Zeller's ddmin, without the complement of single parts, which the loop tries
-        anyway.
-        """
+        """Apply Zeller's ddmin without complements of single parts, which the loop tries anyway."""
         parts = 2
         while len(faults) >= 2 and self._replays < REPLAYS_MAX:
             size = -(-len(faults) // parts)

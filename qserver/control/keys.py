@@ -209,9 +209,7 @@ class Keys:
         expires_at: datetime | None,
         secret: str | None = None,
     ) -> tuple[Statement, Key, str]:
-        """Return a new key, the statement that stores it, and its secret: a new one if none is
-        given.
-        """
+        """Return a new key, the statement that stores it, and its secret, new if none is given."""
         secret = secret or self._mint.key()
         now = self._store.now()
         key = Key(

@@ -81,9 +81,7 @@ class Store:
 
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
-        """Take the lock for a change; `grant` is the caller's, if the plane itself is not the
-        caller.
-        """
+        """Take the lock for a change; `grant` is the caller's, None for the plane itself."""
         async with self._turn:
             if grant is not None:
                 await self._check_still_good(grant)

@@ -37,9 +37,7 @@ _SLOT: Final = Struct(">QII")
 class Mark(msgspec.Struct, frozen=True, order=True):
     version: int
     checksum: int
-    """Of the record of that version, so that another log with as many versions is noticed; 0 if the
-    record was forgotten.
-    """
+    """The record's checksum, so that another log of the same length is noticed; 0 if forgotten."""
 
 
 class HighWaterMark:

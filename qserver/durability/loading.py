@@ -45,9 +45,7 @@ PAGES_BEFORE_GIVING_WAY: Final = 8
 
 
 async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
-    """Return the snapshot of the newest checkpoint, and its pages in `saved`; None if there is
-    none.
-    """
+    """Return the newest checkpoint's snapshot, and its pages in `saved`; None if there is none."""
     stored = await log.load_checkpoint()
     loading = Loading()
     while pages := await log.load_pages(loading.last_number, PAGES_READ_AT_ONCE):

@@ -35,8 +35,7 @@ StoredPage: TypeAlias = tuple[int, bytes]
 
 class Log(Protocol):
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
-        """Wait until all records are durable, as one group. Some logs begin before they are
-        awaited.
+        """Wait until all records are durable, as one group. Some logs begin before the await.
 
         After LogFailed nothing may be appended before the log has been read again, because only
         reading shows what is in it.

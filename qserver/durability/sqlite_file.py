@@ -68,8 +68,9 @@ FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
-"""Pages after which a commit moves the write-ahead log into the main file. That commit and those
-behind it wait for the move, so it is a megabyte and not SQLite's four.
+"""Pages after which a commit moves the write-ahead log into the main file.
+
+That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
 """
 
 _COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)

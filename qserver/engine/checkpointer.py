@@ -81,9 +81,7 @@ class Checkpointer:
         self._report = report
         self.logged = recovered.log_bytes
         self._all_forgotten = False
-        """Whether nothing older than the checkpoint is left; an earlier process may have stopped
-        halfway.
-        """
+        """Whether nothing older is left; an earlier process may have stopped halfway."""
         self._news = trio.Event()
         self._asked: list[Reply[None]] = []
         self._hurries = False

@@ -361,9 +361,7 @@ class Coordinator:
         return snapshot
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
-        """Run the work on the newest state; return Conflicted if it is not short or changes the
-        catalog.
-        """
+        """Run the work here; return Conflicted if it is not short or changes the catalog."""
         assert commit.work is not None
         retried = commit.transaction is not None
         self._rerun += retried
@@ -413,9 +411,7 @@ class Coordinator:
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> tuple[Snapshot, Append, dict[int, Own]]:
-        """Return the next snapshot, the round's log record, and changes of range ownership by
-        shard.
-        """
+        """Return the next snapshot, its log record, and changes of range ownership by shard."""
         newest = self.versions.newest
         catalog = newest.catalog
         dropped: tuple[int, ...] = ()
@@ -437,9 +433,7 @@ class Coordinator:
     def _laid_out(
         self, installed: Roots, dropped: tuple[int, ...]
     ) -> tuple[dict[int, RangedTree], dict[int, Own]]:
-        """Return the changed trees, cut into ranges that fit, and the ranges that shards gain or
-        lose.
-        """
+        """Return the changed trees, cut into ranges that fit, and the moves between shards."""
         newest = self.versions.newest
         trees: dict[int, RangedTree] = {}
         moves: dict[int, Own] = {}

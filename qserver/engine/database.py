@@ -74,9 +74,7 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     gateway: GatewayStatistics
     generation: GenerationStatistics | None
     log_failed: bool
-    """Whether it restarted because the log failed and has written nothing since to show that the
-    log works.
-    """
+    """Whether it restarted because the log failed, and has written nothing since."""
 
 
 class Database:

@@ -26,8 +26,9 @@ from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 
 Work: TypeAlias = Callable[[Transaction], Any]
-"""A transaction's body: a pure function of what it reads. It may be a generator: it lets others run
-at each `yield`, and its return value is the result.
+"""A transaction's body: a pure function of what it reads.
+
+It may be a generator: it lets others run at each `yield`, and its return value is the result.
 """
 
 
@@ -85,8 +86,9 @@ class Prepare(msgspec.Struct, frozen=True, eq=False):
 
 
 class Voted(msgspec.Struct, frozen=True, eq=False):
-    """The conflict of each part, or None. `roots`, of the ranges that have changed, is set when the
-    shard decided everything itself.
+    """The conflict of each part, or None.
+
+    `roots`, of the changed ranges, is set when the shard decided everything itself.
     """
 
     shard: int

@@ -26,8 +26,9 @@ from qserver.values.relations import Sequence
 State: TypeAlias = tuple[int, bool]
 
 ROW_IDS: Final = Sequence(0, "row ids", cache=ROW_ID_BLOCK)
-"""The sequence of row ids. The engine's own sequences are in no catalog; their ids are not above 0,
-those of users' sequences are.
+"""The sequence of row ids.
+
+The engine's own sequences are in no catalog; their ids are not above 0, those of users' are.
 """
 
 

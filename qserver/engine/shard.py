@@ -6,9 +6,9 @@ with yes or with a conflict, and never waits: waiting shards can deadlock, refus
     Prepare ─► every part is alone here ─► install all that are accepted ─► Voted with new roots
             └► some are undecided ─────── Voted ─► Decide ─► install ─► Installed
 
-The shard checks a transaction against three things: the installed roots, the writes that this round
-has already accepted here, and the writes of this round that are undecided because another shard may
-refuse them. It refuses whatever overlaps an undecided write, either way.
+The shard checks a transaction against the installed roots, against the writes that this round has
+accepted here, and against the writes of this round that are undecided because another shard may
+refuse them. An overlap with an undecided write is a conflict whether or not that write commits.
 
 Between rounds the coordinator may cut and join ranges, and sends `Own`.
 

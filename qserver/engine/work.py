@@ -51,8 +51,9 @@ class Pending(Enum):
 PENDING: Final = Pending.PENDING
 
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, synchronously: with the result, with the error that ended the work, or with a
-coroutine that a task must run because the work has to wait for something else.
+"""Called once, synchronously, with the result, the error, or a coroutine.
+
+A task must run the coroutine, because the work has to wait for something else.
 """
 
 
@@ -105,9 +106,7 @@ def begin(work: Any) -> tuple[Any, Rest | None]:
 
 
 def run_at_once(work: Work, transaction: Transaction) -> Any:
-    """Return the work's result without letting other tasks run; raise WouldYield if it is not
-    short.
-    """
+    """Return the work's result without letting other tasks run; raise WouldYield if it yields."""
     result, rest = begin(work(transaction))
     if rest is None:
         return result

@@ -40,9 +40,7 @@ class World(Protocol):
 
     @property
     def compute(self) -> Compute:
-        """Run a long computation that depends on nothing but its arguments. The computation gets a
-        check to call now and then.
-        """
+        """Runs a long, pure computation, and gives it a check to call now and then."""
 
     def report(self, text: str, error: Exception) -> None:
         """Report an error to the operator."""

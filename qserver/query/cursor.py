@@ -29,9 +29,7 @@ from qserver.values.sizes import check_rows
 from qserver.values.types import SqlType
 
 StatementSteps = Generator[Any, Any, int]
-"""Yields pages of rows, None to let others run, or what the statement waits for; returns the number
-of changed rows.
-"""
+"""Yields pages of rows, None to let others run, or what it waits for; returns changed rows."""
 
 
 class End(Enum):

@@ -193,9 +193,7 @@ class Planner:
         effort: Effort,
         to_read: bool,
     ) -> Prepared:
-        """Parse a statement if necessary, and plan it. Changes nothing here: it may run in a
-        thread.
-        """
+        """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
             parsed = parse(sql, effort=effort)
         statement, rules = parsed.statement, self.rules

@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from qserver.query.request import Request
 
 WRITES_BACK_MAX = 3
-"""How often a request has a sequence that it redefines written back. While other requests draw from
-the sequence there is no end to that, and without it there is a gap.
+"""How often a request has a sequence that it redefines written back.
+
+While other requests draw from the sequence there is no end to that; without it there is a gap.
 """
 
 

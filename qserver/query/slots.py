@@ -17,9 +17,7 @@ from qserver.sql.parameters import Given
 def slots_in_steps(
     plan: Plan, literals: Sequence[Any], given: Given, context: Context
 ) -> Generator[None, None, Any]:
-    """Do the same as `slots_of`; for heavy values, let others run in between and check the
-    deadline.
-    """
+    """Call `slots_of`; for heavy values, let others run in between and check the deadline."""
     if plan.parameters is None or not is_heavy(given):
         return slots_of(plan, literals, given)
     return (yield from heavy_slots(plan.parameters, literals, given, context))

@@ -49,8 +49,9 @@ __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult",
 
 Waiting: TypeAlias = Coroutine[Any, Any, TransactionResult]
 TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | Waiting], None]
-"""Called once, synchronously: with the durable result, with the error that ended the request, or
-with its rest, which has to wait for something and so needs a task.
+"""Called once, synchronously, with the durable result, the error, or the rest of the request.
+
+The rest has to wait for something and so needs a task.
 """
 
 

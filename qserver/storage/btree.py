@@ -236,9 +236,7 @@ def cut_keys(tree: Tree, most: int) -> list[Key]:
 
 
 def split(tree: Tree, key: Key) -> tuple[Tree, Tree]:
-    """Return the entries below a key, and the others; cuts one page of each height, shares the
-    rest.
-    """
+    """Return the entries below a key, and the others; cuts one page of each height."""
     left, right = _halves(tree, key)
     return _root_over(left), _root_over(right)
 
@@ -314,9 +312,7 @@ def difference(
 
 
 def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Key]:
-    """Yield keys in low < key < high, ascending, that cut a tree into parts of a few thousand
-    entries.
-    """
+    """Yield ascending keys in low < key < high that cut a tree into a few thousand entries each."""
     if tree.height < 2:
         return
     assert isinstance(tree, Branch)
@@ -447,9 +443,7 @@ def _changed_branch(
 
 
 def _halves(page: Tree, key: Key) -> tuple[list[Tree], list[Tree]]:
-    """Return the parts of a page left and right of a key, at most one page each, of the same
-    height.
-    """
+    """Return the parts of a page left and right of a key, each at most one page of its height."""
     if type(page) is Leaf:
         keys, values, at = page.keys, page.values, bisect_left(page.keys, key)
         left, right = _leaves(keys, values, [(0, at)]), _leaves(keys, values, [(at, len(keys))])

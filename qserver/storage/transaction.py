@@ -208,9 +208,7 @@ class Transaction:
     # --- writing ---
 
     def put(self, table: Table, row: Value) -> None:
-        """Write a row over whatever is at its key. Blind, unless indexes or the journal need the
-        old.
-        """
+        """Write a row, whatever is at its key. Blind, unless indexes or the journal need that."""
         key = table.key_of(row)
         if table.indexes or self.journal is not None:
             old = self.get(table, key)

@@ -101,10 +101,9 @@ class Graph:
     def adjacency(
         self, kinds: Collection[EdgeKind], within: Collection[int] | None = None
     ) -> dict[int, list[int]]:
-        """Return successors along edges of these kinds, between these nodes; real time through
-        moments.
+        """Return successors along edges of these kinds between these nodes.
 
-        Moments are numbered behind all `nodes()`.
+        Real time goes through moments, which are numbered behind all `nodes()`.
         """
         inside = None if within is None else frozenset(within)
         successors: dict[int, list[int]] = {}

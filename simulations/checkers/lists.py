@@ -87,9 +87,7 @@ def collect(attempts: Sequence[Attempt]) -> dict[Key, KeyEvents]:
 
 
 def internal_anomalies(attempt: Attempt) -> Iterator[Anomaly]:
-    """Yield where a transaction contradicts itself: it must see its own appends and no others'
-    later.
-    """
+    """Yield where a transaction contradicts itself: it sees its own appends and no later ones."""
     first: dict[Key, tuple[Value, ...]] = {}  # what others had appended, by this one's first read
     mine: dict[Key, tuple[Value, ...]] = {}
     for operation in attempt.operations:

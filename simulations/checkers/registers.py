@@ -120,9 +120,7 @@ def _collect(history: Sequence[Attempt]) -> dict[Key, Register]:
 
 
 def _looks(attempt: Attempt, found: list[Anomaly]) -> list[Look]:
-    """Return the first look at each key, unless the attempt had written there; report later ones
-    that disagree.
-    """
+    """Return the first look at each key before a write; report later ones that disagree."""
     written = {each.key for each in attempt.operations if isinstance(each, Write)}
     expected: dict[Key, Value] = {}
     looks: list[Look] = []

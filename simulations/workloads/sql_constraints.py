@@ -33,8 +33,9 @@ ADD: Final = {
     f"ALTER TABLE marks ADD CONSTRAINT small CHECK (mark < {SMALL})": f"""DELETE FROM marks
         WHERE mark >= {SMALL}""",
 }
-"""Each with the statement that deletes the rows in its way. That is a transaction of its own, so
-there is time for others to insert some more.
+"""Each with the statement that deletes the rows in its way.
+
+That is a transaction of its own, so there is time for others to insert some more.
 """
 
 DROP: Final = (
