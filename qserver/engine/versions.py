@@ -62,7 +62,7 @@ class Versions:
             try:
                 await waiting[1].wait()
             except trio.Cancelled:  # or cancelled waiters would pile up while the log hangs
-                if not waiting[1].is_set():  # it became durable before this task could run
+                if not waiting[1].is_set():  # else it became durable before this task could run
                     self._waiting.remove(waiting)
                 raise
             if version > self.durable.version:
