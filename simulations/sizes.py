@@ -49,7 +49,7 @@ READ_AT_ONCE: Final = (2, 7, recovery.RECORDS_READ_AT_ONCE)
 PICKED_MOST: Final = (1, snapshot.PICKED_MAX)
 """Up to so many first entries of a range are handed out alone; more come by whole pages."""
 
-WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_GIVING_WAY)
+WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_YIELDING)
 """How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
@@ -60,7 +60,7 @@ class Sizes:
     page_entries: int = limits.PAGE_ENTRIES_MAX
     read_at_once: int = recovery.RECORDS_READ_AT_ONCE
     picked_most: int = snapshot.PICKED_MAX
-    work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
+    work_at_once: int = coordinator.WORK_BEFORE_YIELDING
     range_entries: int = limits.RANGE_ENTRIES_MAX
 
 
@@ -102,7 +102,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),
         (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),
-        (coordinator, "WORK_BEFORE_GIVING_WAY", sizes.work_at_once),
+        (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

@@ -15,7 +15,7 @@ import trio
 
 from qserver.errors import DatabaseUnavailable
 
-Came = TypeVar("Came")
+Made = TypeVar("Made")
 
 
 class BackgroundTasks:
@@ -28,17 +28,17 @@ class BackgroundTasks:
     def end(self) -> None:
         self._nursery = None
 
-    async def run(self, errand: Callable[[], Awaitable[Came]]) -> Came:
+    async def run(self, operation: Callable[[], Awaitable[Made]]) -> Made:
         """Return the result of an operation; cancelling this call does not cancel the operation."""
         if self._nursery is None:
             raise _stopping()
         done = trio.Event()
-        results: list[Came] = []
+        results: list[Made] = []
         errors: list[Exception] = []
 
         async def go() -> None:
             try:
-                results.append(await errand())
+                results.append(await operation())
             except Exception as error:
                 errors.append(error)
             finally:

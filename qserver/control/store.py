@@ -35,7 +35,7 @@ class Store:
         self._sql: SqlDatabase | None = None
         self.take_snapshot: Callable[[], Snapshot | None] = _not_started
         """Returns the snapshot that every answer must reflect; None while the database recovers."""
-        self._turn = trio.Lock()
+        self._lock = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
@@ -82,7 +82,7 @@ class Store:
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
         """Take the lock for a change; `grant` is the caller's, None for the plane itself."""
-        async with self._turn:
+        async with self._lock:
             if grant is not None:
                 await self._check_still_good(grant)
             yield

@@ -32,7 +32,7 @@ from qserver.values.schema import Index, Table
 
 PROBLEMS_MAX: Final = 20
 """More are of no use, and a damaged index has one for each row."""
-ENTRIES_BEFORE_GIVING_WAY: Final = 2000
+ENTRIES_BEFORE_YIELDING: Final = 2000
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ async def check(log: SqliteLog) -> Report:
             if len(problems) >= PROBLEMS_MAX:
                 problems.append("there may be more; these were enough")
                 break
-            if count % ENTRIES_BEFORE_GIVING_WAY == 0:
+            if count % ENTRIES_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         problems.append(f"there are values that do not belong where they are: {error}")

@@ -41,7 +41,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE
 
 PAGES_READ_AT_ONCE: Final = 256
-PAGES_BEFORE_GIVING_WAY: Final = 8
+PAGES_BEFORE_YIELDING: Final = 8
 
 
 async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
@@ -51,7 +51,7 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
     while pages := await log.load_pages(loading.last_number, PAGES_READ_AT_ONCE):
         for count, page in enumerate(pages, start=1):
             loading.add(page)
-            if count % PAGES_BEFORE_GIVING_WAY == 0:
+            if count % PAGES_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     if stored is None:
         if loading.last_number and not await log.read(0, 1):

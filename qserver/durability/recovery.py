@@ -30,7 +30,7 @@ from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
-RECORDS_BEFORE_GIVING_WAY: Final = 16
+RECORDS_BEFORE_YIELDING: Final = 16
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ async def _read_on(log: Log, replay: Replay) -> int:
         for count, record in enumerate(records, start=1):
             replay.apply(record)
             size += len(record[1])
-            if count % RECORDS_BEFORE_GIVING_WAY == 0:
+            if count % RECORDS_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     return size
 

@@ -133,10 +133,10 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
-    def end(self, news: Exception) -> None:
+    def end(self, error: Exception) -> None:
         """Fail the waiters: no checkpoint will be saved any more."""
         for reply in self._asked:
-            reply.fail(news)
+            reply.fail(error)
 
     # --- one checkpoint ---
 

@@ -85,7 +85,7 @@ Round: TypeAlias = Generator[Step, Any, Made]
 PAUSE: Final = trio.lowlevel.checkpoint
 """Lets other tasks run without queueing behind long work: every commit waits for the round."""
 
-WORK_BEFORE_GIVING_WAY = 16
+WORK_BEFORE_YIELDING = 16
 """How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
@@ -119,7 +119,7 @@ class Coordinator:
         log: Mailbox[Append],
     ) -> None:
         self.versions = versions
-        self._views = snapshots
+        self._snapshots = snapshots
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
@@ -339,7 +339,7 @@ class Coordinator:
             if type(answer) is Committed and transaction.writes:
                 merge_writes(writes, transaction.writes)
                 writers += 1
-            if count % WORK_BEFORE_GIVING_WAY == 0:
+            if count % WORK_BEFORE_YIELDING == 0:
                 yield None
         if not writers:
             for reply, answer in answers:
@@ -355,7 +355,7 @@ class Coordinator:
         yield from self._publish(installed, [writes], (), answers)
 
     def _snapshot(self) -> Snapshot:
-        snapshot = self._views.take(newest=True)
+        snapshot = self._snapshots.take(newest=True)
         if snapshot is None:
             raise EngineRestarted
         return snapshot

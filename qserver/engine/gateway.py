@@ -82,7 +82,7 @@ class Gateway:
     ) -> None:
         self._alive = alive
         self._alive_nowait = alive_nowait
-        self._views = snapshots
+        self._snapshots = snapshots
         self._chance = chance
         self._numbers = count(1)
         self._transactions = self._retries = self._exclusive = self._restarts = 0
@@ -112,7 +112,7 @@ class Gateway:
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = yield from self._commit_exclusively(generation, attempt)
                 else:
-                    newest = self._views.take(newest=True)
+                    newest = self._snapshots.take(newest=True)
                     if newest is None:
                         raise EngineRestarted
                     answer = yield from self._try(generation, attempt, newest)

@@ -68,9 +68,9 @@ class Versions:
             if version > self.durable.version:
                 self.check_alive()
 
-    def end(self, news: Exception) -> None:
-        """Make all waiters raise `news`: what is not durable now never will be."""
-        self._ended = news
+    def end(self, error: Exception) -> None:
+        """Make all waiters raise `error`: what is not durable now never will be."""
+        self._ended = error
         for _, event in self._waiting:
             event.set()
 

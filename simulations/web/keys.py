@@ -27,7 +27,7 @@ BRIEF: Final = "svc_k_brief"
 REQUESTS_LEFT: Final = 2
 """How many requests of the limited organization each process lets in within a minute."""
 
-AT_HAND: Final = 0.85
+AVAILABLE_AT_ONCE: Final = 0.85
 """How often a request need not wait for the grant of its key, or for its database."""
 
 
@@ -78,7 +78,7 @@ class Keys:
         return self.opened
 
     def _is_at_hand(self) -> bool:
-        return self._world.delays.random() < AT_HAND
+        return self._world.delays.random() < AVAILABLE_AT_ONCE
 
     async def _wait(self) -> None:
         world = self._world
