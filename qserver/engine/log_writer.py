@@ -5,8 +5,8 @@ groups, and a lone commit waits for one sync. The next group is on its way befor
 last one leave, so that the disk need not wait for them.
 
 If the log fails, this actor dies, and with it the generation: recovery reads the disk again instead
-of guessing what is on it. If another process has taken over the log, nothing of this group or a
-later one is in it, and their senders get LogTaken.
+of guessing what is on it. If another process has taken over the log, the rounds before
+`LogTaken.version` are in it and their answers leave; the senders of all later ones get LogTaken.
 """
 
 from __future__ import annotations
