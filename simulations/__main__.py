@@ -110,7 +110,7 @@ def _campaign(options: argparse.Namespace) -> int:
 
 
 def _explain(result: Result, options: argparse.Namespace) -> None:
-    """What a developer needs next: the smallest case, a picture of it, and how to replay it."""
+    """Print what a developer needs next: the smallest case, its picture, and how to replay it."""
     print(f"profile: {result.plan.profile}")
     print(f"replay:  {result.plan.command}")
     if not options.no_shrink:

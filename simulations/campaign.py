@@ -49,7 +49,7 @@ class Summary:
 
 
 def run_campaign(plans: list[Plan], jobs: int, progress: ProgressBar) -> Summary:
-    """Run them all; the summary does not depend on the number of processes."""
+    """Run all plans; the summary does not depend on the number of processes."""
     summary = Summary()
     for result in _results(plans, jobs):
         summary.add(result)
@@ -67,7 +67,7 @@ def _results(plans: list[Plan], jobs: int) -> Iterator[Result]:
 
 
 class ProgressBar:
-    """A line on a terminal that says how far it is; nothing where nobody looks."""
+    """A progress line on a terminal; silent elsewhere."""
 
     def __init__(self, total: int, stream: TextIO = sys.stderr) -> None:
         self._total = total
@@ -88,7 +88,7 @@ class ProgressBar:
 
 
 def kept_plans(path: Path = SEEDS_FILE) -> list[Plan]:
-    """The runs that once failed, one a line: seed, workload, profile; `#` begins a remark."""
+    """Return the runs that once failed, one a line: seed, workload, profile, `#` and a remark."""
     plans = []
     for line in path.read_text().splitlines():
         words = line.split("#")[0].split()

@@ -1,4 +1,4 @@
-"""A mailbox whose messages take their time, in order, and whose reader may die waiting."""
+"""A mailbox that delays its messages, in order, and whose reader may die waiting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DelayedMailbox(Mailbox[Any]):
-    """The same promises as the engine's own: bounded, ordered, nothing lost."""
+    """Gives the same promises as the engine's mailbox: bounded, ordered, nothing lost."""
 
     def __init__(self, world: SimulatedWorld, name: str, capacity: int) -> None:
         super().__init__(name, capacity)

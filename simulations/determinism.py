@@ -1,12 +1,12 @@
-"""Making Trio repeatable: the only file that touches its private parts.
+"""Makes Trio repeatable: the only file that touches its private parts.
 
 A run is a function of its seed when four things hold:
 
-    the clock      is false: it stands still while anybody can run, and then jumps
+    the clock      is false: it stands still while any task can run, and then jumps
     the scheduler  orders each batch of runnable tasks by a generator that we seed, and keeps
                    the batches themselves in order of insertion (a private switch of Trio)
     the collector  is off, or finalizers of generators would run when it pleases
-    the rest       nobody asks the machine for time, chance or identity; trip-wires see to it
+    the rest       no code asks the machine for time, chance or identity; trip-wires enforce it
 
 A deadlock under a jumping clock would spin for ever, and a livelock too, so every run has a
 deadline in virtual seconds and a limit of task steps.
@@ -111,7 +111,7 @@ def collector_off() -> Iterator[None]:
 
 @contextmanager
 def tripwires() -> Iterator[None]:
-    """Whoever asks the machine for time, chance or identity during a run fails loudly."""
+    """Make code that asks the machine for time, chance or identity during a run fail loudly."""
     kept = [(module, name, getattr(module, name)) for module, name in TRIPWIRES]
     for module, name, _ in kept:
         setattr(module, name, _forbidden(f"{module.__name__}.{name}"))

@@ -2,15 +2,14 @@
 
     append ─► written: in the cache, lost or torn by a crash ─► synced: there for ever
 
-It keeps the bytes of framed records, as a file would. After a crash some of the unsynced bytes may
-be there, cut anywhere; `read` drops a frame that is not whole at the end, which is what a real
-log does (SQLite's write-ahead log, by its own checksums). A failed sync leaves some
-whole records or none, and nobody is told which. Checkpoints lie on a `Shelf` beside the records.
+It keeps the bytes of framed records, as a file would. After a crash some unsynced bytes may be
+there, cut anywhere; `read` drops a torn frame at the end, as a real log does (SQLite's write-ahead
+log, by its own checksums). A failed sync leaves some whole records or none, and does not say which.
+Checkpoints lie on a `Shelf` beside the records.
 
-The device outlives processes. Operations run one at a time, in the order in which they were asked
-for, each in a task of the device's own: an actor
-that is killed in the middle of one does not stop it, just as a thread in a system call is not
-stopped; only a crash of the process is. So whoever reads after a kill waits for what is still
+The device outlives processes. Operations run one at a time, in the order of the calls, each in a
+task of the device: killing an actor does not stop its operation, just as a thread in a system call
+is not stopped; only a crash of the process does. So a reader after a kill waits for what is still
 being written, and can never be surprised by it later.
 """
 
@@ -32,7 +31,7 @@ _HEADER: Final = Struct(">QII")  # version, length, checksum
 
 
 class Disk:
-    """The device. A process talks to it through a `DiskHandle` of its own."""
+    """The device. A process uses it through a `DiskHandle` of its own."""
 
     def __init__(self, world: SimulatedWorld, nursery: trio.Nursery) -> None:
         self.world = world
@@ -42,19 +41,19 @@ class Disk:
         self._records: list[tuple[int, bytes]] = []
         self.shelf = Shelf()
         self.owner: DiskHandle | None = None
-        """Who has fenced the log last: nobody else may append."""
+        """The handle that has fenced the log last: no other may append."""
         self.keeper: DiskHandle | None = None
-        """Who has read the checkpoint last: nobody else may save one, or forget anything."""
+        """The handle that has read the checkpoint last: no other may save one, or forget."""
         self._last: _Operation | None = None
-        """What the next operation has to wait for."""
+        """The operation that the next one has to wait for."""
 
     def connect(self) -> DiskHandle:
-        """A handle for a process that starts; what a crash left behind is read again."""
+        """Return a handle for a process that starts; reads again what a crash left behind."""
         self._records = self._read_frames()
         return DiskHandle(self)
 
     def crash(self, handle: DiskHandle, *, lose_all: bool = False) -> None:
-        """The process is gone: of the unsynced bytes none, some or all are on the disk."""
+        """Crash the process: of the unsynced bytes none, some or all stay on the disk."""
         handle.die()
         world = self.world
         if self._cache:
@@ -83,7 +82,7 @@ class Disk:
         shelf.forget_unsynced()
 
     def _read_frames(self) -> list[tuple[int, bytes]]:
-        """All whole frames; what follows the last of them is cut off."""
+        """Return all whole frames; cut off what follows the last of them."""
         records, position = [], 0
         while position + _HEADER.size <= len(self._synced):
             version, length, checksum = _HEADER.unpack_from(self._synced, position)
@@ -101,7 +100,6 @@ class Disk:
         return records
 
     def versions(self) -> list[int]:
-        """Those of all records that are there."""
         return [version for version, _ in self._records]
 
     def perform(self, operation: Callable[[], Awaitable[Any]]) -> _Operation:
@@ -251,7 +249,7 @@ class Disk:
         return ends
 
     def _check_claim(self, handle: DiskHandle) -> None:
-        """Whoever had the log once and has it no more is told so when it reads, too."""
+        """Refuse a handle that has lost the log, also when it reads."""
         if handle.has_fenced:
             self._check(self.owner, handle)
 
@@ -282,7 +280,7 @@ class DiskHandle:
         self.has_fenced = False
 
     def append(self, records: Sequence[tuple[int, bytes]]) -> Awaitable[None]:
-        """An eager disk begins at once, as a thread does; another when it is waited for."""
+        """Begin at once on an eager disk, as a thread does; else when it is awaited."""
         world = self._disk.world
         if self.dead or not world.profile.eager_log:
             return self._append(records, None)
@@ -359,8 +357,6 @@ def _frame(version: int, data: bytes) -> bytes:
 
 
 class _Operation:
-    """Work of the device, and the place where its outcome is waited for."""
-
     def __init__(self, before: _Operation | None) -> None:
         self.done = trio.Event()
         self.abandoned = False

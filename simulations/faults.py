@@ -1,12 +1,12 @@
-"""What may go wrong in a run, and how often.
+"""Decides what goes wrong in a run, and how often.
 
-Every place where something could go wrong asks `strikes(kind)`. Each such question has a name,
+Every place where something could go wrong asks `strikes(kind)`. Each question has a name,
 `kind:count`, and its answer depends on the seed and that name alone. So a fault can be taken out of
-a run without the others changing their mind, which is what shrinking needs.
+a run without changing the others, which is what shrinking needs.
 
-Three kinds of profile. `calm` has delays and nothing else. `swarm` switches each kind of fault on
-or off and chooses how often it strikes, by the seed: rare combinations get room. `storm` has
-everything on at once. Each finds what the others miss.
+Profile `calm` has delays and nothing else. `swarm` switches each kind of fault on or off and
+chooses how often it strikes, by the seed: rare combinations get room. `storm` has everything on at
+once. Each finds what the others miss.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Profile:
     clients: int = 5
     transactions_per_client: int = 20
     shortened: bool = False
-    """Whether somebody asked for fewer transactions than the seed would have."""
+    """Whether the command line asked for fewer transactions than the seed would have."""
     max_retries: int = 4
     long_work: float = 0.3
     """How likely a piece of work yields while it runs."""
@@ -39,7 +39,7 @@ class Profile:
     checkpoint_seconds: float = 300.0
     checkpoint_pages_at_once: int = 2
     eager_log: bool = False
-    """Whether the disk begins an append when it is asked to, or when it is waited for."""
+    """Whether the disk begins an append when it is called, or when it is awaited."""
     sizes: Sizes = field(default_factory=Sizes)
     probabilities: dict[str, float] = field(default_factory=dict)
 
@@ -47,7 +47,7 @@ class Profile:
 KINDS: Final = {
     "message_slow": 0.10,  # a message takes a hundred times as long as most
     "actor_killed": 0.004,  # at one of its await points
-    "process_crash": 0.012,  # at one of anybody's await points
+    "process_crash": 0.012,  # at an await point of any actor
     "sync_slow": 0.15,
     "sync_fails": 0.02,
     "checkpoint_fails": 0.05,  # when pages or the record of a checkpoint are saved
@@ -60,13 +60,12 @@ KINDS: Final = {
     "log_taken": 0.02,  # another process takes over, while this one goes on
     "client_leaves": 0.06,  # before it has its answer
 }
-"""Each kind of fault with how often it strikes in a storm, where it has a chance to."""
+"""Each kind of fault, with how often it strikes in a storm where it can."""
 
 PROFILES: Final = ("calm", "swarm", "storm")
 
 
 def make_profile(name: str, seed: int) -> Profile:
-    """The profile of that name for a seed."""
     chance = Random(f"profile {name} {seed}")
     shape = Profile(
         name,
@@ -100,7 +99,7 @@ def make_profile(name: str, seed: int) -> Profile:
 
 
 class Faults:
-    """Decides what strikes, remembers what struck, and can be told to let only some."""
+    """Decides which faults strike, remembers them, and can be limited to some."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class Faults:
         self.on = False
 
     def strikes(self, kind: str) -> bool:
-        """Does a fault of this kind strike here and now?"""
+        """Return whether a fault of this kind strikes here and now."""
         assert kind in KINDS, f"there is no fault {kind}"
         probability = self._probabilities.get(kind, 0.0)
         if not self.on or probability == 0.0:

@@ -1,7 +1,7 @@
-"""What the clients of a run asked for and what they were told: the history.
+"""The history: what the clients of a run asked for, and the answers they got.
 
-A workload notes every attempt at a transaction here, twice: when it sets out and when it knows how
-it went. The checkers read nothing else, so they judge the database by its answers alone.
+A workload notes every attempt at a transaction twice: when it begins and when its outcome is known.
+The checkers read nothing else, so they judge the database by its answers alone.
 
     position      0        1        2        3        4
     T0  client 0  invoked-----------completed                      OK
@@ -9,11 +9,11 @@ it went. The checkers read nothing else, so they judge the database by its answe
     T2  client 0                             invoked---- - - - ->  UNKNOWN
 
 Positions count the events of the whole history in one order. They stand in for a clock: if one
-attempt was completed before another was invoked, whoever ran the second may know of the first.
+attempt was completed before another was invoked, the client of the second may know of the first.
 
-Invariant: an attempt has a completion unless it is UNKNOWN. Such a one may take effect at any time
-after it was invoked, also long after its client has lost patience, so nothing is ordered behind it.
-What it was told is not worth anything either: it keeps only what it meant to write.
+Invariant: an attempt has a completion unless it is UNKNOWN. An UNKNOWN attempt may take effect at
+any time after it was invoked, long after its client has given up, so nothing is ordered behind it.
+Its answers are worth nothing either: it keeps only what it meant to write.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ class Attempt:
 
 
 class History:
-    """The recorder that all clients of a run share."""
-
     def __init__(self) -> None:
         self._attempts: list[Attempt] = []
         self._open: set[int] = set()
@@ -100,10 +98,10 @@ class History:
         return tuple(self._attempts)
 
     def begin(self, client: str, intended: Iterable[Operation] = ()) -> int:
-        """Note that a client sets out, and give the attempt its number.
+        """Note that a client begins an attempt, and return its number.
 
-        `intended` matters for an attempt that is never ended, because its client died: without it
-        the values that such a one wrote would come from nowhere.
+        `intended` matters for an attempt that never ends, because its client died: without it the
+        values that it wrote would come from nowhere.
         """
         number = len(self._attempts)
         writes = _writes(intended)
@@ -119,7 +117,7 @@ class History:
         operations: Iterable[Operation] = (),
         version: int | None = None,
     ) -> None:
-        """Note how an attempt went: what it did, or meant to do, and the version it reported."""
+        """Note an attempt's outcome: what it did, or meant to do, and the version it reported."""
         assert number in self._open, f"T{number} was not begun, or has already ended"
         self._open.remove(number)
         begun = self._attempts[number]

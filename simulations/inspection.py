@@ -1,4 +1,4 @@
-"""What must be true of the data themselves, whatever a workload has done with them.
+"""Checks that the data themselves are sound, whatever a workload has done with them.
 
     a recovered snapshot   pages in order and equally deep, every key in its range, every row under
                            its key, an entry of each index for each row and no other, no tree that
@@ -8,12 +8,11 @@
     a snapshot in memory   the same by itself, when its process crashes or comes to rest
     the disk at the end    no page that the checkpoint does not lead to, no record that it has made
                            superfluous
-    the process at rest    nobody waits for anything, and each shard has exactly the ranges that
+    the process at rest    no task waits for anything, and each shard has exactly the ranges that
                            the newest snapshot gives it, with the same roots
 
-The first is looked at after each recovery, so also after each crash and each power cycle. Recovery
-builds trees of its own from pages and records, so the trees of the process that crashed are looked
-at, too, before they are gone.
+The first check follows each recovery, so also each crash and each power cycle. Recovery builds its
+own trees from pages and records, so the trees of a crashing process are checked, too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ from simulations.world import SimulatedWorld
 
 
 def snapshot_problems(snapshot: Snapshot) -> list[str]:
-    """What is wrong with a snapshot, by itself."""
     problems = [problem for problem in problems_of(snapshot) if problem is not None]
     for _, table in sorted(snapshot.catalog.tables.items()):
         for key in table.foreign_keys:
@@ -43,7 +41,7 @@ def snapshot_problems(snapshot: Snapshot) -> list[str]:
 
 
 def recovery_problems(recovered: Snapshot, published: Snapshot) -> list[str]:
-    """Where what was recovered is not what was published under the same version."""
+    """Return where a recovered snapshot differs from the one published under its version."""
     problems = []
     if recovered.time != published.time:
         problems.append(f"its time is {recovered.time}, not {published.time}")
@@ -70,7 +68,6 @@ def _entries(snapshot: Snapshot, tree: int) -> dict[Key, Value]:
 
 
 def reference_problems(snapshot: Snapshot, table: Table, key: ForeignKey) -> list[str]:
-    """Rows whose foreign key leads nowhere."""
     other = snapshot.catalog.tables[key.table]
     there = {_values(other, key.referenced, row) for row in rows_of(snapshot, other)}
     orphans = [
@@ -90,7 +87,7 @@ def _values(table: Table, columns: tuple[str, ...], row: tuple[Any, ...]) -> tup
 
 
 def reach_shapes(world: SimulatedWorld, snapshot: Snapshot) -> None:
-    """Note what kinds of trees a snapshot has."""
+    """Note which kinds of trees a snapshot has."""
     for _, tree in snapshot.trees.items():
         height = max(root.height for root in tree.roots)
         if height > 0:
@@ -104,7 +101,7 @@ def reach_shapes(world: SimulatedWorld, snapshot: Snapshot) -> None:
 
 
 def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
-    """The pages that the disk holds, and those that its checkpoint leads to."""
+    """Return the pages that the disk holds, and those that its checkpoint leads to."""
     shelf = disk.shelf
     held = {**shelf.pages, **shelf.unsynced}
     reached: set[int] = set()
@@ -124,7 +121,7 @@ def page_numbers(disk: Disk) -> tuple[set[int], set[int]]:
 
 
 def disk_problems(disk: Disk) -> list[str]:
-    """What the disk holds for nobody, right after a checkpoint; and what it lacks."""
+    """Return what the disk holds needlessly, right after a checkpoint, and what it lacks."""
     held, reached = page_numbers(disk)
     problems = []
     if held - reached:
@@ -140,7 +137,7 @@ def disk_problems(disk: Disk) -> list[str]:
 
 
 def leftovers(statistics: DatabaseStatistics) -> list[str]:
-    """What a database at rest must not have."""
+    """Return what a database at rest must not have."""
     generation = statistics.generation
     if generation is None:
         return [f"the database is {statistics.state}"]
@@ -161,7 +158,7 @@ def leftovers(statistics: DatabaseStatistics) -> list[str]:
 
 
 def waiting_problems(database: Database) -> list[str]:
-    """Who waits in a database at rest, where its statistics do not tell."""
+    """Return the waiters of a database at rest that its statistics do not show."""
     generation: Any = database._generation
     if generation is None:
         return []
@@ -174,7 +171,7 @@ def waiting_problems(database: Database) -> list[str]:
 
 
 def range_problems(database: Database) -> list[str]:
-    """Ranges that a shard of a database at rest has lost, kept, or has another root of."""
+    """Return ranges that a shard of a database at rest lacks, still has, or has another root of."""
     generation: Any = database._generation
     if generation is None:
         return []

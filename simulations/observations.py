@@ -1,4 +1,4 @@
-"""What the simulation sees in the messages that pass: words for the trace, and points reached.
+"""Observes the messages of a run: describes them for the trace, and notes points reached.
 
 A run proves little if nothing interesting happened in it. `SOMETIMES` lists what must have happened
 at least once in a campaign of runs; a campaign that misses one has failed, however green it is.
@@ -127,7 +127,7 @@ SOMETIMES: Final = (
 
 
 def describe(world: SimulatedWorld, message: Any) -> str:
-    """A message as a short sentence for the trace."""
+    """Return a message as a short sentence for the trace."""
     kind = type(message).__name__
     if kind == "Commit":
         name = world.requests[message.reply] = REQUEST.get()
@@ -142,7 +142,6 @@ def describe(world: SimulatedWorld, message: Any) -> str:
 
 
 def observe(world: SimulatedWorld, message: Any) -> None:
-    """Note what a message tells about the run."""
     kind = type(message).__name__
     if kind == "Prepare":
         world.undecided = any(not part.alone for part in message.parts)
@@ -186,7 +185,7 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
         )
         world.unexpected.append(problem)
     if world.two_publish:
-        world.published.pop(snapshot.version, None)  # nobody can tell whose will be recovered
+        world.published.pop(snapshot.version, None)  # either process's may be recovered
     else:
         world.published[snapshot.version] = snapshot
 
@@ -206,7 +205,7 @@ def _observe_answers(world: SimulatedWorld, message: Any) -> None:
 
 
 def _was_cut_since(part: Part) -> bool:
-    """Does a part concern ranges that were not there when the transaction read?"""
+    """Return whether a part concerns ranges that did not exist when the transaction read."""
     return any(
         each not in ranges
         for each in (*part.keys, *part.writes, *(each for each, _ in part.scans))

@@ -1,6 +1,6 @@
 """One run: a seed, a workload and a profile in; a verdict and a trace out.
 
-set up ─► chaos: clients work while faults strike ─► heal: faults cease, everybody must finish
+set up ─► chaos: clients work while faults strike ─► heal: faults cease, all clients must finish
     ─► nothing left over ─► power cycle that loses every unsynced byte ─► audit ─► checkers
     ─► nothing left over, in the process or on the disk
 """
@@ -89,7 +89,7 @@ class Result:
 
 
 def plan_for(seed: int, workload: str | None = None, profile: str | None = None) -> Plan:
-    """The run that a seed stands for, where nothing else is said."""
+    """Return the run that a seed stands for by default."""
     names = list(WORKLOADS)
     workload = workload or names[seed % len(names)]
     # One run in ten is calm; of the others half are swarms and half are storms.
@@ -142,8 +142,6 @@ def simulate(plan: Plan, *, keep_events: bool = False) -> Result:
 
 
 class _Run:
-    """The phases of one run, in a world."""
-
     def __init__(self, world: SimulatedWorld, workload: Workload) -> None:
         self.world = world
         self.workload = workload
@@ -187,7 +185,7 @@ class _Run:
             )
 
     async def _heal_after_chaos(self) -> None:
-        """Faults cease when the time is over, or as soon as all clients have finished."""
+        """Stop all faults when the time is over, or as soon as all clients have finished."""
         with trio.move_on_after(CHAOS_SECONDS):
             await self._clients_finished.wait()
         self.world.faults.on = False
@@ -202,7 +200,7 @@ class _Run:
             self._clients_finished.set()
 
     async def _audit(self, service: Service) -> None:
-        """What is there after everything unsynced is lost, and is anything left over?"""
+        """Check what is there after everything unsynced is lost, and that nothing is left over."""
         self.world.faults.on = False
         with trio.move_on_after(HEALING_SECONDS) as scope:
             await service.rest()

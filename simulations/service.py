@@ -78,13 +78,13 @@ class Service:
         """Processes that go on although another has taken over."""
         self._database: Database | None = None
         self._front: Front | None = None
-        """That of the database which clients talk to."""
+        """The front of the database that clients use."""
         self._newest_front: Front | None = None
         self._up = trio.Event()
         self._recovered = trio.Event()
 
     async def run(self) -> None:
-        """Processes, one after the other; each until it crashes, or another takes over."""
+        """Run processes, one after the other; each until it crashes, or another takes over."""
         async with trio.open_nursery() as processes:
             while True:
                 self._handle = self.disk.connect()
@@ -95,7 +95,7 @@ class Service:
                 await trio.sleep(self.world.delays.uniform(0.0, 0.05))
 
     def _serve(self, database: Database) -> None:
-        """Let clients talk to the newest process from here on."""
+        """Direct clients to the newest process from here on."""
         self._database, self._front = database, self._newest_front
 
     async def _run_process(
@@ -148,8 +148,8 @@ class Service:
         return database
 
     async def _inspect(self, database: Database) -> None:
-        """Look at what was recovered, each time."""
-        # It may end before this task does, or has said why.
+        """Inspect each recovered snapshot."""
+        # The database may end before this task does, or has said why.
         with suppress(DatabaseUnavailable, LogTaken):
             while True:
                 await self._recovered.wait()
@@ -172,13 +172,13 @@ class Service:
             self.world.reach("a snapshot was recovered that had been published")
 
     def _look_at_memory(self, when: str) -> None:
-        """Look at the newest snapshot of the process that runs now."""
+        """Inspect the newest snapshot of the current process."""
         generation: Any = None if self._database is None else self._database._generation
         if generation is not None:
             self._look_at(generation.versions.newest, when)
 
     async def rest(self) -> None:
-        """Let the process that runs now come to rest, and see that nothing is left over in it."""
+        """Let the current process come to rest, and check that nothing is left over in it."""
         await self._living()
         await trio.sleep(SECONDS_TO_REST)
         assert self._database is not None
@@ -207,7 +207,7 @@ class Service:
                 return
 
     async def tidy_up(self) -> None:
-        """Take a last checkpoint, after which nothing may be on the disk that it does not need."""
+        """Take a last checkpoint, and check that the disk holds nothing that it does not need."""
         await self._living()
         assert self._database is not None
         await self._database.checkpoint()
@@ -222,7 +222,7 @@ class Service:
         await trio.sleep_forever()
 
     def crash(self, *, lose_all: bool = False) -> None:
-        """The process is gone, now; what it had not synced may be, too."""
+        """Crash the process now; its unsynced writes may be lost."""
         world = self.world
         assert self._handle is not None and self._process is not None
         self.crashes += 1
@@ -239,7 +239,7 @@ class Service:
         self._replaced.clear()
         world.two_publish = False
         self.disk.crash(self._handle, lose_all=lose_all)
-        if self._up.is_set():  # else somebody may wait already for the next process
+        if self._up.is_set():  # else a client may wait already for the next process
             self._up = trio.Event()
         self._process.cancel()
         for request in list(self._requests.values()):
@@ -248,7 +248,7 @@ class Service:
     async def transact(
         self, work: Work, intended: Operations = (), seen: Seen = nothing, **options: Any
     ) -> Outcome:
-        """Run work; `intended` is what it would write, `seen` tells what its result shows."""
+        """Run work; `intended` is what it would write, `seen` turns its result into operations."""
         options.setdefault("max_retries", self.world.profile.max_retries)
         return await self._noted(
             lambda database: database.transact(work, **options), intended, seen
@@ -264,8 +264,6 @@ class Service:
         return await self._noted(send, (), seen)
 
     async def ask_sql(self, send: Callable[[SqlDatabase], Awaitable[Outcome]]) -> Outcome:
-        """Whatever is asked in SQL, as one request of one process."""
-
         async def send_on(_: Database) -> Outcome:
             assert self._front is not None
             return await send(self._front.sql)
@@ -273,8 +271,6 @@ class Service:
         return await self._noted(send_on, (), nothing)
 
     async def ask_front(self, send: Callable[[Front], Awaitable[Outcome]]) -> Outcome:
-        """Whatever is asked by HTTP, as one request of one process."""
-
         async def send_on(_: Database) -> Outcome:
             assert self._front is not None
             return await send(self._front)
@@ -289,7 +285,7 @@ class Service:
     async def _noted(
         self, send: Callable[[Database], Awaitable[Any]], intended: Operations, seen: Seen
     ) -> Outcome:
-        """Ask, and note in the history what was asked and what came of it."""
+        """Send a request, and note it and its outcome in the history."""
         number = self.history.begin(ACTOR.get(), intended)
         try:
             outcome: Outcome = await self._request(send, number)
@@ -302,7 +298,6 @@ class Service:
         return outcome
 
     async def _request(self, send: Callable[[Database], Awaitable[Any]], number: int) -> Any:
-        """Ask the process that runs now."""
         world = self.world
         await self._up.wait()
         database = self._database
@@ -331,7 +326,7 @@ class Service:
         return outcome
 
     async def _sent(self, send: Callable[[Database], Awaitable[Any]], database: Database) -> Any:
-        """What a process has refused because another has its log is sent to that one."""
+        """Send a request; resend it to the new owner if the process has lost its log."""
         while True:
             try:
                 return await send(database)
@@ -354,7 +349,7 @@ class Service:
             world.record(kind, f"T{number}: {error}")
 
     def _next_number(self) -> int:
-        """For requests that are no transactions, apart from the history's own numbers."""
+        """Return a number outside the history's, for a request that is no transaction."""
         return next(self._other_numbers)
 
     async def statistics(self) -> DatabaseStatistics:

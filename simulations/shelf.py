@@ -1,9 +1,9 @@
-"""Where the simulated disk keeps checkpoints: pages, and the record that makes them count.
+"""Keeps the checkpoints of the simulated disk: pages, and the record that makes them count.
 
     save_pages ─► written: each page may be lost by a crash ─► save_checkpoint ─► all there for ever
 
-A crash keeps any of the unsynced pages. The record and all pages before it become durable as
-one, or not at all: that is what the port promises, and what a transaction of SQLite's gives.
+A crash keeps any of the unsynced pages. The record and all pages before it become durable as one,
+or not at all: the port promises that, and a SQLite transaction gives it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ class Shelf:
         self.pages: dict[int, bytes] = {}
         self.unsynced: dict[int, bytes] = {}
         self.coming: tuple[int, bytes] | None = None
-        """The checkpoint that is being saved."""
         self.lost = False
-        """Whether pages that are saved and not synced were lost, and nobody has read since."""
+        """Whether saved, unsynced pages were lost, and the log has not been read since."""
 
     def put(self, pages: Iterable[tuple[int, bytes]]) -> None:
         self.unsynced.update(pages)
 
     def sync(self) -> None:
-        """The coming checkpoint is the checkpoint."""
         assert self.coming is not None
         self.pages |= self.unsynced
         self.checkpoint = self.coming
@@ -37,7 +35,7 @@ class Shelf:
         self.coming = None
 
     def lose_some(self, chance: Random) -> int:
-        """A sync that fails loses some unsynced pages; how many it were."""
+        """Lose some unsynced pages, as a failed sync does; return how many."""
         lost = [number for number in self.unsynced if chance.random() < 0.5]
         for number in lost:
             del self.unsynced[number]
@@ -45,7 +43,7 @@ class Shelf:
         return len(lost)
 
     def keep_some(self, chance: Random) -> int:
-        """A crash keeps some unsynced pages; how many it were."""
+        """Keep some unsynced pages, as a crash does; return how many."""
         kept = {number: data for number, data in self.unsynced.items() if chance.random() < 0.5}
         self.pages |= kept
         return len(kept)
@@ -56,7 +54,7 @@ class Shelf:
             self.unsynced.pop(number, None)
 
     def after(self, number: int, most: int) -> list[tuple[int, bytes]]:
-        """The next pages in order, as a process sees them: synced or not."""
+        """Return the next pages in order, as a process sees them: synced or not."""
         there = self.pages | self.unsynced
         return [(each, there[each]) for each in sorted(there) if each > number][:most]
 

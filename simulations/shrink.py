@@ -1,8 +1,8 @@
-"""Shrinking a failure: fewer transactions, then fewer faults, as long as it still fails alike.
+"""Shrinks a failure: fewer transactions, then fewer faults, as long as it still fails alike.
 
 Faults have names that do not depend on each other (see `faults`), so a run can be repeated with any
-subset of them. Delta debugging tries halves, then quarters, and so on; what remains is a set of
-which no single one can be left out.
+subset of them. Delta debugging tries halves, then quarters, and so on; the remaining set has no
+single fault that can be left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REPLAYS_MAX = 200
 
 
 def shrink(result: Result, tried: Callable[[int], None] = lambda count: None) -> Result:
-    """The smallest run found that ends in the same verdict."""
+    """Return the smallest run found that ends in the same verdict."""
     return _Shrinker(result, tried).smallest()
 
 
@@ -44,7 +44,7 @@ class _Shrinker:
             count //= 2
 
     def _fewer_faults(self, faults: list[str]) -> None:
-        """Zeller's ddmin, without the complement of single parts, which the loop tries anyway."""
+        """Apply Zeller's ddmin without complements of single parts, which the loop tries anyway."""
         parts = 2
         while len(faults) >= 2 and self._replays < REPLAYS_MAX:
             size = -(-len(faults) // parts)

@@ -1,13 +1,13 @@
-"""Bounds of the product that a run makes smaller, so that few rows do what otherwise many would.
+"""Makes bounds of the product smaller for a run, so that few rows do what many would.
 
     pages of 3 entries      a few dozen rows are a tree of four levels or five, which splits and
-                            joins all the time, and whose differences are told at every height
+                            joins all the time, and which is compared at every height
     ranges of 3 entries     a table of ten rows is on all shards, and is cut and joined while
                             transactions are under way
     a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
 
-The mechanism is the product's own and stays as it is; only its numbers change, for the time of one
-run. A seed chooses among the sizes here, and the product's own are always one of them.
+The mechanism stays the product's own; only its numbers change, for the time of one run. A seed
+chooses among the sizes here, and the product's own are always one of them.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ READ_AT_ONCE: Final = (2, 7, recovery.RECORDS_READ_AT_ONCE)
 """Records and pages that recovery reads at once, and a checkpoint forgets."""
 
 PICKED_MOST: Final = (1, snapshot.PICKED_MAX)
-"""So many first entries of a range are picked one by one; for more, whole pages are merged."""
+"""Up to so many first entries of a range are handed out alone; more come by whole pages."""
 
-WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_GIVING_WAY)
-"""Pieces of work that the coordinator runs before it lets other tasks run."""
+WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_YIELDING)
+"""How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What one run has instead of the product's own bounds."""
+    """The bounds of one run, instead of the product's own."""
 
     page_entries: int = limits.PAGE_ENTRIES_MAX
     read_at_once: int = recovery.RECORDS_READ_AT_ONCE
     picked_most: int = snapshot.PICKED_MAX
-    work_at_once: int = coordinator.WORK_BEFORE_GIVING_WAY
+    work_at_once: int = coordinator.WORK_BEFORE_YIELDING
     range_entries: int = limits.RANGE_ENTRIES_MAX
 
 
@@ -86,7 +86,6 @@ def draw_sizes(chance: Random) -> Sizes:
 
 @contextmanager
 def sized(sizes: Sizes) -> Iterator[None]:
-    """Set the bounds for one run."""
     most, built, least = PAGE_ENTRIES[sizes.page_entries]
     range_most, range_least = RANGE_ENTRIES[sizes.range_entries]
     whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX
@@ -103,7 +102,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),
         (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),
-        (coordinator, "WORK_BEFORE_GIVING_WAY", sizes.work_at_once),
+        (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]
     for module, name, value in values:

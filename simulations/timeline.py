@@ -1,8 +1,8 @@
-"""One HTML file that shows a whole simulation run: the timeline.
+"""The timeline: one HTML file that shows a whole simulation run.
 
-A failing seed leaves thousands of events behind. Read as text they hide the one thing that matters,
-who knew what when; so the run is drawn as a sequence chart, time going down, a lane per actor, with
-the text of each event on its own row beside it:
+A failing seed leaves thousands of events. As text they hide the one thing that matters, which actor
+knew what when; so the run is drawn as a sequence chart, time going down, a lane per actor, with the
+text of each event beside it:
 
     time      client 0   gateway   coordinator   shard 0   log  |
     0.0125       >                                              |  12  client 0     T7 begins
@@ -10,15 +10,15 @@ the text of each event on its own row beside it:
     0.0140                  >o                                  |  14  gateway      T7 arrives
     0.0141                   o--------->o                       |  15  ...
 
-The work is split so that each half can be tested where it lives. Everything that follows from the
-events alone (the order of lanes, which send belongs to which receive, when an actor was alive)
-is computed here, as plain data. The page only draws: `timeline.html` is its markup and style, the
-three `timeline_*.js` are its script. All of it is copied into the one file that is written, which
-opens from disk and has a content policy that forbids it any network.
+Everything that follows from the events alone (the order of lanes, which send belongs to which
+receive, when an actor was alive) is computed here, as plain data, and tested here. The page only
+draws: `timeline.html` is its markup and style, the three `timeline_*.js` are its script. All of it
+is copied into the one output file, which opens from disk and has a content policy that forbids it
+any network.
 
 Invariant: the file is a function of the arguments, byte for byte; and nothing in an event, a fact
-or an anomaly can become markup or script. Header text is escaped as HTML. Events travel as
-JSON in which `<`, `>` and `&` are written as escapes, so that no `</script>` can end it early.
+or an anomaly can become markup or script. Header text is escaped as HTML. Events travel as JSON in
+which `<`, `>` and `&` are written as escapes, so that no `</script>` can end it early.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ LANES_FROM_THE_LEFT: Final = (
 )
 LANE_AT_THE_RIGHT: Final = "world"
 
-# A generation also ends when it is killed, whether or not a `stop` is recorded afterwards.
+# A kill ends a generation too, whether or not a `stop` is recorded afterwards.
 ENDINGS: Final = frozenset({"stop", "kill", "crash"})
 
 _PLACEHOLDER: Final = re.compile(r"\{\{([a-z]+)\}\}")
@@ -74,7 +74,7 @@ class Generation:
     life: int
     first: int
     last: int
-    ended_by: str | None  # a kind, or None where it lived to the end of the trace
+    ended_by: str | None  # a kind, or None if it lived to the end of the trace
 
 
 def write_timeline(
@@ -86,7 +86,7 @@ def write_timeline(
 ) -> None:
     """Write the timeline to `path`, a file that needs nothing else to be read.
 
-    `facts` stand in the header in their order. Two are special: `result` is shown beside the title,
+    The header shows `facts` in their order. Two are special: `result` is shown beside the title,
     and `replay` is a command that can be copied. A `T<number>` in an anomaly becomes a button.
     """
     page = render_timeline(events, title, facts, anomalies)
@@ -99,7 +99,7 @@ def write_timeline(
 def render_timeline(
     events: Sequence[Event], title: str, facts: Mapping[str, str], anomalies: Sequence[str]
 ) -> str:
-    """The page as text. Placeholders are filled in one pass, so no value is ever read as one."""
+    """Return the page as text. Placeholders are filled in one pass, so no value is read as one."""
     values = {
         "title": html.escape(title),
         "verdict": _verdict(facts, anomalies),
@@ -115,7 +115,7 @@ def render_timeline(
 
 
 def timeline_data(events: Sequence[Event]) -> dict[str, object]:
-    """What the page draws, as columns: a third of the size of a list of objects."""
+    """Return what the page draws, as columns: a third of the size of a list of objects."""
     actors = lane_order(events)
     lane = {actor: index for index, actor in enumerate(actors)}
     kind = {name: index for index, name in enumerate(KINDS)}
@@ -140,7 +140,7 @@ def timeline_data(events: Sequence[Event]) -> dict[str, object]:
 
 
 def lane_order(events: Sequence[Event]) -> list[str]:
-    """Every actor once, in the order of its lane; `client 10` stands after `client 9`."""
+    """Return every actor once, in the order of its lane; `client 10` stands after `client 9`."""
     first_seen = {event.actor: None for event in events}
     strangers: dict[str, int] = {}  # first word → rank, in the order of appearance
     for actor in first_seen:
@@ -181,7 +181,7 @@ def match_messages(events: Sequence[Event]) -> Arrows:
 
 
 def generations(events: Sequence[Event]) -> list[Generation]:
-    """The lives of all actors, in the order in which they began."""
+    """Return the lives of all actors, in the order in which they began."""
     alive: dict[str, int] = {}  # actor → index into `lives` of the life that is going on
     count: dict[str, int] = {}
     lives: list[Generation] = []
@@ -211,7 +211,7 @@ def _first_word(actor: str) -> str:
 
 
 def _embedded_json(data: dict[str, object]) -> str:
-    """JSON that is also safe inside a script element. It is ASCII, so any Unicode survives."""
+    """Return JSON that is safe inside a script element. It is ASCII, so any Unicode survives."""
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     # Outside of strings JSON has none of these three, so this only ever rewrites string contents.
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -263,7 +263,7 @@ def _anomalies(anomalies: Sequence[str]) -> str:
 
 
 def _anomaly(text: str) -> str:
-    """One anomaly, in which each transaction can be clicked, and all of them at once."""
+    """Return one anomaly, in which each transaction can be clicked, and all of them at once."""
     numbers = list(dict.fromkeys(_TRANSACTION.findall(text)))
     body = _TRANSACTION.sub(
         r'<button type="button" data-pick="\1">T\1</button>', html.escape(text, quote=False)

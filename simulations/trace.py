@@ -1,8 +1,7 @@
-"""What happened in a simulation run, in order: the trace.
+"""The trace: everything that happened in a simulation run, in order.
 
-Everything that the simulated world does or sees is recorded here as one flat list of events, and a
-running digest is kept over them. The digest is what "repeatable" means: two runs of the same seed
-are the same run if and only if their digests are equal.
+The simulated world records what it does or sees as one flat list of events, with a running digest.
+The digest defines "repeatable": two runs are the same run if and only if their digests are equal.
 
     record(0.0125, "client 3", "begin", "T7 begins")            -+
     record(0.0125, "client 3", "send", "T7 to gateway", 41)      +-> sha256, and (if kept) Events
@@ -11,10 +10,10 @@ are the same run if and only if their digests are equal.
 Invariant: the digest depends on the recorded fields and their order, and on nothing else: not on
 whether the events are kept, not on hash seeds, not on how often the digest was asked for.
 
-A campaign over thousands of seeds needs only the digest, so keeping the events is optional; a seed
-that failed is simply run again with the events kept. The digest reads the `repr` of a tuple because
-that is the cheapest encoding in Python that cannot confuse two events: strings are quoted and
-escaped, and the `repr` of a float names exactly that float.
+A campaign over thousands of seeds needs only the digest, so keeping the events is optional; a
+failing seed is run again with the events kept. The digest reads the `repr` of a tuple, the cheapest
+encoding in Python that cannot confuse two events: strings are quoted and escaped, and the `repr` of
+a float names exactly that float.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Event:
 
 
 class Trace:
-    """The record of one run. Only ever appended to."""
+    """The record of one run, append-only."""
 
     __slots__ = ("_count", "_hash", "_messages", "events", "keep_events")
 
@@ -73,7 +72,7 @@ class Trace:
         self._messages = 0
 
     def __len__(self) -> int:
-        """How many events were recorded, kept or not."""
+        """Return how many events were recorded, kept or not."""
         return self._count
 
     def __repr__(self) -> str:
@@ -84,7 +83,7 @@ class Trace:
         self, time: float, actor: str, kind: str, text: str, message: int | None = None
     ) -> None:
         assert kind in _KNOWN_KINDS, f"{kind!r} is not a kind of event"
-        # The number is the position, which the digest has already: order is what it hashes.
+        # The digest hashes the order of events, so it needs no number.
         self._hash.update(repr((time, actor, kind, text, message)).encode())
         if self.keep_events:
             self.events.append(Event(self._count, time, actor, kind, text, message))
@@ -93,9 +92,7 @@ class Trace:
             self._messages += 1
 
     def messages(self) -> int:
-        """How many messages were sent, whether or not they arrived."""
         return self._messages
 
     def digest(self) -> str:
-        """The fingerprint of everything recorded so far; asking for it changes nothing."""
         return self._hash.hexdigest()

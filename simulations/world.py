@@ -1,8 +1,8 @@
 """The false world: the engine's `World`, with every choice made from one seed.
 
-Messages inside one database are ordered and never lost, in production and here; so they are
-delayed, each by its own random time, and never dropped, doubled or overtaken. The randomness of
-a run lies in these delays and in the disk, far more than in the order of the scheduler.
+Messages inside one database are ordered and never lost, in production and here; so each is delayed
+by its own random time, and never dropped, doubled or overtaken. A run's randomness lies in these
+delays and in the disk, far more than in the order of the scheduler.
 
 An actor dies at an await point: there `stand_at_await_point` cancels the scope that it runs in.
 """
@@ -29,7 +29,7 @@ from simulations.observations import REQUEST
 from simulations.trace import Trace
 
 ACTOR: Final[ContextVar[str]] = ContextVar("actor", default="world")
-"""Who runs: the swimlane of the current task."""
+"""The swimlane of the current task."""
 
 FIRST_MOMENT: Final = 1_700_000_000.0
 """The wall clock when a run begins."""
@@ -51,25 +51,25 @@ class SimulatedWorld:
         self.unexpected: list[str] = []
         self.crash_wanted = trio.Event()
         self.successor_wanted = trio.Event()
-        """Another process is to take over, though the one that runs now has not ended."""
+        """Set when another process is to take over, though the present one has not ended."""
         self.two_publish = False
-        """Two processes may publish the same version, and only one of them makes it durable."""
+        """Whether two processes may publish the same version, of which only one becomes durable."""
         self.undecided = False
-        """A shard holds prepared parts that nobody has decided yet."""
+        """Whether a shard holds prepared parts that are not decided yet."""
         self.newest: Snapshot | None = None
         self.published: dict[int, Snapshot] = {}
-        """The last snapshot that was published of each version, by whichever process."""
+        """The last published snapshot of each version, of any process."""
         self.log_rested = True
-        """The log writer has waited for a message since its last group was synced."""
+        """Whether the log writer has waited for a message since its last group was synced."""
         self.exclusive: dict[str, ExclusiveCommit] = {}
-        """The last exclusive commit that a request has asked for, by its name."""
+        """The last exclusive commit that each request has asked for, by the request's name."""
         self.requests: dict[object, str] = {}
         """The name of a client's request by the reply that it waits for."""
         self._clock_error = 0.0
         self._messages = 0
         self._actors: dict[str, trio.CancelScope] = {}
 
-    # --- what the engine asks for ---
+    # --- for the engine ---
 
     def now(self) -> float:
         if self.faults.strikes("clock_jumps"):
@@ -103,10 +103,10 @@ class SimulatedWorld:
         if not isinstance(error, ActorDied | LogFailed | LogTaken):
             self.unexpected.append(f"{text}: {error!r}")
 
-    # --- what the rest of the simulation asks for ---
+    # --- for the rest of the simulation ---
 
     async def stand_at_await_point(self) -> None:
-        """An actor is about to wait: it may die here, or the whole process may."""
+        """Let the actor, which is about to wait, or the whole process die here."""
         actor = ACTOR.get()
         if self.faults.strikes("actor_killed"):
             self.record("kill", f"{actor} is killed")
@@ -134,7 +134,7 @@ class SimulatedWorld:
         clock.jump(seconds)
 
     def has_exclusive_commit(self) -> bool:
-        """Has the current request an exclusive commit, right now?"""
+        """Return whether the current request has an exclusive commit right now."""
         exclusive = self.exclusive.get(REQUEST.get())
         return (
             exclusive is not None
@@ -143,8 +143,7 @@ class SimulatedWorld:
         )
 
     def broke_off_exclusive_commit(self) -> bool:
-        """Was the current request granted an exclusive commit, and has returned nothing to
-        commit?"""
+        """Return whether the current request was granted an exclusive commit and returned none."""
         exclusive = self.exclusive.get(REQUEST.get())
         return (
             exclusive is not None
@@ -158,7 +157,7 @@ class SimulatedWorld:
         self.trace.record(trio.current_time(), actor or ACTOR.get(), kind, text, message)
 
     def reach(self, point: str) -> None:
-        """Note that a place was reached which runs must sometimes reach."""
+        """Note that a run reached a point that runs must sometimes reach."""
         self.reached[point] = self.reached.get(point, 0) + 1
 
     def __repr__(self) -> str:

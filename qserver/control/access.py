@@ -1,16 +1,16 @@
-"""From a token to what it allows, from a name to an open database: the path of every request.
+"""Resolves a token to a Grant and a name to an open database, on every request.
 
-    token ─► cached? ─► Grant                     both caches hold what was true at one version of
-       └──► digest ─► SQL ─► Grant                the control database, and are emptied when that
-    name ─► cached? ─► id ─► open? ─► OpenDatabase   version has changed: a revoked key fails on the
-       └──► SQL ───────┘       └──► opened        very next request, whoever revoked it
+    token ─► cached? ─► Grant                        both caches hold what was true at one version
+       └──► digest ─► SQL ─► Grant                   of the control database, and are emptied when
+    name ─► cached? ─► id ─► open? ─► OpenDatabase   that version has changed: a revoked key fails
+       └──► SQL ───────┘       └──► opened           on the very next request, whoever revoked it
 
-The durable version is one number that is at hand without waiting, so to ask it is all that a
-request costs here. Time is looked at besides: an expiry changes no version.
+The durable version is one number that is available without waiting, so a request costs one
+comparison here. Time is checked besides: an expiry changes no version.
 
 A name is looked up and its database registered as wanted at one and the same version, with no wait
 in between. A deletion changes the version first and closes the database afterwards; so it finds
-every host, and nobody opens a database again that has been deleted.
+every host, and no request opens a deleted database again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Access:
     # --- tokens ---
 
     def grant_nowait(self, token: str) -> Grant | None:
-        """What a token allows, if that is known without asking and surely still so."""
+        """Return what a token allows, if that is cached and surely still true."""
         if not self._caches_are_good():
             return None
         grant = self._grants.get(token)
@@ -79,7 +79,7 @@ class Access:
         return grant
 
     async def authenticate(self, token: str) -> Grant:
-        """What a token allows; Unauthorized says why it allows nothing."""
+        """Return what a token allows; raise Unauthorized, which says why, if it allows nothing."""
         grant = self.grant_nowait(token)
         if grant is not None:
             return grant
@@ -135,7 +135,7 @@ class Access:
         )
 
     async def _default_database(self, limit: frozenset[str] | None) -> str:
-        """`main` if it may be used, else the first of those that may be."""
+        """Return `main` if it may be used, else the first of those that may be."""
         if limit is None:
             return "main"
         rows = await self._store.rows(
@@ -148,7 +148,7 @@ class Access:
     # --- databases ---
 
     def database_nowait(self, grant: Grant, name: str | None) -> OpenDatabase | None:
-        """An open database by name or id, if it is known that the grant allows it."""
+        """Return an open database by name or id, if the caches show that the grant allows it."""
         if not self._caches_are_good():
             return None
         wanted = grant.database if name is None else name
@@ -161,7 +161,6 @@ class Access:
         return opened
 
     async def database(self, grant: Grant, name: str | None) -> OpenDatabase:
-        """A database by name or id, opened if it is not open."""
         wanted = grant.database if name is None else name
         while True:
             known = self._known(grant.organization_id, wanted)
@@ -179,7 +178,7 @@ class Access:
         return self._names.get((organization_id, wanted)) if self._caches_are_good() else None
 
     async def _look_up(self, grant: Grant, wanted: str) -> None:
-        """Remember which database is meant; NotFound if none is, for this organization."""
+        """Cache which database is meant; raise NotFound if the organization has none such."""
         for column in ("name", "id"):
             result = await self._store.read(
                 f"select id, name, state from databases where organization_id = $1"
@@ -204,7 +203,7 @@ class Access:
             self._names[grant.organization_id, wanted] = (database_id, name)
 
     def _caches_are_good(self) -> bool:
-        """Whether what the caches hold, perhaps nothing, is what the control database says now."""
+        """Return whether the caches, empty or not, match the control database now."""
         snapshot = self._store.take_snapshot()
         if snapshot is not self._snapshot:
             self._grants.clear()
@@ -228,7 +227,7 @@ def not_among_its_databases(wanted: str) -> Forbidden:
 
 
 def _narrowed(found: _Found) -> frozenset[str]:
-    """The scopes of a session are those that it was given and that its key still has."""
+    """Return the scopes of a session: those that it was given and that its key still has."""
     of_key = frozenset(found.key_scopes)
     if found.session_scopes is None:
         return of_key

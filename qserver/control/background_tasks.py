@@ -1,9 +1,9 @@
-"""Work of several steps that goes on when the one who wanted it has gone.
+"""Runs multi-step operations that continue after the client disconnects.
 
-To make or delete a database takes a record, files, and a record again. A caller that hangs up
-between two of them must not leave the halves behind, so the steps run in a task of the control
-plane and the caller only waits for it. What a crash or a stop of the service cuts short is
-finished at the next start.
+Making or deleting a database takes a record, files, and a record again. A caller that hangs up
+between two steps must not leave a half behind, so the steps run in a task of the control plane and
+the caller only waits for it. The next start finishes what a crash or a stop of the service cut
+short.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 from qserver.errors import DatabaseUnavailable
 
-Came = TypeVar("Came")
+Made = TypeVar("Made")
 
 
 class BackgroundTasks:
@@ -28,17 +28,17 @@ class BackgroundTasks:
     def end(self) -> None:
         self._nursery = None
 
-    async def run(self, errand: Callable[[], Awaitable[Came]]) -> Came:
-        """What the errand comes to; cancelling this leaves the errand to itself."""
+    async def run(self, operation: Callable[[], Awaitable[Made]]) -> Made:
+        """Return the result of an operation; cancelling this call does not cancel the operation."""
         if self._nursery is None:
             raise _stopping()
         done = trio.Event()
-        results: list[Came] = []
+        results: list[Made] = []
         errors: list[Exception] = []
 
         async def go() -> None:
             try:
-                results.append(await errand())
+                results.append(await operation())
             except Exception as error:
                 errors.append(error)
             finally:

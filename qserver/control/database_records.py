@@ -1,15 +1,14 @@
 """Databases as records: made, listed, renamed, deleted.
 
     creating ─── its log can be opened ──► ready ─── delete ──► deleting ─── log removed ──► (gone)
-        └─────── it cannot: undone ─────────────────────────────────▲
+        └─────── it cannot: undone ────────────────────────────────▲
 
-A record changes state before files do, and after: so whatever a crash cuts short is seen in the
-record and finished, at the next start and at every sweep. A name is taken until its database
-is gone. Any database may be deleted, `main` too; a request that names none then gets 404 until
-there is a `main` again.
+A record changes state before files do, and after: so the record shows what a crash cut short, and
+the next start and every sweep finish it. A name is taken until its database is gone. Any database
+may be deleted, `main` too; a request that names none then gets 404 until there is a `main` again.
 
-A key that is limited to some databases sees and changes only those, and makes none: it could
-not use what it made.
+A key that is limited to some databases sees and changes only those, and makes none: it could not
+use what it made.
 """
 
 from __future__ import annotations
@@ -59,14 +58,14 @@ class DatabaseRecords:
         self._mint = mint
         self._report = report
         self._under_way: set[str] = set()
-        """Databases that are being made or deleted now; it grows only in the turn to change."""
+        """Databases that are being made or deleted now; grows only under the store's lock."""
 
     # --- reading ---
 
     async def list_page(
         self, grant: Grant, cursor: str | None = None, limit: int | None = None
     ) -> tuple[list[DatabaseRecord], str | None]:
-        """One page of the databases that the key may use, oldest first, and the next cursor."""
+        """Return a page of the key's databases, oldest first, and the next cursor."""
         require(grant, "databases")
         page = Page("db", cursor, limit)
         parameters: list[Any] = [grant.organization_id, page.after, page.length + 1]
@@ -82,7 +81,7 @@ class DatabaseRecords:
         return page.cut(rows, record_of)
 
     async def find(self, grant: Grant, name_or_id: str) -> tuple[DatabaseRecord, DatabaseFacts]:
-        """A database by name or id, and what it tells of itself; it is opened for that."""
+        """Return a database by name or id, and its own figures; it is opened for that."""
         require(grant, "databases")
         record = await self._find(grant, name_or_id)
         if record.state != "ready":
@@ -126,7 +125,7 @@ class DatabaseRecords:
     # --- changing ---
 
     async def create(self, grant: Grant, name: str) -> DatabaseRecord:
-        """Make a database; AlreadyExists if the name is taken."""
+        """Make a database; raise AlreadyExists if the name is taken."""
         require(grant, "databases")
         if grant.database_ids is not None:
             raise Forbidden(
@@ -166,7 +165,6 @@ class DatabaseRecords:
     def insertion(
         self, organization_id: str, organization: str, name: str
     ) -> tuple[Statement, DatabaseRecord]:
-        """The record of a database that is to be made, and the statement that notes it."""
         now = self._store.now()
         database_id = self._mint.id("db", now.timestamp())
         statement = Statement(
@@ -179,7 +177,7 @@ class DatabaseRecords:
         )
 
     async def open_once(self, record: DatabaseRecord) -> None:
-        """Prove that the database can be used: from here on its log is there."""
+        """Prove that the database can be used: from here on its log exists."""
         (await self._databases.use(record.id)).release()
 
     async def _finish_creation(self, record: DatabaseRecord) -> DatabaseRecord:
@@ -188,7 +186,7 @@ class DatabaseRecords:
         return with_state(record, "ready")
 
     async def rename(self, grant: Grant, name_or_id: str, name: str) -> DatabaseRecord:
-        """Give a database another name; its id and all that goes by it stay."""
+        """Give a database another name; its id and everything keyed by it stay."""
         require(grant, "databases")
         checked_name("a database", name)
         async with self._store.changing(grant):
@@ -217,7 +215,7 @@ class DatabaseRecords:
             self._under_way.remove(record.id)
 
     async def _delete(self, record: DatabaseRecord) -> None:
-        """The same for a database that could not be made."""
+        """Delete a database that could not be made."""
         await self._store.write(Statement(_SET_STATE, [record.id, "deleting"]))
         await self._remove(record)
 
@@ -242,7 +240,7 @@ class DatabaseRecords:
                     self._under_way.remove(record.id)
 
     async def _claim(self, record: DatabaseRecord) -> bool:
-        """Take the record on, unless it has come further or somebody is at it."""
+        """Claim the record, unless its state has changed or another task works on it."""
         async with self._store.changing():
             states = await self._store.rows("select state from databases where id = $1", record.id)
             if states != [(record.state,)] or record.id in self._under_way:
@@ -257,7 +255,7 @@ class DatabaseRecords:
             await self._remove(record)
 
     async def undo(self, organization_id: str) -> None:
-        """Remove all databases of an organization whose making was cut short."""
+        """Remove all databases of an organization whose creation was cut short."""
         rows = await self._store.rows(
             f"select {_COLUMNS} {_FROM} where d.organization_id = $1", organization_id
         )

@@ -1,19 +1,19 @@
-"""Databases that are opened when somebody wants them and closed when nobody does.
+"""Opens databases on demand and closes them when they are idle.
 
-                 use: not open                    nobody for idle_seconds, or room is needed
+                 use: not open                    unused for idle_seconds, or room is needed
     (closed) ───────────────────► opening ─► open ─────────────────────────► closing ─► (closed)
-        ▲                           │  all who want it wait for one opening
-        └─────── it failed ◄────────┘  and all learn why; the next to come tries again
+        ▲                           │  all callers wait for one opening
+        └─────── it failed ◄────────┘  and all get its error; the next caller tries again
 
-Each one lives in a host, a task of its own, which alone opens and closes its log. A host begins
-when those before it that stand in its way have ended: an earlier one of the same database, so
-that no log is ever opened twice, and the one that had to make room. To want a database is to
-register its host, at once, without waiting first; so whoever removes a database finds all hosts
-that could ever touch it (see `access` for the other half of that argument).
+Each database lives in a host, a task of its own, which alone opens and closes its log. A host
+begins when the hosts in its way have ended: an earlier one of the same database, so that no log is
+ever opened twice, and the one that had to make room. Wanting a database registers its host at once,
+without waiting; so a removal finds all hosts that could ever touch the database (see `access` for
+the other half of that argument).
 
 A database in use is never closed for being idle or old. When the service stops, or a database is
-removed, those who use it have `DATABASE_CLOSE_SECONDS_MAX` to end, and what was committed by then
-is made durable. Hosts are shielded from cancellation for that reason only.
+removed, its users have `DATABASE_CLOSE_SECONDS_MAX` to end, and what was committed by then is made
+durable. Only for that are hosts shielded from cancellation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 
 OPENING_LOOK_SECONDS = 0.1
-"""How often one who waits for an opening looks whether the database has met with trouble."""
+"""How often a caller that waits for an opening checks the database for trouble."""
 
 
 class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
@@ -60,21 +60,21 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
 
 
 class OpenDatabase:
-    """A database in use; whoever was given one calls `release` once, or uses it as a block."""
+    """A database in use; its user calls `release` once, or uses it as a block."""
 
     __slots__ = ("_clock", "database", "id", "name", "sql", "unused", "used_at", "users")
 
     def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
         self.id = database_id
         self.name = database_id
-        """What people call it, as it was when it was last asked for."""
+        """Its name, as of the last request for it."""
         self.database = database
         self.sql = sql
         self.users = 0
         self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
-        """Set when the last user goes, if somebody waits for that."""
+        """Set when the last user goes, if a task waits for that."""
 
     def release(self) -> None:
         assert self.users > 0, "released more often than used"
@@ -95,7 +95,7 @@ class OpenDatabase:
 
 
 class Databases:
-    """Start `run` in a nursery; until then, and when it has ended, none can be opened."""
+    """Start `run` in a nursery; before and after it, none can be opened."""
 
     def __init__(
         self,
@@ -122,13 +122,13 @@ class Databases:
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
         self._hosts: dict[str, _Host] = {}
-        """Those of databases that are open or opening; `_closing` has the rest."""
+        """Hosts of databases that are open or opening; `_closing` has the rest."""
         self._closing: dict[str, _Host] = {}
         self.troubles: dict[str, Exception] = {}
-        """Why those that could not be opened could not; the next that succeeds takes it back."""
+        """Why databases could not be opened; a later success removes the entry."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Host the databases until cancelled; returns when all are closed."""
+        """Host the databases until cancelled; return when all are closed."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             task_status.started()
@@ -144,14 +144,13 @@ class Databases:
     # --- using them ---
 
     def use_nowait(self, database_id: str) -> OpenDatabase | None:
-        """The database if it is open."""
         opened = self._open.get(database_id)
         if opened is not None:
             opened.users += 1
         return opened
 
     async def use(self, database_id: str) -> OpenDatabase:
-        """The database, opened if it is not open.
+        """Return the database, opened if necessary.
 
         Raises DatabaseUnavailable if that fails, TooManyRequests if too many others are in use.
         """
@@ -170,7 +169,7 @@ class Databases:
         return host.opened
 
     async def remove(self, database_id: str) -> None:
-        """Close the database and forget its log. Nobody may want it again."""
+        """Close the database and remove its log. No caller may want it again."""
         host = self._hosts.get(database_id)
         if host is not None:
             self._begin_close(host)
@@ -184,7 +183,6 @@ class Databases:
         return self._logs.size_bytes(database_id)
 
     def statistics(self) -> tuple[OpenDatabaseStatistics, ...]:
-        """One for each database that is open."""
         now = trio.current_time()
         return tuple(
             OpenDatabaseStatistics(
@@ -219,7 +217,6 @@ class Databases:
         return host
 
     def _make_room(self) -> _Host:
-        """Close the database that was not used for longest."""
         unused = [
             opened
             for opened in self._open.values()
@@ -264,7 +261,6 @@ class Databases:
                 self._forget(host)
 
     async def _live(self, host: _Host, log: Log) -> None:
-        """From the opening of a database to its end."""
         database = Database(log, self._world, name=host.id, shards=self._shards)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)
@@ -298,7 +294,7 @@ class _Host:
         self.trouble: Exception | None = None
         self.waiting = 0
         self.ready = trio.Event()
-        """It is open, or has failed."""
+        """Set when it is open, or has failed."""
         self.close_wanted = trio.Event()
         self.closed = trio.Event()
         self.scope = trio.CancelScope()
@@ -316,8 +312,7 @@ async def _until_open(database: Database) -> None:
 
 
 async def _settle(opened: OpenDatabase) -> None:
-    """Let those who use the database end, what they have committed become durable, and the last
-    checkpoint be taken, as far as the time allows."""
+    """Wait for users and commits to end, then take the last checkpoint, in bounded time."""
     with trio.move_on_after(DATABASE_CLOSE_SECONDS_MAX):
         if opened.users:
             opened.unused = trio.Event()
@@ -330,7 +325,7 @@ async def _settle(opened: OpenDatabase) -> None:
 
 
 def _nothing(transaction: Transaction) -> None:
-    """Work that writes nothing, and so ends when all that was committed before is durable."""
+    """Write nothing: this work ends when all earlier commits are durable."""
 
 
 def _raise_unavailable(database_id: str, trouble: Exception | None) -> NoReturn:

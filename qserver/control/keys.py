@@ -1,12 +1,11 @@
 """API keys: made, listed, narrowed, rotated, revoked.
 
 A key gives nothing that it lacks: not a scope, not a database, not a longer life. Nor does it touch
-a key that may do more than itself: to rotate such a key would be to take its rights, to revoke it
-would be to lock others out. What is not said when a key is made is taken from the key
-that makes it.
+a key that may do more than itself: rotating such a key would take its rights, revoking it would
+lock others out. Options that are omitted when a key is made come from the key that makes it.
 
-The last key with the scope admin that neither expires nor is limited to databases cannot be
-revoked or narrowed: nobody could ever make another. Make its successor first, or rotate it.
+The last key with the scope admin that neither expires nor is limited to databases cannot be revoked
+or narrowed: no key could ever make another. Make its successor first, or rotate it.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def opens_everything(self) -> bool:
-        """Whether an organization with this key can always make more."""
+        """Return whether an organization with this key can always make more."""
         return ADMIN in self.scopes and self.databases is None and self.expires_at is None
 
     def state(self, now: datetime) -> KeyState:
@@ -81,7 +80,7 @@ class Keys:
     async def list_page(
         self, grant: Grant, cursor: str | None = None, limit: int | None = None
     ) -> tuple[list[KeyRecord], str | None]:
-        """One page of the organization's keys, oldest first, and the next cursor."""
+        """Return a page of the organization's keys, oldest first, and the next cursor."""
         require(grant, "keys")
         page = Page("key", cursor, limit)
         rows = await self._store.rows(
@@ -109,14 +108,13 @@ class Keys:
         return Key(*rows[0])
 
     async def _names(self, grant: Grant) -> dict[str, str]:
-        """The names of the organization's databases, by id."""
         rows = await self._store.rows(
             "select id, name from databases where organization_id = $1", grant.organization_id
         )
         return dict(rows)
 
     def _record(self, key: Key, names: dict[str, str]) -> KeyRecord:
-        """What may be shown. Databases that are gone are no longer named."""
+        """Return the record of a key. Databases that are gone are no longer named."""
         databases = key.databases
         if databases is not None:
             databases = tuple(sorted(names[each] for each in databases if each in names))
@@ -143,9 +141,10 @@ class Keys:
         databases: Iterable[str] | None = None,
         expires_in: float | None = None,
     ) -> tuple[KeyRecord, str]:
-        """A new key and its secret, which nobody can learn again.
+        """Make a key; return it and its secret, which is never shown again.
 
-        `databases` are names or ids. None for it, or for the others: as the key that makes it.
+        `databases` are names or ids. None, there or for the other options: as the key that makes
+        it.
         """
         require(grant, "keys")
         checked_key_name(name)
@@ -179,7 +178,6 @@ class Keys:
     def _limit(
         self, grant: Grant, names: dict[str, str], databases: Iterable[str] | None
     ) -> tuple[str, ...] | None:
-        """The ids of the databases that a key shall be limited to."""
         if databases is None:
             return None if grant.database_ids is None else tuple(sorted(grant.database_ids))
         ids = _ids_of(names, databases)
@@ -189,7 +187,7 @@ class Keys:
         return ids
 
     async def _expiry(self, grant: Grant, expires_in: float | None) -> datetime | None:
-        """When a new key expires: not after the one that makes it."""
+        """Return when a new key expires: not after the one that makes it."""
         own = (await self._find(grant, grant.key_id)).expires_at
         if expires_in is None:
             return own
@@ -211,7 +209,7 @@ class Keys:
         expires_at: datetime | None,
         secret: str | None = None,
     ) -> tuple[Statement, Key, str]:
-        """A new key, the statement that stores it, and its secret: a new one if none is given."""
+        """Return a new key, the statement that stores it, and its secret, new if none is given."""
         secret = secret or self._mint.key()
         now = self._store.now()
         key = Key(
@@ -233,7 +231,6 @@ class Keys:
         return statement, key, secret
 
     def record_of_new(self, key: Key) -> KeyRecord:
-        """The record of a key that is not limited to databases."""
         return self._record(key, {})
 
     # --- changing ---
@@ -273,7 +270,7 @@ class Keys:
         return self._record(changed, names)
 
     async def revoke(self, grant: Grant, key_id: str) -> None:
-        """End a key, and with it its sessions, from this moment on. Again is no error."""
+        """End a key, and with it its sessions, from this moment on. Repeating it is no error."""
         require(grant, "keys")
         async with self._store.changing(grant):
             key = await self._find(grant, key_id)
@@ -286,7 +283,7 @@ class Keys:
     async def rotate(
         self, grant: Grant, key_id: str, grace_seconds: float = 0
     ) -> tuple[KeyRecord, str]:
-        """A key like the old one with a new secret; the old one ends after the grace."""
+        """Make a key like the old one with a new secret; the old one ends after the grace."""
         require(grant, "keys")
         checked_seconds("grace_seconds", grace_seconds, 0, KEY_GRACE_SECONDS_MAX)
         async with self._store.changing(grant):
@@ -347,7 +344,6 @@ class Keys:
 
 
 def _ids_of(names: dict[str, str], databases: Iterable[str]) -> tuple[str, ...]:
-    """Databases by name or id, as ids."""
     by_name = {name: database_id for database_id, name in names.items()}
     ids = set()
     for wanted in databases:
@@ -361,7 +357,7 @@ def _ids_of(names: dict[str, str], databases: Iterable[str]) -> tuple[str, ...]:
 
 
 def _check_covered(grant: Grant, key: Key) -> None:
-    """Refuse to touch a key that may do more than the one who asks."""
+    """Refuse to touch a key that may do more than the caller's."""
     if not grant.has_all(key.scopes) or not grant.may_use_all(key.database_ids):
         raise Forbidden(
             "that key may do more than this one",

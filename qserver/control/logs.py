@@ -1,7 +1,7 @@
-"""Where the logs of all databases are kept, by name: the port, and its implementation in memory.
+"""The port to the logs of all databases, by name, and its implementation in memory.
 
-A log has one user at a time: what `open` gives is the only way to it until its block ends. That
-nobody opens a log twice is the caller's duty, see `databases`.
+A log has one user at a time: `open` gives the only access to it until its block ends. The caller
+must not open a log twice, see `databases`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from qserver.durability.port import Log
 
 class Logs(Protocol):
     def open(self, name: str) -> AbstractAsyncContextManager[Log]:
-        """The log of that name, made where there is none, for the length of a block."""
+        """Open the log of that name for the length of a block; make it if necessary."""
 
     async def remove(self, name: str) -> None:
-        """Forget a log that is not open, with all it holds; that there is none is no error."""
+        """Remove a log that is not open, with all it holds; a missing one is no error."""
 
     def size_bytes(self, name: str) -> int:
-        """What the log takes where it is kept; 0 where there is none."""
+        """Return the bytes that the log takes; 0 if there is none."""
 
 
 class MemoryLogs:
@@ -57,8 +57,6 @@ class MemoryLogs:
 
 
 class SizedLog(MemoryLog):
-    """A log in memory that knows how much it holds."""
-
     @property
     def size_bytes(self) -> int:
         return sum(map(len, self._records.values())) + sum(map(len, self._pages.values()))

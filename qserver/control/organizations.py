@@ -1,10 +1,10 @@
-"""Organizations: who owns databases and keys, and whose requests are counted.
+"""Organizations: own databases and keys, and have their requests counted.
 
     creating: organization, `main` ──► `main` can be opened ──► ready: with the first key
 
 An organization is made with its first database and its first key. All three become good in one
-commit at the end; what a crash leaves before that is undone at the next start, because nobody has
-been given a key to it.
+commit at the end. The next start undoes what a crash leaves before that, because no client has a
+key to it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class Organizations:
         self._mint = mint
 
     async def overview(self, grant: Grant) -> OrganizationOverview:
-        """The organization of a key, what it may have and what it has."""
         now = self._store.now()
         organization_id = grant.organization_id
         ((name, tier, created_at),) = await self._store.rows(
@@ -89,10 +88,10 @@ class Organizations:
         )
         return OrganizationOverview(organization_id, name, tier, created_at, may, use)
 
-    # --- making them ---
+    # --- creation ---
 
     async def signup(self, name: str) -> tuple[Organization, DatabaseRecord, KeyRecord, str]:
-        """A new organization of the free tier, its database `main`, its first key and secret."""
+        """Make an organization of the free tier, its database `main`, its first key and secret."""
         checked_name("an organization", name)
         return await self._background_tasks.run(lambda: self._create(name, "free"))
 
@@ -144,17 +143,17 @@ class Organizations:
     # --- at the start ---
 
     async def undo_cut_short(self) -> None:
-        """Take away organizations that were never handed to anybody."""
+        """Remove organizations whose creation was cut short."""
         for (organization_id,) in await self._store.rows(
             "select id from organizations where state = 'creating'"
         ):
             await self._undo(organization_id)
 
     async def ensure_default(self, tier: str, first_key: str | None) -> str | None:
-        """See to it that the organization `default` is there, with this tier and this key.
+        """Ensure that the organization `default` exists, with this tier and this key.
 
-        Returns the secret of a key that had to be made. A key that is given and not known is added
-        to those that are there; one that was revoked stays revoked.
+        Returns the secret of a key that had to be made. An unknown `first_key` is added to the
+        existing keys; a revoked one stays revoked.
         """
         rows = await self._store.rows("select id, tier from organizations where name = $1", DEFAULT)
         if not rows:

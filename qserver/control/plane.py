@@ -1,20 +1,20 @@
-"""The control plane: who may do what with which database, and how often.
+"""The control plane: decides who may do what with which database, and how often.
 
     ControlPlane ─┬─ access             token ─► Grant, name ─► OpenDatabase: on every request
                   ├─ rates              requests of the last minute
-                  ├─ organizations ─┐
-                  ├─ database_records   made and deleted in steps that a crash cannot lose
+                  ├─ organizations ─────┐
+                  ├─ database_records   │  made and deleted in steps that a crash cannot lose
                   ├─ keys               │
                   ├─ sessions ──────────┴─► store ─► the database `control`: records, by SQL
                   └─ reset
     Databases ────── opens and closes them, `control` too
 
-The records live in a database of our own kind, so they are durable, serializable and recovered
-by the same code as everybody's data. `control` is never closed while the plane runs, and is no
-database of any organization: ids of those begin with `db_`.
+The records live in a database of our own kind, so they are durable, serializable and recovered by
+the same code as users' data. `control` is never closed while the plane runs, and is no database of
+any organization: ids of those begin with `db_`.
 
 The parts do the work; the plane puts them together, and its attributes are their methods. Every
-one that takes a grant checks its scopes, and finds nothing of another organization.
+method that takes a grant checks its scopes, and finds nothing of another organization.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ from qserver.errors import InvalidRequest, QserverError, first_of
 from qserver.limits import SIGNUPS_MAX, SIGNUPS_OF_ADDRESS_MAX, SWEEP_SECONDS
 
 CONTROL: Final = "control"
-"""The name of the control database's log."""
 
 
 class ControlPlane:
@@ -111,19 +110,19 @@ class ControlPlane:
         self.reset = Reset(self._store, access).reset
 
     def take_request(self, grant: Grant, cost: int = 1) -> Allowance:
-        """Count a request of the grant's organization; RateLimited if it is one too many."""
+        """Count a request of the grant's organization; raise RateLimited if it is one too many."""
         return self._rates.take(grant.organization_id, TIERS[grant.tier], cost)
 
     async def run(
         self, *, task_status: trio.TaskStatus[str | None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Live until cancelled. Started with the secret of the first key, if one was made."""
+        """Run until cancelled. Started with the secret of the first key, if one was made."""
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(self.databases.run)
                 with await self.databases.use(CONTROL) as control:
                     await self._live(control, task_status)
-        except ExceptionGroup as errors:  # whoever starts the plane wants to know why it cannot
+        except ExceptionGroup as errors:  # the caller gets the cause, not a group
             raise first_of(errors) from errors
 
     async def _live(self, control: OpenDatabase, task_status: trio.TaskStatus[str | None]) -> None:

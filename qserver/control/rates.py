@@ -1,20 +1,20 @@
-"""How many requests an organization may still send: a sliding log, exact over every window.
+"""Limits the requests of an organization: a sliding log, exact over every window.
 
     now - 60 s                                              now
     ────┤  ·  · ··    ·      ···  ·        ·   ·  ··   ·     ├──►     fewer than the limit? go on
         └── the oldest: when it leaves, there is room for one more, and that is Retry-After
 
-A window is 60 seconds with its beginning and without its end: no such stretch of time, wherever
-it begins, ever holds more requests than the limit. Counters by the minute, which are cheaper, let
-twice as many through around the turn of a minute; a bucket of tokens lets a burst through on top of
-the steady flow. A request that is refused does not count, so a caller who waits gets through.
+A window is 60 seconds with its beginning and without its end: no such stretch of time, wherever it
+begins, ever holds more requests than the limit. Counters by the minute, which are cheaper, let
+twice as many through around the turn of a minute; a token bucket lets a burst through on top of the
+steady flow. A refused request does not count, so a caller who waits gets through.
 
 The log of an organization has at most as many times as its limit, and is dropped when all of them
-are old. Who has no limit has no log. Times are whole microseconds: with those, "60 seconds later"
-is exact. A request that does much more work than others counts as several.
+are old. An organization without a limit has no log. Times are whole microseconds, so that "60
+seconds later" is exact. A request that does much more work than others counts as several.
 
-Signups are counted the same way over an hour, by the address that they come from and all together:
-whoever signs up has no organization yet that could be limited.
+Signups are counted the same way over an hour, by their address and all together: a signup has no
+organization yet that could be limited.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _SECOND: Final = 1_000_000
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """Where an organization stands. `limit` and `remaining` are None where there is none.
+    """An organization's use of its limit; `limit` and `remaining` are None if there is no limit.
 
-    `reset_seconds` is when the oldest request that counts no longer will.
+    `reset_seconds` is when the oldest counted request leaves the window.
     """
 
     policy: str
@@ -48,7 +48,7 @@ UNLIMITED: Final = Allowance("unlimited", None, None, 0)
 
 
 class SlidingLogs:
-    """The moments of the last window, by name. `clock` never goes back; that of people may."""
+    """The moments of the last window, by name. `clock` never goes back; the wall clock may."""
 
     def __init__(self, clock: Callable[[], float], window_seconds: int) -> None:
         self._clock = clock
@@ -56,12 +56,12 @@ class SlidingLogs:
         self._logs: dict[str, deque[int]] = {}
 
     def seconds_until_room(self, name: str, limit: int, count: int = 1) -> int:
-        """How long until `count` more fit under the limit: 0 if they do now."""
+        """Return the seconds until `count` more fit under the limit: 0 if they do now."""
         log = self._recent(name)
         over = len(log) + count - limit
         if over <= 0:
             return 0
-        # Should the limit have become a lower one, more than one has to leave.
+        # If the limit was lowered, more than one has to leave.
         return self._seconds_until_end(log[min(over, len(log)) - 1]) if log else 0
 
     def add(self, name: str, count: int = 1) -> None:
@@ -71,7 +71,7 @@ class SlidingLogs:
         return len(self._recent(name))
 
     def seconds_until_first_ends(self, name: str) -> int:
-        """When the oldest no longer counts."""
+        """Return the seconds until the oldest no longer counts."""
         return self._seconds_until_end(self._logs[name][0])
 
     def forget_old(self) -> None:
@@ -92,7 +92,7 @@ class SlidingLogs:
         return round(self._clock() * _SECOND)
 
     def _seconds_until_end(self, moment: int) -> int:
-        """Whole seconds until a moment leaves the window, rounded up."""
+        """Return the whole seconds until a moment leaves the window, rounded up."""
         return -((self._moment() - moment - self._window) // _SECOND)
 
     def __len__(self) -> int:
@@ -106,7 +106,6 @@ class Rates:
         self._logs = SlidingLogs(clock, RATE_WINDOW_SECONDS)
 
     def take(self, organization_id: str, tier: Tier, cost: int = 1) -> Allowance:
-        """Count a request, or raise RateLimited."""
         limit = tier.requests_per_minute
         if limit is None:
             return UNLIMITED
@@ -126,7 +125,6 @@ class Rates:
         return Allowance(tier.name, limit, left, reset)
 
     def count(self, organization_id: str) -> int:
-        """Requests of the last window."""
         return self._logs.count(organization_id)
 
     def forget_old(self) -> None:
@@ -146,8 +144,10 @@ class SignupRates:
         self._all_max = all_max
 
     def take(self, address: str) -> None:
-        """Count an attempt, or raise RateLimited. One that fails later counts too: to ask which
-        names are taken is an attempt."""
+        """Count an attempt, or raise RateLimited.
+
+        An attempt that fails later counts too: asking which names are taken is an attempt.
+        """
         for logs, name, limit, whose in (
             (self._addresses, address, self._address_max, "from this address"),
             (self._all, "", self._all_max, "on this server"),

@@ -1,4 +1,4 @@
-"""What the control plane keeps, as values, and what a token allows.
+"""The records of the control plane as values, and what a token allows.
 
     Organization ─┬─ DatabaseRecord …
                   └─ KeyRecord ── SessionRecord …          Grant: a key or a session, resolved
@@ -60,7 +60,7 @@ class DatabaseRecord(msgspec.Struct, frozen=True):
 
 
 class DatabaseFacts(msgspec.Struct, frozen=True):
-    """What only the database itself can tell; all 0 while it is not ready."""
+    """Figures from the database itself; all 0 while it is not ready."""
 
     version: int = 0
     tables: int = 0
@@ -69,9 +69,10 @@ class DatabaseFacts(msgspec.Struct, frozen=True):
 
 
 class KeyRecord(msgspec.Struct, frozen=True):
-    """`databases` are the names of those that the key is limited to; None: it is not limited.
+    """A key without its secret.
 
-    `prefix` is the beginning of the secret, by which people tell keys apart.
+    `databases` are the names of those that the key is limited to; None: it is not limited. `prefix`
+    is the beginning of the secret, by which people tell keys apart.
     """
 
     id: str
@@ -87,7 +88,7 @@ class KeyRecord(msgspec.Struct, frozen=True):
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
-    """`database` is the one that is meant where a request names none."""
+    """A session; `database` is the default for requests that name none."""
 
     id: str
     key_id: str
@@ -125,8 +126,6 @@ class OrganizationOverview(msgspec.Struct, frozen=True):
 
 
 class ResetReport(msgspec.Struct, frozen=True):
-    """What a reset has removed."""
-
     databases: int
     tables_dropped: int
     rows_deleted: int
@@ -135,8 +134,8 @@ class ResetReport(msgspec.Struct, frozen=True):
 class Grant(msgspec.Struct, frozen=True):
     """What a token allows, for as long as nothing in the control database changes.
 
-    `database` is the name of the one that is meant where a request names none. `database_ids` are
-    those that may be used, None for all. The booleans are worked out once, for every request asks.
+    `database` is the default for requests that name none. `database_ids` are those that may be
+    used, None for all. The booleans are computed once, because every request reads them.
     """
 
     organization_id: str
@@ -167,7 +166,7 @@ class Grant(msgspec.Struct, frozen=True):
         return self.database_ids is None or database_id in self.database_ids
 
     def may_use_all(self, database_ids: frozenset[str] | None) -> bool:
-        """Whether nothing among them (None: any) lies outside of what this may use."""
+        """Return whether all of them (None: any database) may be used."""
         if self.database_ids is None:
             return True
         return database_ids is not None and self.database_ids.issuperset(database_ids)

@@ -1,7 +1,7 @@
-"""What callers send to the control plane, checked: names, scopes, times, pages of lists.
+"""Checks what callers send to the control plane: names, scopes, times, pages of lists.
 
-A cursor is the id that a page ended with, in a coat that says: do not look inside. It is all that
-is needed, because lists are in the order of ids, and it stays good when that record is gone.
+A cursor is the id that a page ended with, encoded so that callers treat it as opaque. The id is
+enough, because lists are in the order of ids, and it stays good when that record is gone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def require(grant: Grant, scope: str) -> None:
 
 
 def checked_name(what: str, name: str) -> str:
-    """The name of a database or an organization."""
+    """Return a valid name of a database or an organization, or raise."""
     if not _NAME.fullmatch(name):
         raise InvalidRequest(
             f"{name!r} cannot be the name of {what}",
@@ -46,7 +46,7 @@ def checked_name(what: str, name: str) -> str:
 
 
 def checked_key_name(name: str) -> str:
-    """The name of a key: any text for people."""
+    """Return a valid name of a key, which is any text for people, or raise."""
     length_is_good = 1 <= len(name) <= KEY_NAME_LENGTH_MAX
     if not length_is_good or not name.isprintable() or name.isspace():
         raise InvalidRequest(
@@ -57,7 +57,7 @@ def checked_key_name(name: str) -> str:
 
 
 def checked_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in the order in which they are documented."""
+    """Return each scope once, in the order in which they are documented, or raise."""
     given = set(scopes)
     unknown = sorted(map(str, given.difference(SCOPES)))
     if unknown or not given:
@@ -73,7 +73,7 @@ def checked_seconds(what: str, seconds: float, least: float, most: float) -> flo
 
 
 class Page:
-    """Which part of a list was asked for: up to `length` records behind the id `after`."""
+    """The requested part of a list: up to `length` records behind the id `after`."""
 
     __slots__ = ("after", "length")
 
@@ -86,7 +86,7 @@ class Page:
     def cut(
         self, rows: Sequence[tuple[Any, ...]], read: Callable[[tuple[Any, ...]], Record]
     ) -> tuple[list[Record], str | None]:
-        """The records of a page and the next cursor, from one row more than fits on it.
+        """Return a page's records and the next cursor, from one row more than fits on the page.
 
         The first column is the id.
         """

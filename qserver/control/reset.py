@@ -1,7 +1,8 @@
-"""Emptying a database: all that is defined in it goes, in one commit.
+"""Empties a database: drops all its definitions in one commit.
 
-It is done on the catalog, not by DROP statements: when everything goes there are no dependents to
-look for, no order to keep and no names to quote. The database itself, its history and its log stay.
+The reset changes the catalog, without DROP statements: when everything goes there are no dependents
+to look for, no order to keep and no names to quote. The database itself, its history and its log
+stay.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Reset:
 
 
 def wipe(transaction: Transaction) -> tuple[int, int]:
-    """Take every definition away; how many tables that were, with how many rows."""
+    """Remove every definition; return the number of tables and of their rows."""
     rows = 0
     catalog = transaction.catalog
     for name in catalog.others:

@@ -1,10 +1,10 @@
 """The tables of the control database, as the list of changes that led to them.
 
-The version of a control database is how many of the changes it has had. Each is made in one
-transaction with the note that it was made, so a start that is cut short goes on where it was. A
-change that has been released is never edited: another is added behind it.
+The version of a control database is the number of changes that were made to it. Each change and the
+note of it are one transaction, so a start that is cut short goes on where it was. A released change
+is never edited: another is added behind it.
 
-Times are `timestamptz`, ids are `text` that sorts by time, secrets are there as digests only.
+Times are `timestamptz`, ids are `text` that sorts by time, secrets are stored as digests only.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Sessions: tokens for a day, made from a key, with at most what the key may do.
+"""Sessions: tokens for a day, made from a key, with at most the key's rights.
 
     made ──► + 24 hours ──► each refresh: 24 hours more, up to 30 days after it was made
                             never past the end of its key
 
-A session is good as long as its key is: `access` looks at both. So nothing has to be done to the
-sessions of a key that is revoked; they are dead, and the sweep takes them away.
+A session is good as long as its key is: `access` checks both. So revoking a key needs no change to
+its sessions; they are dead, and the sweep removes them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Sessions:
         database: str | None = None,
         scopes: Iterable[str] | None = None,
     ) -> tuple[SessionRecord, str]:
-        """A new session of a key, and its token, which nobody can learn again.
+        """Make a session of a key; return it and its token, which is never shown again.
 
         `database` limits it to one, `scopes` to some; None for all that the key has.
         """
@@ -72,7 +72,7 @@ class Sessions:
         return record, token
 
     async def _database(self, grant: Grant, wanted: str | None) -> tuple[str, str | None]:
-        """The name of the session's database, and its id if the session is limited to it."""
+        """Return the name of the session's database, and its id if the session is limited to it."""
         if wanted is None:
             return grant.database, None
         with await self._access.database(grant, wanted) as opened:
@@ -91,7 +91,7 @@ class Sessions:
             )
 
     async def refresh(self, grant: Grant) -> SessionRecord:
-        """The same session, ending 24 hours later than it would have."""
+        """Extend the session by 24 hours, within its bounds, and return it."""
         session_id = _session_of(grant)
         async with self._store.changing(grant):
             ((scopes, created_at, expires_at),) = await self._store.rows(
@@ -109,7 +109,6 @@ class Sessions:
         )
 
     async def delete(self, grant: Grant) -> None:
-        """End the session; its token is good for nothing from now on."""
         session_id = _session_of(grant)
         async with self._store.changing(grant):
             await self._store.write(Statement("delete from sessions where id = $1", [session_id]))

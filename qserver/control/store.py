@@ -1,12 +1,11 @@
 """The control database as the rest of the control plane sees it: rows out, changes in.
 
-Changes are made one at a time. A change is: take the turn, read what it depends on, decide,
-write in one SQL transaction. One process owns the control database, so a lock is all that
-is needed for what was read to be still so; and were it not, the constraints of the tables would
-refuse. Reads need no turn.
+Changes are made one at a time: take the lock, read, decide, write in one SQL transaction. One
+process owns the control database, so the lock is enough to keep what was read true; were it not,
+the constraints of the tables would refuse. Reads need no lock.
 
-A change begins by looking whether the key of its caller is still good: it may have been revoked
-while the caller waited for the turn, and must not leave a new key behind.
+A change first checks that its caller's key is still good: the key may have been revoked while the
+caller waited for the lock, and must not leave a new key behind.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _PATIENCE_MS: Final = CONTROL_SECONDS_MAX * 1000
 
 
 class Store:
-    """Open it before anything else is asked of it."""
+    """Open it before any other use."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._sql: SqlDatabase | None = None
         self.take_snapshot: Callable[[], Snapshot | None] = _not_started
-        """The snapshot that every answer must know at least; None while the database recovers."""
-        self._turn = trio.Lock()
+        """Returns the snapshot that every answer must reflect; None while the database recovers."""
+        self._lock = trio.Lock()
 
     async def open(self, sql: SqlDatabase) -> None:
         await migrate(sql)
@@ -49,7 +48,7 @@ class Store:
         return self._sql
 
     def version(self) -> int | None:
-        """Of that snapshot."""
+        """The version of that snapshot."""
         snapshot = self.take_snapshot()
         return None if snapshot is None else snapshot.version
 
@@ -74,7 +73,7 @@ class Store:
         return count
 
     async def write(self, *statements: Statement) -> None:
-        """All of them or none. Only for one who has the turn, or whom nobody can disturb."""
+        """Write all statements or none. The caller has the lock, or nothing can disturb it."""
         try:
             await self.sql.transaction(statements, timeout_ms=_PATIENCE_MS)
         except QueryCanceled as late:
@@ -82,8 +81,8 @@ class Store:
 
     @asynccontextmanager
     async def changing(self, grant: Grant | None = None) -> AsyncIterator[None]:
-        """The turn to change something; `grant` is who wants to, if it is not the plane itself."""
-        async with self._turn:
+        """Take the lock for a change; `grant` is the caller's, None for the plane itself."""
+        async with self._lock:
             if grant is not None:
                 await self._check_still_good(grant)
             yield

@@ -1,11 +1,11 @@
-"""Secrets, their digests, and the names by which records are known.
+"""Makes secrets, their digests, and the ids of records.
 
     svc_k_ + 32 url-safe characters     a key          192 bits, so that a plain digest is enough:
-    svc_s_ + 32 url-safe characters     a session      nobody can guess what to put through SHA-256
+    svc_s_ + 32 url-safe characters     a session      the input of SHA-256 cannot be guessed
     org_, db_, key_, ses_ + 22          an id          sorts by the time it was made
 
-Only digests are stored. A secret exists in the answer that shows it, in the requests that bring
-it and, while its meaning is cached, in memory. Chance comes in as an argument, like everywhere.
+Only digests are stored. A secret exists in the answer that shows it, in the requests that bring it
+and, while its meaning is cached, in memory. Chance comes in as an argument, like everywhere.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(rf"svc_[ks]_[A-Za-z0-9_-]{{{SECRET_LENGTH_MIN},{SECRE
 
 
 class Mint:
-    """Makes secrets and ids from a source of random bytes that nobody can predict."""
+    """Makes secrets and ids from a source of unpredictable random bytes."""
 
     def __init__(self, secrets: Callable[[int], bytes]) -> None:
         self._secrets = secrets
@@ -43,7 +43,7 @@ class Mint:
         return SESSION_PREFIX + self._secret()
 
     def id(self, kind: str, now: float) -> str:
-        """A new id of a kind; later ones sort behind earlier ones, to the millisecond."""
+        """Make an id of a kind; later ones sort behind earlier ones, to the millisecond."""
         chance = int.from_bytes(self._secrets(8), "big")
         return f"{kind}_{_digits(int(now * 1000), _TIME_DIGITS)}{_digits(chance, _CHANCE_DIGITS)}"
 
@@ -59,12 +59,12 @@ def digest(token: str) -> bytes:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the shape of a key or of a session's token."""
+    """Return whether a text has the shape of a key or of a session's token."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def check_key(text: str) -> None:
-    """Refuse a key that an operator brings unless it has the shape of one."""
+    """Refuse an operator's key unless it has the shape of one."""
     if not (text.startswith(KEY_PREFIX) and is_token(text)):
         raise InvalidRequest(
             "the first key does not have the shape of a key",
@@ -75,5 +75,5 @@ def check_key(text: str) -> None:
 
 
 def _digits(number: int, count: int) -> str:
-    """The last digits of a number in base 32, without the letters that look like digits."""
+    """Return the last digits of a number in base 32, without the letters that look like digits."""
     return "".join(_DIGITS[number >> 5 * at & 31] for at in reversed(range(count)))

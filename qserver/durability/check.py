@@ -1,4 +1,4 @@
-"""Is a data file what it should be? Everything is read, and everything is compared.
+"""Checks a data file: reads everything, and compares everything.
 
     the file     SQLite's own structure
     the log      the checkpoint and the records behind it, with their checksums
@@ -31,16 +31,14 @@ from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.schema import Index, Table
 
 PROBLEMS_MAX: Final = 20
-"""After so many nobody needs more, and a damaged index has one for each row."""
-ENTRIES_BEFORE_GIVING_WAY: Final = 2000
+"""More are of no use, and a damaged index has one for each row."""
+ENTRIES_BEFORE_YIELDING: Final = 2000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What was looked at, and what is wrong."""
-
     version: int
     checkpoint: int
-    """The version that the checkpoint is of; 0 if there is none."""
+    """The version of the checkpoint; 0 if there is none."""
     log_bytes: int
     pages: int
     ranges: int
@@ -63,7 +61,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 async def check(log: SqliteLog) -> Report:
-    """Read and compare everything in a log that no database is open on."""
+    """Check a log that no database is open on."""
     problems = [f"the file: {trouble}" for trouble in await log.troubles()]
     try:
         recovered = await recover(log, SHARDS_DEFAULT)
@@ -77,7 +75,7 @@ async def check(log: SqliteLog) -> Report:
             if len(problems) >= PROBLEMS_MAX:
                 problems.append("there may be more; these were enough")
                 break
-            if count % ENTRIES_BEFORE_GIVING_WAY == 0:
+            if count % ENTRIES_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         problems.append(f"there are values that do not belong where they are: {error}")
@@ -85,7 +83,7 @@ async def check(log: SqliteLog) -> Report:
 
 
 async def check_file(path: Path) -> Report:
-    """The same for a file that exists. Raises as `open_log` does if it cannot be opened."""
+    """Check an existing file. Raises as `open_log` does if it cannot be opened."""
     if not await trio.Path(path).exists():
         raise DataCorrupted(f"{path} does not exist", hint="Name a data file of qserver.")
     async with await open_log(path) as log:
@@ -105,12 +103,11 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
     )
 
 
-# --- snapshots
-# ---------------------------------------------------------------------------------------
+# --- snapshots ---------------------------------------------------------------------------------
 
 
 def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
-    """What is wrong with a snapshot; None again and again, where one may pause."""
+    """Yield what is wrong with a snapshot, and None now and then, where the caller may pause."""
     owned = {SEQUENCES_TREE}
     for table in snapshot.catalog.tables.values():
         owned |= {table.id, *(index.id for index in table.indexes)}
@@ -132,7 +129,7 @@ def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
 def _page_problems(
     page: Tree, name: str, low: Key | None = None, high: Key | None = None
 ) -> Iterator[str | None]:
-    """Keys that do not ascend or are outside of what the branches above say; uneven pages."""
+    """Yield keys that do not ascend or are outside of their branch's bounds, and uneven pages."""
     keys = page.keys if isinstance(page, Leaf) else page.separators
     if any(not one < other for one, other in pairwise(keys)):
         yield f"{name}: keys do not ascend"
@@ -159,7 +156,7 @@ def _page_problems(
 
 
 def _range_problems(tree: RangedTree, name: str, shards: int) -> Iterator[str | None]:
-    """Ranges that leave gaps, or that are on no shard."""
+    """Yield ranges that leave gaps, or that are on no shard."""
     lows, highs = [each.low for each in tree.ranges], [each.high for each in tree.ranges]
     if lows != [None, *tree.lows] or highs != [*tree.lows, None]:
         yield f"{name}: ranges leave gaps"

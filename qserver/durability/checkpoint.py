@@ -4,11 +4,11 @@
         [format, version, time, trees used, {name: definition}, {tree: [bounds, [root page …]]},
          last page]
 
-A tree has a root for each of its ranges, and the bounds between them. Nothing is said of shards. A
-root of 0 is an empty one. Sequences are a tree like any other.
+A tree has a root for each of its ranges, and the bounds between them. The record does not mention
+shards. A root of 0 is an empty one. Sequences are a tree like any other.
 
-Format 1 had one map of roots for each shard, because keys were spread by hash. Such a checkpoint is
-still read, see `loading`; it is never written.
+Format 1 had one map of roots for each shard, because keys were spread by hash. Such a checkpoint
+can still be read, see `loading`; it is never written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CheckpointByHash(msgspec.Struct, frozen=True, array_like=True):
-    """The same in format 1."""
+    """A checkpoint of format 1."""
 
     format: int
     version: int
@@ -62,7 +62,7 @@ AnyCheckpoint: TypeAlias = Checkpoint | CheckpointByHash
 
 
 class CheckpointFormat(msgspec.Struct, frozen=True, array_like=True):
-    """As much of it as all releases have in common."""
+    """The part of a checkpoint that all releases have in common."""
 
     format: int
 
@@ -90,7 +90,6 @@ def encode_checkpoint(snapshot: Snapshot, roots: dict[int, list[int]], last_page
 
 
 def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
-    """The record that was filed under a version, or DataCorrupted."""
     body = unsealed(data, f"the checkpoint of version {version}")
     try:
         found = _decode_format(body).format
@@ -112,7 +111,7 @@ def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
 
 
 def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
-    """The bounds between the ranges of a tree, or DataCorrupted."""
+    """Return the bounds between the ranges of a tree, or raise DataCorrupted."""
     bounds, _ = decode_columns(tree.bounds)
     try:
         ascend = all(one < other for one, other in pairwise(bounds))
@@ -127,7 +126,6 @@ def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
 
 
 def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
-    """The numbers of all root pages."""
     if isinstance(checkpoint, Checkpoint):
         return {root for tree in checkpoint.trees.values() for root in tree.roots if root}
     return {root for roots in checkpoint.roots for root in roots.values() if root}

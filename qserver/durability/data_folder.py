@@ -1,4 +1,4 @@
-"""A data folder: one SQLite file for each log, and a lock that keeps other processes out."""
+"""A data folder: one SQLite file for each log."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from qserver.errors import LogFailed
 
 SUFFIX: Final = ".qserver"
 COMPANIONS: Final = ("", "-wal", "-shm", "-journal", ENDING)
-"""A file and what is kept beside it, by the end of its name."""
+"""The endings of a file and of the files kept beside it."""
 
 
 class DataFolder:
-    """The logs in a folder, by name. Whoever uses one has locked the folder, see `folder`."""
+    """The logs in a folder, by name. The user of a DataFolder has locked it, see `folder`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,9 +37,9 @@ class DataFolder:
             await log.aclose()
 
     async def remove(self, name: str) -> None:
-        """The companions first: a file without them is whole, they without it are nothing.
+        """Remove a log's files durably: after this no power failure brings them back.
 
-        When this returns they do not come back, whatever happens to the power.
+        The companions go first: the file is whole without them, they are nothing without it.
         """
         path = self.file_of(name)
         try:
@@ -61,7 +61,6 @@ class DataFolder:
         return total
 
     def names(self) -> list[str]:
-        """The logs that are there."""
         return sorted(each.name.removesuffix(SUFFIX) for each in self._path.glob(f"*{SUFFIX}"))
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Files and folders that survive a power failure, and that nobody else may read.
+"""Files and folders that survive a power failure, readable by their owner only.
 
     make_folder     the folder and those above it, each name synced in the folder that holds it
-    new_file        an empty file for its owner alone, before anybody writes to it
+    new_file        an empty file for its owner alone, before anything is written to it
     publish_file    a whole file gets its name: bytes first, then the name, both synced
     remove_files    names go, and stay gone
 
@@ -26,7 +26,7 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_folder(folder: Path) -> None:
-    """The folder is there, durably; what is missing above it is made too."""
+    """Make a folder and the missing ones above it, durably."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
@@ -37,19 +37,19 @@ def make_folder(folder: Path) -> None:
 
 
 def new_file(path: Path) -> None:
-    """An empty file that only its owner may use; its name is not durable yet."""
+    """Make an empty file that only its owner may use; its name is not durable yet."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE))
 
 
 def publish_file(unfinished: Path, path: Path) -> None:
-    """Give a file that is complete its name, durably."""
+    """Give a complete file its name, durably."""
     sync(unfinished)
     unfinished.rename(path)
     sync(path.parent)
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """They are gone, in this order and durably; that one is not there is no error."""
+    """Remove files, in this order and durably; a missing one is no error."""
     folders = set()
     for path in paths:
         try:
@@ -62,7 +62,7 @@ def remove_files(paths: Iterable[Path]) -> None:
 
 
 def keep_private(path: Path) -> bool:
-    """Take from others what an earlier release or somebody else gave them; False if we may not."""
+    """Revoke the permissions of other users; False if this process may not."""
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & _OTHERS:
         try:

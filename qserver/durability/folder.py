@@ -1,12 +1,12 @@
-"""A data folder belongs to one process at a time.
+"""Locks a data folder: it belongs to one process at a time.
 
 The lock is the kernel's (`flock` on a file in the folder), so it ends with the process, however
-that ends. The file holds who has it, for the message that a second process gets; what a dead
-process left in it means nothing.
+that ends. The file names the holder, for the error message of a second process; the text of a dead
+process means nothing.
 
-It belongs to one user, too: nobody else may look into it. A folder that is there already and holds
-nothing but our files is closed to others. One that holds other things is left as it is, and the
-lock tells, so that the operator can be warned.
+The folder belongs to one user, too. An existing folder that holds nothing but our files is closed
+to other users. One that holds other things is left as it is, and `is_private` says so, so that the
+operator can be warned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ class FolderLock:
         self._descriptor: int | None = descriptor
 
     def is_private(self) -> bool:
-        """May only its owner look into the folder?"""
         return is_private(self.folder)
 
     def release(self) -> None:
@@ -51,10 +50,9 @@ class FolderLock:
 
 
 def lock_folder(folder: Path, started: str) -> FolderLock:
-    """Take the folder, made if it is not there; `started` tells people since when.
+    """Lock the folder, and make it if necessary; `started` tells people since when.
 
-    Raises DataInUse, which names the process that has it, or LogFailed where the folder cannot be
-    made or written.
+    Raises DataInUse, which names the holder, or LogFailed if the folder cannot be made or written.
     """
     path = folder / LOCK_FILE
     try:

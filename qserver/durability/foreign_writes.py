@@ -1,14 +1,14 @@
 """Notices that another process has written a log in spite of the lock.
 
-SQLite locks the file, but on some network file systems locks do not work, and a lock does not keep
-anybody from replacing or removing a file. SQLite would not notice: it writes on where it believes
-the write-ahead log to end, over what the other has acknowledged, or into a file that has lost its
-name. So before each use the write-ahead log must be as this process has left it: the same file,
-as long, and changed at the same moment. It costs one call of the system.
+SQLite locks the file, but locks do not work on some network file systems, and a lock does not
+prevent replacing or removing a file. SQLite would not notice: it goes on writing where it believes
+the write-ahead log to end, over what the other process has acknowledged, or into a file that has
+lost its name. So before each use the write-ahead log must be as this process left it: the same
+file, length and time of change. That costs one system call.
 
-The moment is as exact as the clock of the file system, and between this look and the write another
-may still come. So this ends a fight, it does not prevent one. A log that several nodes share must
-refuse the append itself.
+The time is as exact as the clock of the file system, and another process may still write between
+this check and our write. So the check ends a fight, it does not prevent one. A log that several
+nodes share must refuse the append itself.
 """
 
 from __future__ import annotations
@@ -26,22 +26,21 @@ Look: TypeAlias = tuple[int, int, int] | None
 
 class ForeignWrites:
     def __init__(self, path: Path) -> None:
-        """Watch the write-ahead log of this file."""
         self._path = path
         self._log = beside(path, "-wal")
         self._left: Look = None
         self._watches = False
 
     def leave(self) -> None:
-        """This process has just written, and nobody else may from here on."""
+        """Remember the log as this process has just written it; a later change is foreign."""
         self._left, self._watches = self._look(), True
 
     def rest(self) -> None:
-        """The file is not ours while it is closed."""
+        """Stop watching: the file is not ours while it is closed."""
         self._watches = False
 
     def check(self, version: int) -> None:
-        """Raise LogTaken if somebody else has written since; `version` would be the next."""
+        """Raise LogTaken if another process has written since; `version` would be the next."""
         if self._watches and self._look() != self._left:
             raise _taken(f"{self._log} is not as this process left it", self._path, version)
 
@@ -59,8 +58,10 @@ class ForeignWrites:
 def check_end(
     path: Path, known: int, tried: Mapping[int, int], last: int, checksum: int | None
 ) -> None:
-    """After a failure: the log may end with the last version that is known, or with one that was
-    tried to be appended, and with no other."""
+    """Raise LogTaken if, after a failure, the log ends with another process's version.
+
+    It may end with the last version that is known, or with one that this process tried to append.
+    """
     if last > known and tried.get(last) != checksum:
         raise _taken(
             f"the log in {path} ends with version {last}, which this process did not write",
@@ -80,6 +81,9 @@ def _taken(what: str, path: Path, version: int) -> LogTaken:
 
 
 def abandon(connection: object) -> None:
-    """Never close a connection: to close it would write into the file, and remove the write-ahead
-    log, both of which are somebody else's now. They stay open until the process ends."""
+    """Keep a connection open until the process ends.
+
+    Closing it would write into the file, and remove the write-ahead log, both of which belong to
+    another process now.
+    """
     pythonapi.Py_IncRef(py_object(connection))

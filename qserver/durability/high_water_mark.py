@@ -1,16 +1,16 @@
-"""The high-water mark: how far a log was durable at least, kept in a small file beside it.
+"""The high-water mark: how far a log was durable at least, in a small file beside it.
 
     data.qserver-mark     slot 0 │ slot 1      each: version ‖ checksum of its record ‖ checksum
 
 SQLite ends its write-ahead log at the last transaction that is whole. So a log that has lost whole
-transactions at its end looks like one that never had them: the -wal file was deleted, or cut, or
-the main file was replaced by an older copy. The mark tells. It is written after an append has been
-synced, so it is never ahead of the log. A power failure may leave it behind, because it is itself
-synced only when the file is opened and when a checkpoint is saved: what came after that may then be
-cut unnoticed, and so may everything when the mark is replaced or removed too.
+transactions at its end (the -wal file was deleted or cut, or the main file was replaced by an older
+copy) looks like one that never had them. The mark shows the loss. It is written after an append has
+been synced, so it is never ahead of the log. A power failure may leave it behind, because it is
+synced only when the file is opened and when a checkpoint is saved: later appends may then be cut
+unnoticed, and so may everything when the mark is replaced or removed too.
 
 It costs a commit nothing: the thread writes it when no job has come for a moment, or after many
-appends, without a sync. A mark that cannot be written stays behind. Two slots take turns, so that
+appends, without a sync. A mark that cannot be written stays behind. Two slots alternate, so that
 one is always whole.
 """
 
@@ -37,20 +37,18 @@ _SLOT: Final = Struct(">QII")
 class Mark(msgspec.Struct, frozen=True, order=True):
     version: int
     checksum: int
-    """Of the record of that version, so that another log with as many versions is told; 0 if the
-    record was forgotten."""
+    """The record's checksum, so that another log of the same length is noticed; 0 if forgotten."""
 
 
 class HighWaterMark:
     def __init__(self, path: Path) -> None:
-        """The mark of the log in this file."""
         self.path = beside(path, ENDING)
         self._descriptor: int | None = None
         self._turn = 0
         self._written: Mark | None = None
 
     def read(self) -> Mark | None:
-        """What the file says; None if there is none, or nothing was ever written to it."""
+        """Return the mark in the file; None if there is no file, or it was never written."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -67,7 +65,7 @@ class HighWaterMark:
         return max(found)
 
     def begin(self, mark: Mark) -> None:
-        """From here on this is the mark, durably, and can be moved."""
+        """Make this the mark, durably, and keep the file open for moves."""
         is_new = not self.path.exists()
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -76,7 +74,7 @@ class HighWaterMark:
             if is_new:
                 sync(self.path.parent)
         except OSError:
-            self.close()  # the disk is full or broken, which the log itself will tell
+            self.close()  # the disk is full or broken, which the log itself will report
 
     def move(self, mark: Mark) -> None:
         if self._descriptor is None or mark == self._written:
@@ -122,7 +120,7 @@ def check_mark(mark: Mark, last: int, found: bytes | None, path: Path, mark_path
 
 
 def checksum_of(record: bytes) -> int:
-    """A record begins with its checksum, see `seal`."""
+    """Return the checksum with which a record begins, see `seal`."""
     return int.from_bytes(record[:4], "big")
 
 

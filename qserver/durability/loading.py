@@ -1,12 +1,11 @@
-"""From a stored checkpoint to the snapshot that it is of, without inserting a single row again.
+"""Loads the snapshot of a stored checkpoint, without inserting a single row again.
 
 Pages are read in the order of their numbers. A child has a smaller number than its parent, so each
-branch finds its children built, and every page is decoded once and becomes what it was.
+branch finds its children built, and every page is decoded once.
 
 The log may hold pages that no checkpoint needs: those of an attempt that a crash ended, or some
-that were about to be forgotten. They are told from the others when all is read, because nothing
-refers to them. One of them may lack children that are forgotten already; that matters only if
-something that counts needs it.
+that were about to be forgotten. Nothing refers to them, which shows when all is read. One of them
+may lack children that are forgotten already; that matters only if the checkpoint needs it.
 
 A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
 merged into one, which is cut into ranges. Its pages stay until the next checkpoint, which has none
@@ -42,18 +41,17 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE
 
 PAGES_READ_AT_ONCE: Final = 256
-PAGES_BEFORE_GIVING_WAY: Final = 8
+PAGES_BEFORE_YIELDING: Final = 8
 
 
 async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
-    """The snapshot of the newest checkpoint, and in `saved` its pages; None if there is none
-    yet."""
+    """Return the newest checkpoint's snapshot, and its pages in `saved`; None if there is none."""
     stored = await log.load_checkpoint()
     loading = Loading()
     while pages := await log.load_pages(loading.last_number, PAGES_READ_AT_ONCE):
         for count, page in enumerate(pages, start=1):
             loading.add(page)
-            if count % PAGES_BEFORE_GIVING_WAY == 0:
+            if count % PAGES_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     if stored is None:
         if loading.last_number and not await log.read(0, 1):
@@ -68,8 +66,6 @@ async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | No
 
 
 class Loading:
-    """The pages that were read so far."""
-
     def __init__(self) -> None:
         self.last_number = 0
         self._pages: dict[int, Tree] = {}
@@ -95,7 +91,7 @@ class Loading:
         return [*self._pages, *self._incomplete]
 
     async def finish(self, checkpoint: AnyCheckpoint, saved: SavedPages, shards: int) -> Snapshot:
-        """The snapshot, when all pages are here; DataCorrupted if one is missing."""
+        """Return the snapshot once all pages are read; raise DataCorrupted if one is missing."""
         catalog = catalog_of(checkpoint)
         trees: dict[int, RangedTree] = {}
         if isinstance(checkpoint, CheckpointByHash):
@@ -142,7 +138,7 @@ def _laid_over(
 
 
 async def merged(trees: list[Tree]) -> Tree:
-    """One tree of several, whose keys are distinct and lie anywhere between each other."""
+    """Merge trees, whose keys are distinct and lie anywhere between each other, into one."""
     tree: Tree = EMPTY
     entries = merge(*map(_entries, trees), key=itemgetter(0))
     while piece := list(islice(entries, CHANGES_AT_ONCE)):

@@ -1,7 +1,7 @@
-"""A log that lasts as long as its object: for tests, scratch databases and benchmarks.
+"""A log in memory: for tests, scratch databases and benchmarks.
 
-It keeps the same bytes that a file would hold, so that a database which is closed and opened
-again on it recovers for real, and so that its cost is honest.
+It keeps the same bytes that a file would hold, so that a database which is closed and opened again
+on it recovers for real, and so that its cost is honest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A page of a tree as bytes, and back.
+"""Encodes a page of a tree as bytes, and decodes it.
 
     leaf      L ‖ keys and values, as `values.encoding` writes entries
     branch    B ‖ MessagePack [separators as such entries, [number of each child …]]
 
-Both sealed with their number. A child always has a smaller number than its parent, because it is
-saved first; so pages that are read in ascending order find their children there.
+Both are sealed with their number. A child always has a smaller number than its parent, because it
+is saved first; so pages read in ascending order find their children read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode_page(page: Tree, number: int, number_of: Mapping[Tree, int]) -> bytes
 
 
 def decode_page(number: int, data: bytes) -> Leaf | tuple[list[Key], list[int]]:
-    """A leaf, or separators and the numbers of children; DataCorrupted if it is neither."""
+    """Return a leaf, or separators and children; raise DataCorrupted if it is neither."""
     body = unsealed(data, f"page {number}", number)
     kind, rest = body[:1], body[1:]
     if kind == LEAF:

@@ -6,7 +6,7 @@
 A long list of entries may be cut: then a tree is named several times, and the format is 2, which
 releases that would read only the last of them refuse.
 
-Entries are keys with their rows, as `values.encoding` writes them. A record says nothing about
+Entries are keys with their rows, as `values.encoding` writes them. A record does not mention
 shards: keys find their ranges when it is read, so the number of shards may change in between.
 """
 
@@ -31,7 +31,7 @@ EncodedTrees: TypeAlias = list[tuple[int, bytes]]
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What happened between the version before and this one."""
+    """The changes between the version before and this one."""
 
     format: int
     version: int
@@ -43,7 +43,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RecordFormat(msgspec.Struct, frozen=True, array_like=True):
-    """As much of a record as all releases have in common."""
+    """The part of a record that all releases have in common."""
 
     format: int
 
@@ -58,7 +58,7 @@ def encode_record(
     *,
     encoded: EncodedTrees | None = None,
 ) -> bytes:
-    """The bytes of a record; `encoded` are the entries, if they were encoded before."""
+    """Return the bytes of a record; `encoded` are the entries, if they were encoded before."""
     record = Record(
         FORMAT if encoded is None else FORMAT_CUT,
         version,
@@ -72,12 +72,11 @@ def encode_record(
 
 
 def encode_trees(writes: Writes) -> EncodedTrees:
-    """The entries of each tree."""
     return [(tree, encode_entries(list(changes.items()))) for tree, changes in writes.items()]
 
 
 def encode_trees_in_pieces(writes: Writes) -> Generator[None, None, EncodedTrees]:
-    """The same, cut; yields now and then, so that others can run."""
+    """Do the same in pieces; yield now and then, so that others can run."""
     encoded: EncodedTrees = []
     for tree, changes in writes.items():
         entries = iter(changes.items())
@@ -88,7 +87,7 @@ def encode_trees_in_pieces(writes: Writes) -> Generator[None, None, EncodedTrees
 
 
 def decode_record(data: bytes) -> Record:
-    """The record, or DataCorrupted when it is not what was written."""
+    """Return the record, or raise DataCorrupted if it is not what was written."""
     body = unsealed(data, "a record of the log")
     try:
         record = _decode(body)
@@ -115,7 +114,7 @@ def _check_format(record: Record | RecordFormat | None) -> None:
 
 
 def _format_of(body: bytes) -> RecordFormat | None:
-    """The format of a record whose shape is not ours; None if it is no record at all."""
+    """Return the format of a record whose shape is not ours; None if it is no record at all."""
     try:
         return _decode_format(body)
     except msgspec.MsgspecError:

@@ -1,16 +1,15 @@
-"""Recovery: from the log to the snapshot that it describes.
+"""Recovery: makes the newest snapshot from the log.
 
     newest checkpoint ─► its snapshot, page by page ─► the records behind it ─► the newest snapshot
 
-The log is the truth and nothing else is: what is in it happened, what is not did not (presumed
-abort). So recovery is the same after a clean stop, a crash, or the death of one actor: load the
-newest checkpoint, read all records behind it in order, let later writes cover earlier ones, and
-change each tree once.
+The log is the only truth: what is in it happened, what is not did not (presumed abort). So recovery
+is the same after a clean stop, a crash, or the death of one actor: load the newest checkpoint, read
+all records behind it in order, let later writes cover earlier ones, and change each tree once.
 
-It refuses what it cannot vouch for. A page or a record that fails its checksum, a gap in the
-versions, a log that ends too early, or a format of another release ends in DataCorrupted, never in
-a database that lacks some rows. The last step is the fence: only when the log has confirmed that
-all of it was read, and that nobody else can append, is there a snapshot to be shown.
+Recovery refuses what it cannot vouch for. A failed checksum, a gap in the versions, a log that ends
+too early, or a format of another release ends in DataCorrupted, never in a database that lacks some
+rows. The last step is the fence: only when the log has confirmed that all of it was read, and that
+no other process can append, may the snapshot be shown.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.writes import Writes, merge_writes
 
 RECORDS_READ_AT_ONCE: Final = 1000
-RECORDS_BEFORE_GIVING_WAY: Final = 16
+RECORDS_BEFORE_YIELDING: Final = 16
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """What a database begins with."""
+    """The state with which a database begins."""
 
     snapshot: Snapshot
     saved: SavedPages
@@ -44,14 +43,14 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 async def recover(log: Log, shards: int) -> Recovered:
-    """The newest snapshot of a log, laid out for so many shards."""
+    """Return the newest snapshot of a log, laid out for `shards` shards."""
     saved = SavedPages()
     base = await load_newest(log, saved, shards) or empty_snapshot(shards)
     return await recover_from(Recovered(base, saved, 0), log)
 
 
 async def recover_from(known: Recovered, log: Log) -> Recovered:
-    """The same from a snapshot that is known to be what the log says up to its version."""
+    """Recover from a snapshot that is known to equal the log up to its version."""
     replay = Replay(known.snapshot)
     log_bytes = known.log_bytes + await _read_on(log, replay)
     while not await log.fence(replay.version):
@@ -66,19 +65,19 @@ async def recover_from(known: Recovered, log: Log) -> Recovered:
 
 
 async def _read_on(log: Log, replay: Replay) -> int:
-    """Apply all records that the log gives, and count their bytes."""
+    """Apply all further records of the log, and return the number of their bytes."""
     size = 0
     while records := await log.read(replay.version, RECORDS_READ_AT_ONCE):
         for count, record in enumerate(records, start=1):
             replay.apply(record)
             size += len(record[1])
-            if count % RECORDS_BEFORE_GIVING_WAY == 0:
+            if count % RECORDS_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
     return size
 
 
 class Replay:
-    """What a snapshot and the records behind it add up to."""
+    """Adds the records behind a snapshot to it."""
 
     def __init__(self, base: Snapshot) -> None:
         self.version = base.version

@@ -1,9 +1,9 @@
-"""From a backup to data: a copy that nobody is given before it has been read to its last byte.
+"""Restores a backup: the copy gets its name only after it has been checked to its last byte.
 
     backup ── bytes ──► data.new ── check ──► data
 
-What is there is never replaced, and the backup itself is only read. How a backup is made of files
-that a server is writing is the command's affair, see `cli/folders`.
+Existing data is never replaced, and the backup itself is only read. `cli/folders` makes backups of
+files that a server is writing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from qserver.errors import DataCorrupted
 
 
 async def restore(source: Path, target: Path) -> Report:
-    """Put a backup in the place of data that are gone; what is there is never replaced.
+    """Copy a backup to a target that must not exist.
 
-    Raises DataInUse if the target is there, LogFailed if it cannot be written, DataCorrupted or
+    Raises DataInUse if the target exists, LogFailed if it cannot be written, DataCorrupted or
     DataUnknown if the backup is not sound; then there is no target.
     """
     unfinished = beside(target, ".new")
@@ -33,7 +33,7 @@ async def restore(source: Path, target: Path) -> Report:
             report = await check(log)
         if not report.is_sound:
             raise _unsound(source, report)
-        # The mark of what was there before would refuse the backup, which is older.
+        # The mark of the earlier data would refuse the backup, which is older.
         await thread.run(lambda: remove_files([beside(target, ENDING)]))
         await thread.run(lambda: publish_file(unfinished, target))
     except OSError as error:

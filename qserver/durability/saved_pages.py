@@ -1,18 +1,17 @@
-"""Which pages the log holds, under which numbers: what makes a checkpoint incremental.
+"""The table of pages that the log holds, with their numbers: makes checkpoints incremental.
 
-Pages are immutable, so a page that was saved once never needs to be again, and identity tells:
+Pages are immutable, so a page needs to be saved only once, and is recognized by identity:
 
     checkpoint 7     B ──► L1 L2 L3          a page that is in the table is saved, and with it
     checkpoint 9     B' ─► L1 L2' L3         all below it; so only B' and L2' are written
 
-The table holds the pages themselves, not their addresses, so no other page can ever take the
-place of one that it knows. For each it counts who refers to it: saved branches, and the roots
-of the checkpoint. What nobody refers to any more is to be forgotten, once the next checkpoint is
-durable and not before.
+The table holds the pages themselves, not their addresses, so no other page can take the place of
+one that it knows. For each it counts the references, from saved branches and from the roots of the
+checkpoint. A page without references is forgotten, once the next checkpoint is durable and not
+before.
 
-Whatever an unfinished attempt has left in the log is forgotten by the next that succeeds. Until
-then it harms nobody: its numbers are not used again, and no checkpoint that was confirmed refers
-to them.
+The next attempt that succeeds forgets the pages of an unfinished one. Until then they do no harm:
+their numbers are not used again, and no confirmed checkpoint refers to them.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from qserver.storage.snapshot import Snapshot
 
 
 class SavedPages:
-    """The pages of the newest checkpoint that was confirmed. Nothing waits in here."""
+    """The pages of the newest confirmed checkpoint. Nothing waits in here."""
 
     def __init__(self) -> None:
         self.version = 0
         self.to_forget: list[int] = []
-        """Numbers in the log that count for nothing."""
+        """Numbers in the log that no checkpoint needs."""
         self._unused: list[Tree] = []
-        """Pages that nothing refers to; what is below them has not been looked at."""
+        """Pages without references; the pages below them have not been released yet."""
         self._number_of: dict[Tree, int] = {}
         self._references: Counter[Tree] = Counter()
         self._roots: list[Tree] = []
@@ -55,9 +54,9 @@ class SavedPages:
         incomplete: list[int],
         last_number: int,
     ) -> None:
-        """Begin with a checkpoint that was loaded, and with all pages that were found with it.
+        """Begin with a loaded checkpoint, and with all pages that were found with it.
 
-        Some of them may count for nothing, and of those some may lack what was below them.
+        Some pages may count for nothing, and some of those may lack the pages below them.
         """
         self._number_of = number_of
         self.to_forget = incomplete
@@ -68,7 +67,7 @@ class SavedPages:
         self._confirm(version, roots)
 
     def begin(self, snapshot: Snapshot) -> Save:
-        """What it takes to save a snapshot. An attempt before this one counts for nothing now."""
+        """Begin to save a snapshot. The pages of an earlier unconfirmed attempt are forgotten."""
         self._sort_out(len(self._number_of))
         self.to_forget += range(self._last_confirmed + 1, self.last_number + 1)
         self._last_confirmed = self.last_number
@@ -85,8 +84,7 @@ class SavedPages:
         return self.last_number
 
     def confirm(self, save: Save) -> None:
-        """The snapshot is durable as a checkpoint: what only the one before needs is for
-        nothing."""
+        """Make a durable snapshot the checkpoint, and release the roots of the one before."""
         roots = _roots_of_snapshot(save.snapshot)
         self._number_of |= save.number_of
         self._references.update(save.children)
@@ -96,12 +94,11 @@ class SavedPages:
         self._confirm(save.snapshot.version, roots)
 
     def some_to_forget(self, most: int) -> list[int]:
-        """A few numbers that count for nothing, found a few at a time; tell when it is done."""
+        """Return up to `most` numbers to forget, found a few at a time; then call `forgotten`."""
         self._sort_out(most - len(self.to_forget))
         return self.to_forget[-most:]
 
     def forgotten(self, numbers: list[int]) -> None:
-        """They are gone from the log."""
         del self.to_forget[len(self.to_forget) - len(numbers) :]
 
     def _confirm(self, version: int, roots: list[Tree]) -> None:
@@ -110,7 +107,7 @@ class SavedPages:
         self._last_confirmed = self.last_number
 
     def _release(self, page: Tree) -> None:
-        """One reference less; if it was the last, the page is not used any more."""
+        """Drop one reference; without any, the page is unused."""
         left = self._references[page] - 1
         if left:
             self._references[page] = left
@@ -119,7 +116,7 @@ class SavedPages:
             self._unused.append(page)
 
     def _sort_out(self, most: int) -> None:
-        """Take unused pages out of the table, at most so many."""
+        """Take unused pages out of the table, at most `most`."""
         unused = self._unused
         while unused and most > 0:
             page = unused.pop()
@@ -140,11 +137,11 @@ class Save:
         self.number_of: dict[Tree, int] = {}
         """Pages that are new since the last checkpoint."""
         self.children: list[Tree] = []
-        """What they refer to. It is gathered on the way, so that to confirm takes no time."""
+        """The pages that they refer to, gathered on the way, so that `confirm` is quick."""
         self._saved = saved
 
     def pages(self) -> Iterator[StoredPage]:
-        """New pages as bytes, children before their parents. May be left for a while between."""
+        """Yield new pages as bytes, children before their parents. The caller may pause between."""
         for root in _roots_of_snapshot(self.snapshot):
             yield from self._new_pages(root)
 
@@ -176,5 +173,5 @@ class Save:
 
 
 def _roots_of_snapshot(snapshot: Snapshot) -> list[Tree]:
-    """All that are not empty; the empty tree is no page."""
+    """Return all roots that are not empty; the empty tree is no page."""
     return [root for _, tree in snapshot.trees.items() for root in tree.roots if len(root)]

@@ -1,8 +1,8 @@
-"""A checksum before the bytes, so that damage is noticed before anybody believes them.
+"""Puts a checksum before bytes, so that damage is noticed before they are used.
 
     checksum (CRC-32, 4 bytes, big end first) ‖ bytes
 
-`place` is where the bytes belong, such as the number of a page: it is part of the checksum and not
+`place` is where the bytes belong, such as the number of a page. It is part of the checksum and not
 of the bytes, so that whole bytes in the wrong place are damage too.
 """
 
@@ -18,7 +18,7 @@ def sealed(body: bytes, place: int = 0) -> bytes:
 
 
 def unsealed(data: bytes, what: str, place: int = 0) -> bytes:
-    """The bytes, or DataCorrupted that names what they should have been."""
+    """Return the bytes, or raise DataCorrupted that names what they should have been."""
     body = data[4:]
     if crc32(body, place & 0xFFFFFFFF) != int.from_bytes(data[:4], "big"):
         raise DataCorrupted(

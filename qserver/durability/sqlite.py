@@ -1,11 +1,11 @@
-"""The log of a database in one SQLite file: the port of the engine, kept by a thread.
+"""The log of a database in one SQLite file: implements the engine's port with a thread.
 
-`SqliteFile` does the work and blocks; `WriterThread` does it one call after the other, away from
-the event loop. Nothing is decided here.
+`SqliteFile` does the work and blocks; `WriterThread` runs it one call after the other, away from
+the event loop. This module decides only where an append runs.
 
-Each append is one transaction of SQLite's with one sync, however many records it holds. While it
-syncs in the thread, the log writer gathers the next group. As long as syncs take less than it
-takes to wake a thread and be woken by it, small groups are synced without it.
+Each append is one SQLite transaction with one sync, however many records it holds. While it syncs
+in the thread, the log writer gathers the next group. As long as a sync takes less time than waking
+a thread and being woken by it, small groups are synced without the thread.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SYNC_HERE_BYTES_MAX: Final = 65_536
 
 SYNC_STALL_SECONDS: Final = 0.005
 SYNC_DOUBT_SECONDS: Final = 10.0
-"""After a sync that took so long, all are left to the thread for a while."""
+"""After a sync that took SYNC_STALL_SECONDS, all syncs use the thread for so long."""
 
 NEWEST_SHARE: Final = 0.2
-"""How much the newest sync counts in what syncs take nowadays."""
+"""The weight of the newest sync in the moving average."""
 
 
 async def open_log(path: Path) -> SqliteLog:
-    """The log in a file, which is made if there is none. Close it with `aclose`, or use `with`.
+    """Open the log in a file, and make it if necessary. Close it with `aclose`, or use `with`.
 
-    Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse
-    (a second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
+    Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse (a
+    second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
     file = SqliteFile(path)
     log = SqliteLog(file, WriterThread(f"log of {path.name}", file.move_mark))
@@ -49,13 +49,13 @@ async def open_log(path: Path) -> SqliteLog:
 
 
 class SqliteLog:
-    """Made by `open_log`. After a failure each call tries the file anew."""
+    """Made by `open_log`. After a failure each call tries the file again."""
 
     def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
         self._file = file
         self._thread = thread
         self.sync_seconds = 2 * SYNC_HERE_SECONDS_MAX
-        """What an append takes nowadays. A disk has to show first that it is quick."""
+        """The moving average of an append's duration. A disk has to show first that it is quick."""
         self._doubted_until = 0.0
 
     @property
@@ -68,7 +68,7 @@ class SqliteLog:
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
         """Append in this thread if that is quick, else in the other.
 
-        A failure is raised where it is waited for, as that of the other thread is.
+        Either way a failure is raised where the append is awaited.
         """
         if (
             self.sync_seconds <= SYNC_HERE_SECONDS_MAX
@@ -111,15 +111,14 @@ class SqliteLog:
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         done = await self._thread.run(lambda: self._file.forget(version, pages))
-        while not done:  # what waits to be appended comes in between
+        while not done:  # waiting appends come in between
             done = await self._thread.run(lambda: self._file.forget(version, ()))
 
     async def troubles(self) -> list[str]:
-        """What SQLite finds wrong with the file's own structure."""
         return await self._thread.run(self._file.troubles)
 
     async def aclose(self) -> None:
-        """Write everything into the one file and let go of it."""
+        """Write everything into the one file and close it."""
         await self._thread.aclose(self._file.close)
 
     async def __aenter__(self) -> SqliteLog:
@@ -133,7 +132,7 @@ class SqliteLog:
 
 
 class Ended:
-    """What was to be waited for is over."""
+    """An awaitable that has ended."""
 
     __slots__ = ("_error",)
 

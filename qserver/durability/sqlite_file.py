@@ -5,22 +5,22 @@
     checkpoint   version │ bytes      one row: the newest checkpoint that is whole
 
 SQLite brings checksums of its write-ahead log, torn-write safety and decades of crash tests, so
-none of that is ours to write. What is ours, because SQLite would be too kind:
+none of that is ours to write. What is ours, because SQLite would be too lenient:
 
 - A new file is made under another name and renamed when it is whole. So a file that is empty or
   lacks its head is damage, where SQLite would begin a new and empty database in it.
 - A write-ahead log that is damaged in its middle is refused; SQLite would cut it there.
-- A stranger's file is told by its first hundred bytes, before SQLite may write to it.
-- What a crashed process had written but not synced is in the system's cache and would be lost
-  by a power failure after somebody has read it. So opening writes all of it into the main file,
-  and syncs that, before anything is read. The same holds after a sync that has failed. On a full
+- A stranger's file is recognized by its first hundred bytes, before SQLite may write to it.
+- What a crashed process had written but not synced is in the system's cache. A power failure
+  would lose it after a client has read it. So opening writes all of it into the main file, and
+  syncs that, before anything is read. The same holds after a sync that has failed. On a full
   disk there is no room for that, and it is synced where it is.
-- The file is locked for as long as it is open, against a second process. One that writes in spite
-  of that is noticed, see `foreign_writes`: then the file is given up for good.
+- The file is locked for as long as it is open, against a second process. A process that writes
+  in spite of that is noticed, see `foreign_writes`: then the file is given up for good.
 - A log that lost whole transactions at its end is refused, see `high_water_mark`.
-- Nobody but the owner may read the files.
+- Only the owner may read the files.
 
-After any failure the connection is given up. The next call opens the file anew, so the database
+After any failure the connection is given up. The next call opens the file again, so the database
 recovers by reading when the cause is gone.
 """
 
@@ -55,21 +55,23 @@ from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, LogTaken, QserverError
 
 APPLICATION: Final = int.from_bytes(b"qsrv", "big")
-"""What SQLite calls the application id: tells our files from others."""
+"""SQLite's application id, which tells our files from others."""
 FORMAT: Final = 1
 """SQLite's user version: the layout of the tables. Pages and records have formats of their own."""
 
 READ_BYTES: Final = 4 << 20
-"""A reading ends after so many bytes, however few rows that is."""
+"""A read ends after so many bytes, however few rows that is."""
 APPENDS_UNMARKED_MAX: Final = 64
 """After so many appends the mark is moved, if the thread was never idle meanwhile."""
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
-"""Records that are dropped with one transaction have so many bytes at most, or are one."""
+"""Records dropped in one transaction have at most so many bytes, or are one."""
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
-"""Pages after which a commit moves what is in the write-ahead log into the main file; that commit
-and those behind it wait for it, so it is a megabyte and not SQLite's four."""
+"""Pages after which a commit moves the write-ahead log into the main file.
+
+That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
+"""
 
 _COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
 Result = TypeVar("Result")
@@ -104,7 +106,7 @@ class SqliteFile:
     # --- opening and closing ---
 
     def open(self) -> None:
-        """Open the file, made if it is not there; raises what stands against it."""
+        """Open the file, and make it if necessary; raise what prevents that."""
         if self._taken is not None:
             raise self._taken.again()
         if self._open is None:
@@ -129,7 +131,7 @@ class SqliteFile:
                 raise
 
     def _check_end(self, connection: sqlite3.Connection, last: int) -> None:
-        """While the file was closed after a failure, nobody else may have appended."""
+        """Raise if another process has appended while the file was closed after a failure."""
         found = _record(connection, last)
         checksum = None if found is None else checksum_of(found)
         try:
@@ -139,14 +141,14 @@ class SqliteFile:
             raise
 
     def _give_up(self, taken: LogTaken) -> None:
-        """The file is another's: leave it alone for good."""
+        """Leave the file alone for good: it belongs to another process."""
         self._taken = taken
         self._mark.close()
         connection, self._open = self._open, None
         abandon(connection)
 
     def _compare_mark(self, connection: sqlite3.Connection) -> None:
-        """Refuse a log that has lost its end; from here on the mark is what was found."""
+        """Refuse a log that has lost its end; then mark the end that was found."""
         mark = self._mark.read()
         if mark is not None:
             found = _record(connection, mark.version)
@@ -160,7 +162,7 @@ class SqliteFile:
         return self._open is not None
 
     def move_mark(self) -> None:
-        """Note beside the log how far it is durable. It may be called at any time, or never."""
+        """Note beside the log how far it is durable. May be called at any time, or never."""
         if self._open is not None:
             self._mark.move(Mark(self._last, self._last_checksum))
             self._unmarked = 0
@@ -193,7 +195,7 @@ class SqliteFile:
             raise explained(error, self.path) from error
 
     def _change(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Do it as one transaction, which is durable when this returns."""
+        """Do the work as one transaction, which is durable when this returns."""
 
         def change(connection: sqlite3.Connection) -> Result:
             connection.execute("BEGIN IMMEDIATE")
@@ -204,10 +206,10 @@ class SqliteFile:
         return self._run(change)
 
     def _insert(self, statement: str, rows: Sequence[tuple[int, bytes]]) -> None:
-        """All rows as one transaction, which one statement is by itself.
+        """Insert all rows as one transaction, which one statement is by itself.
 
-        This thread lets go of Python's lock in each statement. Were there one for each row, it
-        would have to get it back as often, from a loop that is busy.
+        This thread releases Python's lock in each statement. With one for each row, it would have
+        to get the lock back as often, from a loop that is busy.
         """
         if len(rows) > ROWS_OF_STATEMENT:
             self._change(lambda connection: connection.executemany(f"{statement} (?, ?)", rows))
@@ -243,7 +245,7 @@ class SqliteFile:
         return self._run(lambda connection: _some(connection.execute(_READ, (after, most))))
 
     def fence(self, version: int) -> bool:
-        """The lock on the file keeps others out, so it is enough to look where the log ends."""
+        """Check where the log ends: that is enough, because the lock keeps other processes out."""
         self._last = self._run(_last_version)
         return ends_with(self._last, version, f"the log in {self.path}")
 
@@ -267,7 +269,7 @@ class SqliteFile:
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
 
-        True if that was all; otherwise ask again.
+        True if that was all; otherwise call it again.
         """
 
         def remove(connection: sqlite3.Connection) -> bool:
@@ -281,10 +283,10 @@ class SqliteFile:
 
         return self._change(remove)
 
-    # --- looking after it ---
+    # --- inspection ---
 
     def troubles(self) -> list[str]:
-        """What SQLite finds wrong with its own structure; empty if nothing."""
+        """Return what SQLite finds wrong with its own structure; empty if nothing."""
         rows = self._run(lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
         return [] if rows == [("ok",)] else [str(text) for (text,) in rows]
 
@@ -305,7 +307,7 @@ _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY n
 
 
 def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
-    """The last version of those that together are not too large; None if there is none at all."""
+    """Return the last version of those that together are not too large; None if there is none."""
     last, total = None, 0
     for version, size in sizes:
         if last is not None and total + size > FORGET_BYTES:
@@ -315,7 +317,7 @@ def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
 
 
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Rows up to a number of bytes, and always one if there is any."""
+    """Return rows up to a number of bytes, and always one if there is any."""
     some: list[tuple[int, bytes]] = []
     size = 0
     for row in rows:
@@ -327,7 +329,7 @@ def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Our own thread makes and uses it; the one who closes it may be another, at the very end.
+    # Our own thread makes and uses it; another may close it, at the very end.
     connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -335,9 +337,9 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_KEPT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES_MOVED}")
-        # Otherwise to forget a page or a record means to write all of it again, as zeros.
+        # Otherwise forgetting a page or a record would write all of it again, as zeros.
         connection.execute("PRAGMA secure_delete = FAST")
-        connection.execute("BEGIN EXCLUSIVE")  # may we write, and does nobody else?
+        connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
         connection.execute("COMMIT")
         _make_durable(connection, path)
         _check_structure(connection)
@@ -348,21 +350,21 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
-    """Whatever can be read from here on is there for ever, whoever wrote it."""
+    """Make everything that can be read from here on durable, whichever process wrote it."""
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
             raise
-        # There is no room to put it into the main file. It can be read where it is. A sync that
-        # has failed leaves pages that no later sync writes, so all are written again.
+        # There is no room to move the log into the main file. It can be read where it is. A sync
+        # that has failed leaves pages that no later sync writes, so all are written again.
         log = beside(path, "-wal")
         _write_again(log)
         sync(log)
 
 
 def _write_again(path: Path) -> None:
-    """The same bytes in the same place, so that the next sync has to write them."""
+    """Write the same bytes in the same place, so that the next sync has to write them."""
     with path.open("r+b", buffering=0) as file:
         at = 0
         while some := file.read(READ_BYTES):
@@ -372,10 +374,10 @@ def _write_again(path: Path) -> None:
 
 
 def _check_structure(connection: sqlite3.Connection) -> None:
-    """Records have checksums; that none is missing at the end only the structure can tell.
+    """Check the structure: records have checksums, but only the structure shows a missing end.
 
     A damaged definition would make SQLite find other rows, or none. The check takes milliseconds,
-    because it does not look into what the rows hold.
+    because it does not look into the rows' contents.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     if tables != list(_TABLES):
@@ -394,7 +396,7 @@ def _last_version(connection: sqlite3.Connection) -> int:
 
 
 def _record(connection: sqlite3.Connection, version: int) -> bytes | None:
-    """The record of a version, if it is not forgotten."""
+    """Return the record of a version, if it is not forgotten."""
     rows = connection.execute("SELECT data FROM records WHERE version = ?", (version,)).fetchall()
     return rows[0][0] if rows else None
 
@@ -403,7 +405,7 @@ def _record(connection: sqlite3.Connection, version: int) -> bytes | None:
 
 
 def make_if_absent(path: Path) -> None:
-    """A new and empty file, unless there is one; it appears whole or not at all."""
+    """Make a new and empty file, unless there is one; it appears whole or not at all."""
     if path.exists():
         return
     for ending, what in (("-wal", "write-ahead log"), (ENDING, "high-water mark")):
@@ -454,14 +456,14 @@ def check_head(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """SQLite would say no more of a read-only place than that there is an I/O error."""
+    """Refuse a read-only place, for which SQLite would only report an I/O error."""
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
         _, message, hint = _EXPLANATIONS[sqlite3.SQLITE_READONLY]
         raise LogFailed(message.format(path=path), hint=hint)
 
 
 def check_write_ahead_log(path: Path) -> None:
-    """Refuse what SQLite would silently do without."""
+    """Refuse damage that SQLite would silently cut off."""
     beside_it = beside(path, "-wal")
     if beside_it.exists() and is_damaged(beside_it.read_bytes()):
         raise DataCorrupted(
@@ -477,16 +479,16 @@ def _keep_all_private(path: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove what an interrupted attempt has left, with what is put beside a file."""
+    """Remove what an interrupted attempt has left, with the files beside it."""
     for ending in _COMPANIONS:
         try:
             beside(path, ending).unlink(missing_ok=True)
         except OSError:
-            pass  # whoever wants to write there hears of it
+            pass  # the next writer there reports it
 
 
 def copy_data(source: Path, target: Path, unfinished: Path) -> None:
-    """Copy a file that nobody has open, with its write-ahead log if it has one."""
+    """Copy a file that no process has open, with its write-ahead log if it has one."""
     if target.exists():
         raise DataInUse(
             f"{target} exists already",
@@ -508,11 +510,11 @@ def copy_data(source: Path, target: Path, unfinished: Path) -> None:
         ) from error
 
 
-# --- what went wrong -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
-    """The error as the engine knows it, with what can be done about it."""
+    """Return the error as the engine knows it, with a hint what to do."""
     if isinstance(error, OSError):
         return LogFailed(
             f"{path} cannot be used: {error.strerror or error}",
@@ -560,7 +562,7 @@ _EXPLANATIONS: Final[dict[int, tuple[type[QserverError], str, str]]] = {
         "{path} is damaged",
         "Restore a backup, and keep the damaged file until you have.",
     ),
-    sqlite3.SQLITE_ERROR: (  # our statements are always the same, so it is the tables
+    sqlite3.SQLITE_ERROR: (  # our statements never change, so it is the tables
         DataCorrupted,
         "{path} is damaged: it lacks what a data file has",
         "Restore a backup, and keep the damaged file until you have.",

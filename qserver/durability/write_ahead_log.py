@@ -1,9 +1,9 @@
-"""Is the end of SQLite's write-ahead log torn, as crashes leave it, or is its middle damaged?
+"""Checks whether SQLite's write-ahead log is torn at its end, as by a crash, or damaged.
 
 SQLite reads its write-ahead log up to the first frame whose checksum is wrong, and takes the rest
 for what a crash has torn. That is right for the last transaction, which may not have been synced.
-It is wrong when whole transactions follow: those were acknowledged, and the frame between was
-synced before them. SQLite would drop them all without a word, so they are looked for first.
+It is wrong if whole transactions follow: those were acknowledged, and the frame between was synced
+before them. SQLite would drop them all silently, so this module looks for them first.
 
     head  frame frame ✓commit │ frame ✗ ✓commit │ frame ✓commit      damaged: a commit is behind ✗
     head  frame frame ✓commit │ frame ✗ ✓commit                      torn, or so it must be taken
@@ -12,8 +12,8 @@ synced before them. SQLite would drop them all without a word, so they are looke
 The last transaction of all is the limit: damage to it looks like a crash in the middle of it.
 
 The layout is part of SQLite's file format (sqlite.org/fileformat2.html): a head of 32 bytes, then
-frames of 24 bytes and a page. Each begins to sum up where the one before ended; all carry the two
-salts of the head, which change whenever the file is begun anew.
+frames of 24 bytes and a page. The checksum of a frame continues that of the one before; all carry
+the two salts of the head, which change whenever the file is begun again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def is_damaged(log: bytes) -> bool:
-    """Has the log lost something that was synced?"""
+    """Return whether the log has lost something that was synced."""
     if len(log) <= HEAD.size:
         return False  # there is no frame that it could have lost
     magic, _, page_size, _, *salts, one, two = HEAD.unpack_from(log)
@@ -47,11 +47,11 @@ def is_damaged(log: bytes) -> bool:
 
 
 def _a_transaction_follows(log: bytes, starts: range, salts: list[int]) -> bool:
-    """Is there a commit from here on, and then something written after it?"""
+    """Return whether a commit, and then a later write, follows from here on."""
     committed = False
     for at in starts:
         _, pages, *salts_here, _, _ = FRAME.unpack_from(log, at)
-        # What is left of an earlier log has both salts different; damage spares one of them.
+        # The remains of an earlier log differ in both salts; damage spares one of them.
         if salts_here[0] == salts[0] or salts_here[1] == salts[1]:
             if committed:
                 return True

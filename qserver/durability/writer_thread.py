@@ -1,21 +1,19 @@
-"""One thread that does the blocking work of one log, in the order in which it was asked for.
+"""One thread that does the blocking work of one log, in order of the calls.
 
     task ── run(job) ──► queue ──► thread: job(), one after the other
      ▲                                │
      └──────── run_sync_soon ◄────────┘
 
-A file can only be synced by a call that blocks, so it needs a thread; one for each log is enough,
-because a log is written in order. `trio.to_thread` would do, but takes about 90 µs to begin and to
-end a call where this takes 40, as long as the sync itself on a good disk.
+Syncing a file blocks, so it needs a thread; one for each log is enough, because a log is written in
+order. `trio.to_thread` takes about 90 µs to begin and to end a call; this takes 40, as long as the
+sync itself on a good disk.
 
-A call that is known to be short may be done without the thread, by `run_here`, but only while the
-thread has nothing to do: so calls never overtake each other.
+`run_here` does a short call without the thread, but only while the thread has nothing to do: so
+calls never overtake each other. When no job has come for a moment, the thread calls `idle` once,
+for work that no task waits for.
 
-When no job has come for a moment, `idle` is called once: for what may wait until then, and that
-nobody waits for.
-
-A task that is cancelled stops waiting; its job is done all the same. Whoever asks next therefore
-comes after it, and sees what it has done.
+A task that is cancelled stops waiting; its job is done all the same. So the next call comes after
+that job, and sees its effects.
 """
 
 from __future__ import annotations
@@ -38,17 +36,17 @@ class WriterThread:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._idle = idle
         self._rested = False
-        """The thread waits for the next job, and has called `idle` since the last."""
+        """Whether the thread waits for the next job, and has called `idle` since the last."""
         self._unfinished = 0
         self._working = Lock()
         self._token = trio.lowlevel.current_trio_token()
         self._closed = False
-        # A daemon, so that a log which nobody has closed cannot keep the process alive.
+        # A daemon, so that a log which was never closed cannot keep the process alive.
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def run(self, call: Callable[[], Result]) -> Awaitable[Result]:
-        """What the call returns or raises, once those before it are done. It is begun here."""
+        """Queue the call; return an awaitable of its result, once earlier calls are done."""
         assert not self._closed, "the log is closed"
         job = _Job(call)
         self._unfinished += 1
@@ -56,7 +54,7 @@ class WriterThread:
         return job.wait()
 
     def run_here(self, call: Callable[[], None]) -> bool:
-        """Do the call right here. False if the thread is busy; then nothing has been done."""
+        """Do the call in this thread. False if the other is busy; then nothing has been done."""
         assert not self._closed, "the log is closed"
         if self._unfinished or not self._working.acquire(blocking=False):
             return False
@@ -64,7 +62,7 @@ class WriterThread:
             call()
         finally:
             self._working.release()
-        if self._rested:  # it will rest again a moment after this
+        if self._rested:  # let it become idle again a moment after this
             self._rested = False
             self._jobs.put(_Job(_nothing))
         return True
@@ -108,7 +106,7 @@ class WriterThread:
         try:
             self._token.run_sync_soon(self._finished, job)
         except trio.RunFinishedError:
-            pass  # nobody waits any more
+            pass  # no task waits any more
 
     def _finished(self, job: _Job) -> None:
         self._unfinished -= 1
@@ -119,12 +117,10 @@ class WriterThread:
 
 
 def _nothing() -> None:
-    """What the thread is given so that it becomes idle anew."""
+    """Do nothing: wakes the thread so that it becomes idle again."""
 
 
 class _Job:
-    """A call, and what came of it."""
-
     __slots__ = ("call", "done", "error", "is_last", "result")
 
     def __init__(self, call: Callable[[], Any], is_last: bool = False) -> None:

@@ -1,17 +1,16 @@
 """The checkpointer: the actor that saves the durable snapshot now and then, beside all commits.
 
-    due: enough log, enough time, or somebody asks
-        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what is behind it
+    due: enough log, enough time, or a request
+        ─► new pages, a few at a time ─► the checkpoint's record ─► forget what precedes it
 
-A snapshot is immutable, so nothing has to stand still while it is saved, and there is time. So a
-checkpoint is a guest: after each page other tasks run. A step saves a bounded number of bytes with
-one call, so a commit waits in the log for one step at most, and after it the checkpointer pauses in
-proportion to what the step took. The pauses shrink as the log grows meanwhile, and are gone when
-the next checkpoint would be due, or when somebody closes the database; so it always catches up.
+A snapshot is immutable, so commits go on while it is saved, and a checkpoint yields to everything
+else: other tasks run after each page. A step saves a bounded number of bytes with one call, so a
+commit waits in the log for one step at most. The checkpointer then pauses in proportion to the
+step's duration. The pauses shrink as the log grows, and vanish when the next checkpoint would be
+due or the database closes; so it always catches up.
 
-Only a checkpoint that is durable lets anything be forgotten. If saving fails, the log is whole
-without it: that is reported and tried again later, while commits go on. The log writer is the one
-that must not fail.
+Only a durable checkpoint lets anything be forgotten. If saving fails, the log is whole without it:
+the failure is reported and the checkpoint tried again later, while commits go on.
 """
 
 from __future__ import annotations
@@ -54,11 +53,9 @@ class CheckpointPolicy(msgspec.Struct, frozen=True):
 
 class CheckpointerStatistics(msgspec.Struct, frozen=True):
     version: int
-    """What the newest checkpoint is of."""
     log_bytes: int
-    """How much log is behind it."""
+    """Bytes of log behind the newest checkpoint."""
     pages: int
-    """How many pages it has."""
     checkpoints: int
     pages_saved: int
     bytes_saved: int
@@ -83,13 +80,12 @@ class Checkpointer:
         self._policy = policy
         self._report = report
         self.logged = recovered.log_bytes
-        """Bytes of log behind the newest checkpoint."""
         self._all_forgotten = False
-        """Whether nothing is left of what is behind; before a start it may have been broken off."""
+        """Whether nothing older is left; an earlier process may have stopped halfway."""
         self._news = trio.Event()
         self._asked: list[Reply[None]] = []
         self._hurries = False
-        """Does somebody wait for the end, so that it is not the time to pause?"""
+        """Whether a caller waits for the end, so that no step pauses."""
         self._trouble: LogFailed | None = None
         self._checkpoints = self._failures = 0
         self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
@@ -121,15 +117,15 @@ class Checkpointer:
                 await self._news.wait()
 
     def note_logged(self, size: int) -> None:
-        """The log has grown by so many bytes."""
+        """Count bytes by which the log has grown."""
         self.logged += size
         if self.logged >= self._policy.log_bytes:
             self._news.set()
 
     async def save_now(self, *, hurry: bool = False) -> None:
-        """Return when a checkpoint of what is durable now is; raises LogFailed if it fails.
+        """Return when a checkpoint has everything durable now; raise LogFailed if it fails.
 
-        It makes way for others unless one `hurries`, once and for all: it is the last.
+        `hurry` ends all pauses for good: this checkpoint is the last.
         """
         self._hurries = self._hurries or hurry
         reply = Reply[None]()
@@ -137,15 +133,15 @@ class Checkpointer:
         self._news.set()
         await reply.wait()
 
-    def end(self, news: Exception) -> None:
-        """No checkpoint will be saved any more: tell those who wait for one."""
+    def end(self, error: Exception) -> None:
+        """Fail the waiters: no checkpoint will be saved any more."""
         for reply in self._asked:
-            reply.fail(news)
+            reply.fail(error)
 
     # --- one checkpoint ---
 
     async def checkpoint(self, snapshot: Snapshot) -> None:
-        """Save a snapshot that is durable, and forget what is behind it."""
+        """Save a durable snapshot, and forget the log and pages before it."""
         behind = self.saved.version
         logged = self.logged
         if snapshot.version > behind:
@@ -188,7 +184,7 @@ class Checkpointer:
         pace.began = trio.current_time()
 
     async def forget(self, behind: int, version: int) -> None:
-        """The log up to a version, and the pages that nothing refers to, in small steps."""
+        """Forget the log up to a version and all unreferenced pages, in small steps."""
         self._all_forgotten = self._all_forgotten and behind == version
         pace = _Pace(self.logged)
         some = self.saved.some_to_forget(self._policy.pages_at_once)
@@ -220,7 +216,7 @@ class Checkpointer:
 
 
 class _Pace:
-    """When the current step began, and how much log there was when the first did."""
+    """When the current step began, and how much log there was at the first."""
 
     __slots__ = ("began", "logged")
 

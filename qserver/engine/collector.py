@@ -1,9 +1,9 @@
-"""Python's cyclic garbage collector, set for a process that holds databases.
+"""Configures Python's cyclic garbage collector for a process that holds databases.
 
-Rows, keys and pages hold no cycles: reference counts free them. The collector does not know that.
-Each commit makes some hundred objects of which history keeps many for a while, so by default it
-would walk over all of them again and again and find nothing, for a sixth of the time of a commit.
-So it is asked to look less often, and never at what was there when the process began to serve.
+Rows, keys and pages hold no cycles: reference counts free them. Each commit makes some hundred
+objects, many of which history keeps for a while. By default the collector would scan them again and
+again and find nothing, for a sixth of the time of a commit. So it runs less often, and never scans
+what existed when the process began to serve.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import gc
 from typing import Final
 
 THRESHOLDS: Final = (20_000, 200, 20)
-"""New objects before the youngest are looked at; how many such looks before the older are.
+"""New objects before a scan of the youngest; how many such scans before one of the older.
 
-Nearly every cycle dies young. What is older are pages of recent versions, long lists that take
-most of the time, and of which nothing is ever found."""
+Nearly every cycle dies young. Older objects are pages of recent versions: long lists that take most
+of the time and never hold a cycle.
+"""
 
 
 def settle_collector() -> None:
-    """Leave what is in memory now alone, and look at what comes less often."""
+    """Exempt what is in memory now, and scan new objects less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

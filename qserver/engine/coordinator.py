@@ -1,35 +1,33 @@
-"""The coordinator: the actor that orders commits. It works in rounds.
+"""The coordinator: the actor that orders commits, in rounds.
 
-    take all commits that wait ─► Prepare to each shard they touch ─► votes ─► Decide ─► roots
+    take all waiting commits ─► Prepare to each shard they touch ─► votes ─► Decide ─► roots
         ─► publish the next snapshot ─► hand the round to the log ─► rerun short work in conflict
 
-A round is one version: its transactions commit in the order in which they were taken, as one record
-of the log, so a crash keeps or loses the round as a whole. The coordinator does not wait for the
-log; the next round is validated while the last one syncs, and the log writer lets the answers go.
+A round is one version. Its transactions commit in the order in which they were taken, as one log
+record, so a crash keeps or loses the whole round. The coordinator does not wait for the log: it
+validates the next round while the last one syncs, and the log writer releases the answers.
 
-Optimistic two-phase commit. Transactions whose part lies on one shard are decided there, and
-a round made of them costs one message each way. Only a shard that holds part of a wider
-transaction waits for a second word.
+The protocol is optimistic two-phase commit. A shard alone decides transactions that touch no other
+shard, so a round of those costs one message each way. Only a shard that holds part of a wider
+transaction waits for `Decide`.
 
-Where keys belong is part of the snapshot, and the coordinator alone changes it, after a round: a
-range that has grown too large is cut, small neighbours are joined, and the shards are told who owns
-what.
+The snapshot says which shard owns which keys. Only the coordinator changes that, after a round: it
+cuts ranges that have grown too large, joins small neighbours, and informs the shards.
 
-The coordinator itself owns the catalog and checks what transactions read of it. Definitions
-change rarely, so a transaction that changes any of them must have seen all as they are.
+The coordinator owns the catalog and checks what transactions read of it. Definitions change rarely,
+so a transaction that changes any must have seen all as they are.
 
-A round is a generator, see `work`. The coordinator's own task drives it, and can wait anywhere.
-Whoever submits a commit that is alone begins the round right there, and the shards answer right
-there: the same decisions without a hand-over. Commits that come together share a round. Where a
-round has to wait, because a shard has much to do or the log is full, the task finishes it; until
-then commits wait in the mailbox. If a round fails, the task fails by it: a broken coordinator ends
-its generation and nobody else.
+A round is a generator, see `work`, which the coordinator's task drives. A submitter whose commit is
+alone begins the round itself, and the shards answer synchronously: the same decisions without a
+hand-over. If that round has to wait, because a shard has much to do or the log is full, the task
+finishes it, and further commits wait in the mailbox. If a round fails, the task fails, which ends
+its generation only.
 
-Conflicts do not storm. Short work that conflicted is run again here, one after the other on the
-newest state, where nothing can come between; its writes need no second check, so all of it is
-installed as one more round. Work that is known to be short may come here untried, and is run with
-it. Long work goes back to its gateway, and after too many tries the gateway asks for an
-`ExclusiveCommit`: until it is returned nobody else commits.
+Conflicts do not storm. The coordinator reruns short work that conflicted, one after the other on
+the newest state. Nothing can come between, so its writes need no second check, and all of it is
+installed as one more round. Work that is known to be short may come here untried and runs in the
+same way. Long work goes back to its gateway. After too many tries the gateway asks for an
+`ExclusiveCommit`: no other transaction commits until it is returned.
 """
 
 from __future__ import annotations
@@ -85,10 +83,10 @@ Made = TypeVar("Made")
 Round: TypeAlias = Generator[Step, Any, Made]
 
 PAUSE: Final = trio.lowlevel.checkpoint
-"""Others run meanwhile, but long work does not come first: all who commit wait for a round."""
+"""Lets other tasks run without queueing behind long work: every commit waits for the round."""
 
-WORK_BEFORE_GIVING_WAY = 16
-"""Pieces of work that the coordinator runs before it lets other tasks run."""
+WORK_BEFORE_YIELDING = 16
+"""How many pieces of work the coordinator runs before it lets other tasks run."""
 
 
 class CoordinatorStatistics(msgspec.Struct, frozen=True):
@@ -121,14 +119,14 @@ class Coordinator:
         log: Mailbox[Append],
     ) -> None:
         self.versions = versions
-        self._views = snapshots
+        self._snapshots = snapshots
         self.requests = requests
         self._from_shards = from_shards
         self._shards = shards
         self._log = log
         self._idle = False
         self._crowded = False
-        """The last round that was taken from the mailbox had several commits."""
+        """Whether the last round that was taken from the mailbox had several commits."""
         self._round = 0
         self._commits = self._conflicts = self._rerun = self._exclusive = self._layouts = 0
 
@@ -144,7 +142,7 @@ class Coordinator:
 
     async def _serve(self, requests: list[ToCoordinator]) -> None:
         for request in requests:
-            if isinstance(request, Rest):  # it was begun before the others came
+            if isinstance(request, Rest):  # begun before the others came
                 await finish(request, PAUSE)
         commits = [request for request in requests if isinstance(request, Commit)]
         if commits:
@@ -155,10 +153,10 @@ class Coordinator:
                 await self._grant_exclusive(request)
 
     def submit(self, commit: Commit) -> None:
-        """Commit right here if it is alone: nothing is under way and no round waits for the log.
+        """Commit synchronously if this commit is alone: no round is running or waiting for the log.
 
-        Otherwise it waits for the next round, which takes all that wait with it. Where rounds have
-        had several commits of late, it is worth waiting for the others.
+        Otherwise the commit waits for the next round, which takes all waiting commits. If the last
+        round had several commits, waiting for others to share the next one is worthwhile.
         """
         alone = self._idle and self.requests.is_empty and self._log.is_empty
         alone = alone and not self._crowded
@@ -166,7 +164,7 @@ class Coordinator:
             self.requests.put_nowait(commit)
             return
         self.requests.pass_by(commit)
-        self._idle = False  # whoever is answered may submit the next
+        self._idle = False  # an answered client may submit its next commit
         try:
             _, rest = begin(self._commit([commit]))
         except Exception as error:
@@ -178,7 +176,7 @@ class Coordinator:
     # --- asking the shards ---
 
     def _asked(self, messages: Mapping[int, ToShard]) -> Round[list[FromShard]]:
-        """What the shards say, in order of shards: at once if none of them takes long."""
+        """Return the shards' answers in order of shards: at once if none of them takes long."""
         if not messages:
             return []
         answers: list[FromShard] = []
@@ -195,7 +193,6 @@ class Coordinator:
         return answers
 
     async def _ask(self, messages: Mapping[int, ToShard]) -> list[FromShard]:
-        """Send each shard its message and wait until all have answered, in order of shards."""
         for shard in sorted(messages):
             self._shards[shard].mailbox.put_nowait(messages[shard])
         answers: list[FromShard] = []
@@ -205,7 +202,7 @@ class Coordinator:
         return sorted(answers, key=_shard_of)
 
     async def _grant_exclusive(self, exclusive: ExclusiveCommit) -> None:
-        """Let one transaction run and commit with nobody else in between."""
+        """Let one transaction run and commit with no other commit in between."""
         self._exclusive += 1
         exclusive.granted.put(self._snapshot())
         commit = await exclusive.returned.wait()
@@ -215,7 +212,7 @@ class Coordinator:
     # --- a round: it decides here, and waits where it yields ---
 
     def _commit(self, commits: list[Commit]) -> Round[None]:
-        """One round, and a second for short work that is untried, or conflicted in the first."""
+        """Run one round, and a second for short work that is untried or conflicted in the first."""
         tried = [commit for commit in commits if commit.transaction is not None]
         short = [commit for commit in commits if commit.transaction is None]
         if tried:
@@ -257,9 +254,9 @@ class Coordinator:
     def prepare(
         self, commits: list[Commit]
     ) -> Round[tuple[list[Conflict | None], dict[int, list[Part]]]]:
-        """Check each transaction's catalog, and lay out what each shard is to vote on.
+        """Check each transaction's catalog reads, and lay out the parts for each shard to vote on.
 
-        Others may run between the steps; nobody else changes what is newest.
+        Other tasks may run between the steps; only the coordinator changes the newest snapshot.
         """
         self._round += 1
         conflicts: list[Conflict | None] = []
@@ -285,7 +282,7 @@ class Coordinator:
     def catalog_conflict(
         self, transaction: Transaction, redefined: Catalog | None
     ) -> Conflict | None:
-        """What the transaction read of the catalog that does not hold, or may cease to."""
+        """Return the first read of the catalog that has changed, or that this round changes."""
         read = transaction.snapshot.catalog
         for now in (self.versions.newest.catalog, redefined):
             if now is None or now is read:
@@ -304,7 +301,7 @@ class Coordinator:
         conflicts: list[Conflict | None],
         parts: dict[int, list[Part]],
     ) -> Round[Roots]:
-        """Tell the shards that still wait what commits; the new roots of all."""
+        """Send decisions to the shards that still wait; return the new roots of all shards."""
         installed: Roots = {}
         decisions: dict[int, ToShard] = {}
         for vote in votes:
@@ -327,10 +324,10 @@ class Coordinator:
             ),
         )
 
-    # --- a second round, of work that is run here ---
+    # --- a second round, of work that the coordinator runs ---
 
     def _run_all(self, commits: list[Commit]) -> Round[None]:
-        """Run each on the newest state and the writes of those before it; install them all."""
+        """Run each commit's work on the newest state and the writes before it; install all."""
         snapshot = self._snapshot()
         writes: Writes = {}
         answers: Answers = []
@@ -342,7 +339,7 @@ class Coordinator:
             if type(answer) is Committed and transaction.writes:
                 merge_writes(writes, transaction.writes)
                 writers += 1
-            if count % WORK_BEFORE_GIVING_WAY == 0:
+            if count % WORK_BEFORE_YIELDING == 0:
                 yield None
         if not writers:
             for reply, answer in answers:
@@ -358,14 +355,13 @@ class Coordinator:
         yield from self._publish(installed, [writes], (), answers)
 
     def _snapshot(self) -> Snapshot:
-        """The newest snapshot, for work to be run on."""
-        snapshot = self._views.take(newest=True)
+        snapshot = self._snapshots.take(newest=True)
         if snapshot is None:
             raise EngineRestarted
         return snapshot
 
     def run_work(self, commit: Commit, transaction: Transaction) -> Answer:
-        """The work's outcome on the newest state; Conflicted when it is not for this place."""
+        """Run the work here; return Conflicted if it is not short or changes the catalog."""
         assert commit.work is not None
         retried = commit.transaction is not None
         self._rerun += retried
@@ -415,10 +411,7 @@ class Coordinator:
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> tuple[Snapshot, Append, dict[int, Own]]:
-        """What shards installed is the next snapshot; what was written is for the log.
-
-        Shards are told of ranges that the snapshot has cut or joined.
-        """
+        """Return the next snapshot, its log record, and changes of range ownership by shard."""
         newest = self.versions.newest
         catalog = newest.catalog
         dropped: tuple[int, ...] = ()
@@ -440,7 +433,7 @@ class Coordinator:
     def _laid_out(
         self, installed: Roots, dropped: tuple[int, ...]
     ) -> tuple[dict[int, RangedTree], dict[int, Own]]:
-        """The trees that have changed, cut into ranges, and what shards must know of those."""
+        """Return the changed trees, cut into ranges that fit, and the moves between shards."""
         newest = self.versions.newest
         trees: dict[int, RangedTree] = {}
         moves: dict[int, Own] = {}
@@ -482,7 +475,7 @@ class Coordinator:
 
 
 def _failing(error: Exception) -> Round[None]:
-    """The rest of a round that failed where it was submitted: whoever goes on fails by it."""
+    """Return the rest of a round that failed where it was submitted; driving it raises."""
     raise error
     yield
 
@@ -492,5 +485,5 @@ def _shard_of(answer: FromShard) -> int:
 
 
 def _version_of(transaction: Transaction, wrote: bool) -> int:
-    """The version that has all that the work saw, and what it wrote if that counts."""
+    """Return the version that has all that the work saw, and its own writes if they count."""
     return transaction.snapshot.version + bool(wrote or transaction.earlier)

@@ -1,23 +1,22 @@
-"""A database: the supervisor of its actors, and the door to them.
+"""A database: supervises its actors, and is the entry to them.
 
-    recover from the log ─► a pause ─► a generation lives ─► any actor dies ─► it ends ──┐
-            ▲              (none at the start, then it grows with each restart)               │
-            └──────────────────────────────────────────────────────────────────────────────┘
+    recover from the log ─► pause ─► a generation lives ─► an actor dies ─► it ends ──┐
+            ▲             (none at the start, then longer with each restart)          │
+            └─────────────────────────────────────────────────────────────────────────┘
 
-Durable state is the log and its checkpoints and nothing else, so there is one way to begin and it
-is also the way to go on after any failure. What recovery refuses (a damaged log, one of another
-release) is not tried again: the database stays closed and says why. A log that another process has
-taken over is not fought for: the database ends at once and shows nothing more.
+Durable state is the log and its checkpoints and nothing else, so a start and a restart after any
+failure are the same procedure. If recovery refuses the log (damaged, or of another release), the
+database stays closed and says why. If another process has taken over the log, the database ends at
+once and shows nothing more.
 
-What was recovered is answered from at once, also during the pause; so while a full disk lets every
-commit fail, those who only read hardly notice.
+Reads are served from the recovered snapshot at once, also during the pause. So while a full disk
+makes every commit fail, readers hardly notice.
 
-There is one short cut. When it was the log that failed, no actor is to blame, and the last durable
-snapshot is what the log says up to its version; so only what is behind it is read again. Those who
-only read wait for that, because a commit that was under way may be behind it. If the log cannot be
-read either, the disk is away for longer, and they are answered from the last durable snapshot: all
-that was ever acknowledged is in it. What became of the commits that were under way is then told
-later.
+There is one short cut. If the log failed, no actor is to blame, and the last durable snapshot
+equals the log up to its version, so recovery reads only the records behind it. Readers wait for
+that, because a commit that was under way may be behind it. If the log cannot be read either, the
+disk is away for longer, and reads are served from the last durable snapshot: it has every
+acknowledged commit. The outcomes of commits that were under way are reported later.
 """
 
 from __future__ import annotations
@@ -75,17 +74,15 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     gateway: GatewayStatistics
     generation: GenerationStatistics | None
     log_failed: bool
-    """It restarted because the log failed, and nothing has been written since to show that it is
-    well.
-    """
+    """Whether it restarted because the log failed, and has written nothing since."""
 
 
 class Database:
-    """Start `run` in a nursery; `transact` and `read` wait until the database is open.
+    """Start `run` in a nursery; `transact` and `wait_durable_snapshot` wait for it to open.
 
-    `after_recovery` is called when all rows are in memory and nobody works on them yet: the moment
-    to take them away from the cyclic collector (`gc.freeze`), which need not look at them and takes
-    long to.
+    `after_recovery` is called when all rows are in memory and no work runs on them yet: the moment
+    to exempt them from the cyclic collector (`gc.freeze`), which takes long to scan them and would
+    find nothing.
     """
 
     def __init__(
@@ -111,9 +108,8 @@ class Database:
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
-        """What the log is known to say, after it has failed."""
+        """What the log is known to hold, after it has failed."""
         self.snapshots = SnapshotSource()
-        """Where every snapshot of this database is taken."""
         self._generation: Generation | None = None
         self._changed = trio.Event()
         self._restarts = 0
@@ -121,7 +117,7 @@ class Database:
         self.sequences = Sequences(self.transact, self.newest_catalog)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Live until closed or cancelled, through as many generations as it takes."""
+        """Run generations, one after the other, until closed or cancelled."""
         try:
             with self._life:
                 await self._live_on(_once(task_status.started))
@@ -148,7 +144,7 @@ class Database:
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
 
     async def _recover(self) -> Recovered | None:
-        """What the log says; None if it cannot be read now."""
+        """Return what the log holds; None if it cannot be read now."""
         try:
             if self._known is None:
                 recovered = await recover(self._log, self._shards)
@@ -175,7 +171,6 @@ class Database:
         return recovered
 
     async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
-        """Run one generation; returns when it has ended."""
         self._known = None
         generation = Generation(
             recovered, self._log, self._world, self.snapshots, self._policy, self._end
@@ -197,7 +192,7 @@ class Database:
             generation.end()
 
     def _end(self, taken: LogTaken) -> None:
-        """Another process writes the database now: show nothing from this moment on."""
+        """Show nothing from now on: another process writes the database."""
         if self.state is not State.TAKEN:
             self.trouble = taken
             self._world.report(f"database {self.name} ends: its log was taken over", taken)
@@ -217,13 +212,13 @@ class Database:
         self._changed = trio.Event()
 
     async def _alive(self) -> Generation:
-        """The living generation, waited for while the database recovers."""
+        """Return the living generation; wait for it while the database recovers."""
         while self._generation is None:
             await self._wait_for_change()
         return self._generation
 
     async def _snapshot(self, version: int) -> Snapshot:
-        """The newest durable snapshot, waited for while it is unknown or older than a version."""
+        """Return the newest durable snapshot; wait while it is unknown or older than `version`."""
         while (snapshot := self.snapshots.take()) is None or snapshot.version < version:
             if snapshot is None or self._generation is None:
                 await self._wait_for_change()
@@ -242,53 +237,52 @@ class Database:
             )
         await self._changed.wait()
 
-    # --- what one may ask of it ---
+    # --- public operations ---
 
     @property
     def writer(self) -> Database:
-        """What is read here is written here."""
+        """The database that takes the writes: this one."""
         return self
 
     async def transact(
         self, work: Work, *, max_retries: int = RETRIES_DEFAULT, deadline: float = FOREVER
     ) -> Outcome:
-        """Run work and commit what it writes; see `Gateway.transact`."""
+        """Run work and commit its writes; see `Gateway.transact`."""
         steps = self._gateway.transact(work, max_retries, deadline)
         return await run(steps)  # type: ignore[no-any-return]
 
     def transacting(
         self, work: Work, max_retries: int, deadline: float, untried: bool
     ) -> Generator[Step, Any, Outcome]:
-        """The same as part of other work."""
+        """Return the steps of `transact`, as part of other work."""
         return self._gateway.transact(work, max_retries, deadline, untried)
 
     def durable_snapshot(self) -> Snapshot | None:
-        """The newest durable snapshot, without waiting; None where there is none to be had."""
+        """Return the newest durable snapshot without waiting; None if none may be shown."""
         return self.snapshots.take()
 
     def newest_catalog(self) -> Catalog | None:
-        """What is defined, also where that is not durable yet; None where nobody can tell."""
+        """Return the newest catalog, durable or not; None if it is unknown."""
         snapshot = self.snapshots.take(newest=True)
         return None if snapshot is None else snapshot.catalog
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
-        """The newest durable snapshot, waited for until there is one that is not older than
-        this."""
+        """Return the newest durable snapshot; wait until its version is at least `version`."""
         return await before(deadline, self._snapshot, version)  # type: ignore[no-any-return]
 
     async def checkpoint(self) -> None:
-        """Return when what is durable now is in a checkpoint; raises LogFailed if that fails."""
+        """Return when a checkpoint has everything durable now; raise LogFailed if that fails."""
         while True:
             generation = await self._alive()
             try:
                 return await generation.checkpointer.save_now()
             except EngineRestarted:
-                pass  # the next one can do it
+                pass  # the next generation can do it
 
     async def close(self) -> None:
         """Take a last checkpoint, so that the next start is quick, and let `run` end.
 
-        What is durable is so without it: where it fails, the next start reads more of the log.
+        If the checkpoint fails, nothing durable is lost: the next start reads more of the log.
         """
         if self._generation is not None:
             try:
@@ -313,7 +307,7 @@ class Database:
 
 
 def _once(call: Callable[[], None]) -> Callable[[], None]:
-    """The same call, of which only the first does anything."""
+    """Return a function that calls `call` the first time and does nothing afterwards."""
     calls = [call]
 
     def call_first() -> None:

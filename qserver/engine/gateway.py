@@ -1,22 +1,23 @@
-"""The gateway: runs work, commits what it wrote, and runs it again when it conflicts.
+"""The gateway: runs work, commits its writes, and reruns it when it conflicts.
 
     tried        take the newest snapshot ─► run ─► nothing written? ─► durable ─► answer
-                        ▲                 └─► Commit ─► durable ─► answer
-                        │                         └─► Conflicted
+                        ▲                     └─► Commit ─► durable ─► answer
+                        │                           └─► Conflicted
                         └── a short random pause ◄──────┘   after `max_retries`: an exclusive commit
-    untried      Commit with the work alone ─► the coordinator runs it ─► durable ─► answer
-                                                      └─► it is not short: tried, after all
 
-Work that is known to be short goes to the coordinator untried: there nothing can come between, so
-nothing has to be validated. All other work is tried here. An exclusive commit is a try that nobody
-can disturb. Each of them is one generator, see `work`: whether a task waits for it or a callback is
-the caller's choice.
+    untried      Commit with the work alone ─► the coordinator runs it ─► durable ─► answer
+                                                      └─► not short: the work is tried after all
+
+Work that is known to be short goes to the coordinator untried: nothing can come between there, so
+nothing has to be validated. The gateway tries all other work itself. An exclusive commit is a try
+that no other commit can disturb. Each of the three is one generator, see `work`; the caller chooses
+whether a task or a callback waits for it.
 
 No answer, and no error that work raised, leaves before every version that it saw or made is
-durable: an error can tell as much about the data as a row.
+durable: an error can reveal as much about the data as a row.
 
-When the generation ends, work whose commit was not sent is simply run again on the next one; work
-whose commit was sent ends in OutcomeUnknown, because only the log knows.
+When the generation ends, the gateway reruns work whose commit was not sent on the next generation.
+Work whose commit was sent ends in OutcomeUnknown, because only the log knows its outcome.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a request came to: the version it saw or made, and how often it was run again."""
+    """A request's result, the version it saw or made, and how often it was rerun."""
 
     result: Any
     version: int
@@ -81,7 +82,7 @@ class Gateway:
     ) -> None:
         self._alive = alive
         self._alive_nowait = alive_nowait
-        self._views = snapshots
+        self._snapshots = snapshots
         self._chance = chance
         self._numbers = count(1)
         self._transactions = self._retries = self._exclusive = self._restarts = 0
@@ -93,11 +94,11 @@ class Gateway:
         deadline: float,
         untried: bool = False,
     ) -> Generator[Step, Any, Outcome]:
-        """Run work and commit what it writes, serializably.
+        """Run work and commit its writes, serializably.
 
-        `deadline`, by Trio's clock, bounds everything up to the sending of the commit. What was
-        sent is waited for, because its outcome is of more use than a guess. `untried` is for
-        work that is known to be short: the coordinator is the first to run it.
+        `deadline`, by Trio's clock, bounds everything up to the sending of the commit. The gateway
+        waits for a commit that was sent, because its outcome is of more use than a guess. `untried`
+        is for work that is known to be short: the coordinator runs it first.
         """
         self._transactions += 1
         attempt = _Attempt(work, max_retries, deadline, untried)
@@ -111,7 +112,7 @@ class Gateway:
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
                     answer = yield from self._commit_exclusively(generation, attempt)
                 else:
-                    newest = self._views.take(newest=True)
+                    newest = self._snapshots.take(newest=True)
                     if newest is None:
                         raise EngineRestarted
                     answer = yield from self._try(generation, attempt, newest)
@@ -120,7 +121,7 @@ class Gateway:
                 continue
             if isinstance(answer, Outcome):
                 return answer
-            if attempt.untried:  # nothing conflicts there: it is not short
+            if attempt.untried:  # nothing conflicts there: the work is not short
                 attempt.untried = False
                 continue
             attempt.conflict = answer
@@ -132,7 +133,6 @@ class Gateway:
             self._retries += 1
 
     def _leave(self, generation: Generation, attempt: _Attempt) -> Attempted:
-        """Leave the work to the coordinator."""
         if attempt.is_too_late():
             raise timed_out()
         commit = Commit(next(self._numbers), None, attempt.work, Reply())
@@ -146,7 +146,7 @@ class Gateway:
         snapshot: Snapshot,
         exclusive: ExclusiveCommit | None = None,
     ) -> Attempted:
-        """Run the work here, and have what it read validated."""
+        """Run the work here, and have its reads validated."""
         transaction, result, short = yield from self._run(generation, snapshot, attempt)
         if not transaction.changes_anything:
             if exclusive is not None:
@@ -160,7 +160,7 @@ class Gateway:
         return (yield from self._commit(generation, attempt, commit, put, result))
 
     def _commit_exclusively(self, generation: Generation, attempt: _Attempt) -> Attempted:
-        """The same, while the coordinator lets nobody else commit."""
+        """Run the work here while the coordinator lets no other transaction commit."""
         self._exclusive += 1
         exclusive = ExclusiveCommit(next(self._numbers), Reply(), Reply())
         try:
@@ -169,12 +169,12 @@ class Gateway:
             )
             return (yield from self._try(generation, attempt, snapshot, exclusive))
         finally:
-            exclusive.returned.put(None)  # counts only if nothing was returned before
+            exclusive.returned.put(None)  # has no effect if something was returned before
 
     def _run(
         self, generation: Generation, snapshot: Snapshot, attempt: _Attempt
     ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
-        """The work's transaction and result, and whether it was short."""
+        """Return the work's transaction, its result, and whether it was short."""
         transaction = Transaction(snapshot)
         try:
             result, rest = begin(attempt.work(transaction))
@@ -184,7 +184,7 @@ class Gateway:
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)
             raise
-        if attempt.is_too_late():  # short work passes no place that would tell
+        if attempt.is_too_late():  # short work has no step at which the deadline is checked
             if attempt.conflict is not None:
                 yield from self._give_up(generation, attempt.conflict)
             raise timed_out()
@@ -198,7 +198,7 @@ class Gateway:
         put: Callable[[Commit], None],
         result: Any,
     ) -> Attempted:
-        """Send a commit, and judge its answer."""
+        """Send a commit, wait for its answer, and return the outcome or the conflict."""
         generation.send(put, commit)
         try:
             answer: Answer = commit.reply.taken() if commit.reply.answered else (yield commit.reply)
@@ -229,7 +229,7 @@ class Gateway:
         try:
             yield _durable(generation, conflict.version_found or 0)
         except EngineRestarted:
-            pass  # what was found is gone, and so is what it conflicted with
+            pass  # the version found is gone, and so is the conflict
         raise SerializationFailure(
             "could not serialize access due to concurrent update",
             detail=_described(conflict),
@@ -245,8 +245,6 @@ class Gateway:
 
 
 class _Attempt(msgspec.Struct, eq=False):
-    """What is remembered of a request between its attempts."""
-
     work: Work
     max_retries: int
     deadline: float
@@ -259,14 +257,13 @@ class _Attempt(msgspec.Struct, eq=False):
 
 
 def _durable(generation: Generation, version: int, deadline: float = FOREVER) -> Step:
-    """To be waited for: that the version is durable."""
     return partial(before, deadline, generation.versions.wait_durable, version)
 
 
 def _located(
     conflict: Conflict, generation: Generation, transaction: Transaction | None
 ) -> Conflict:
-    """The conflict, with the versions that it is between."""
+    """Return the conflict with its table and the versions that it is between."""
     if transaction is None:
         return conflict
     return msgspec.structs.replace(

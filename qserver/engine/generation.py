@@ -5,9 +5,9 @@
              ├─ log writer
              └─ checkpointer
 
-They live and end together: none has state that the log lacks, so there is nothing to mend, only
-to begin again. When a generation ends, whoever waited for an answer to a commit learns that
-its outcome is unknown, and whoever had not sent one is told to run again on the next.
+They live and end together: none has state that the log lacks, so a restart needs no repair. When a
+generation ends, requests that wait for an answer to a commit fail with OutcomeUnknown, and requests
+that have not sent one rerun on the next generation.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class GenerationStatistics(msgspec.Struct, frozen=True):
     unanswered: int
 
 
-class ActorDied(Exception):  # news for the supervisor, not for users
-    """An actor came to its end, which none ever should."""
+class ActorDied(Exception):  # for the supervisor, not for users
+    """An actor returned, which none ever should."""
 
 
 class Generation:
@@ -58,7 +58,7 @@ class Generation:
         policy: CheckpointPolicy | None = None,
         taken: Callable[[LogTaken], None] = lambda error: None,
     ) -> None:
-        """`taken` is called at once when somebody else has taken over the log."""
+        """`taken` is called at once when another process has taken over the log."""
         self._taken = taken
         snapshot = recovered.snapshot
         self.world = world
@@ -111,7 +111,7 @@ class Generation:
         raise ActorDied(f"the {name} came to its end")
 
     def end(self) -> None:
-        """Nobody will answer any more: tell all who wait."""
+        """Fail every waiter: no actor answers any more."""
         self.versions.end(EngineRestarted())
         self.checkpointer.end(EngineRestarted())
         for exclusive in list(self._exclusive.values()):
@@ -121,12 +121,12 @@ class Generation:
             answer.fail(_unknown() if taken is None else taken.again())
 
     def known(self) -> Recovered:
-        """What the log is known to say: up to the last durable version."""
+        """Return what the log is known to hold: everything up to the last durable version."""
         checkpointer = self.checkpointer
         return Recovered(self.versions.durable, checkpointer.saved, checkpointer.logged)
 
     def send(self, put: Callable[[Commit], None], commit: Commit) -> None:
-        """From here on the outcome is the log's to tell."""
+        """Send a commit; from here on only the log knows its outcome."""
         self.versions.check_alive()
         self._sent[commit.number] = commit.reply  # the answer may come before `put` returns
         try:
@@ -136,15 +136,14 @@ class Generation:
             raise
 
     def submit(self, commit: Commit) -> None:
-        """Have the coordinator commit: at once if it is idle, else in its turn."""
+        """Have the coordinator commit: at once if it is idle, else in the next round."""
         self._coordinator.submit(commit)
 
     def settle(self, number: int) -> None:
-        """The outcome of a commit is known, or nobody wants to know it any more."""
+        """Forget a commit whose outcome is known or no longer wanted."""
         del self._sent[number]
 
     async def grant_exclusive(self, exclusive: ExclusiveCommit) -> Snapshot:
-        """Ask for an exclusive commit and wait until it is granted."""
         self.versions.check_alive()
         self.requests.put_nowait(exclusive)
         self._exclusive[exclusive.number] = exclusive.granted

@@ -1,10 +1,12 @@
-"""The log writer: the actor that makes rounds durable, and lets answers go when they are.
+"""The log writer: the actor that makes rounds durable, then releases their answers.
 
-While one group of rounds syncs, the next gathers in its mailbox, so a busy log writes few and large
-groups and a lone commit waits for one sync. The next group is on its way before the answers of the
-last one leave, so that the disk need not wait for them. If the log fails, this actor dies, and with
-it the generation: nobody guesses what is on the disk, it is read again. If somebody else has taken
-the log over, nothing of this group or a later one is in it, and their senders are told so.
+While one group of rounds syncs, the next gathers in the mailbox. So a busy log writes few and large
+groups, and a lone commit waits for one sync. The next group is on its way before the answers of the
+last one leave, so that the disk need not wait for them.
+
+If the log fails, this actor dies, and with it the generation: recovery reads the disk again instead
+of guessing what is on it. If another process has taken over the log, the rounds before
+`LogTaken.version` are in it and their answers leave; the senders of all later ones get LogTaken.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class LogWriter:
         self._encoded: dict[int, EncodedTrees] = {}
         """Entries of rounds that were encoded before their record, by version."""
         self.taken: LogTaken | None = None
-        """The log has refused a group for good, and so all that would have come behind it."""
+        """Set when the log has refused a group for good, and with it every later group."""
         self._groups = self._records = self._bytes = self._most = 0
 
     async def run(self) -> None:
@@ -75,7 +77,7 @@ class LogWriter:
             group = following
 
     async def _encode_ahead(self, group: list[Append]) -> None:
-        """Encode what is long piece by piece, so that others run meanwhile."""
+        """Encode long rounds piece by piece, so that other tasks run meanwhile."""
         for append in filter(_is_long, group):
             encoded = await in_steps(encode_trees_in_pieces(append.writes))
             self._encoded[append.snapshot.version] = encoded
@@ -99,7 +101,7 @@ class LogWriter:
         return data
 
     def release(self, group: list[Append]) -> None:
-        """The group is durable: its snapshots may be read, its answers may leave."""
+        """Make the group's snapshots readable and release its answers: the group is durable."""
         self._groups += 1
         self._records += len(group)
         self._most = max(self._most, len(group))

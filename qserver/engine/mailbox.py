@@ -1,12 +1,13 @@
-"""How actors hear from each other: bounded mailboxes and one-time replies.
+"""Bounded mailboxes and one-time replies: how actors communicate.
 
-A mailbox is a Trio memory channel whose reader takes everything that waits at once: waking a task
-costs more than most messages do, so under load one wake-up must serve many. What happens when
-it is full is the sender's choice, and there are two: `put_nowait` raises `TooManyRequests` (the
-gateway refuses the request, nothing was applied), `put` waits (the coordinator waits for the log).
-A reader that is idle may handle a message right where it is sent; then it passes by the mailbox.
-Messages between coordinator and shards can never find a mailbox full, because each shard is sent
-at most one message before it has answered the last.
+A mailbox is a Trio memory channel whose reader takes all waiting messages at once: waking a task
+costs more than handling most messages, so under load one wake-up must serve many. The sender
+chooses what happens when the mailbox is full: `put_nowait` raises `TooManyRequests` (the gateway
+refuses the request, nothing was applied), `put` waits (the coordinator waits for the log). An idle
+reader may handle a message right where it is sent; the message then bypasses the mailbox.
+
+Messages between coordinator and shards never find a mailbox full, because each shard is sent at
+most one message before it has answered the last.
 """
 
 from __future__ import annotations
@@ -60,15 +61,15 @@ class Mailbox(Generic[Message]):
         self._put += 1
 
     async def take(self, most: int) -> list[Message]:
-        """Wait for a message, then take what waits with it, in order, up to `most`."""
+        """Wait for a message, then take all waiting messages, in order, up to `most`."""
         return self._with_waiting([await self._receiver.receive()], most)
 
     def take_nowait(self, most: int) -> list[Message]:
-        """What waits, in order, up to `most`; nothing if nothing does."""
+        """Take all waiting messages, in order, up to `most`; may return an empty list."""
         return self._with_waiting([], most)
 
     def _with_waiting(self, messages: list[Message], most: int) -> list[Message]:
-        # They are counted, because to find none costs Trio as much as to find several.
+        # Count the waiting messages: finding none costs Trio as much as finding several.
         waiting = self._put - self._taken - len(messages)
         for _ in range(min(waiting, most - len(messages))):
             messages.append(self._receiver.receive_nowait())
@@ -77,17 +78,17 @@ class Mailbox(Generic[Message]):
         return messages
 
     def may_pass_by(self) -> bool:
-        """May a reader that is idle handle a message right where it is sent? The world decides."""
+        """Return whether an idle reader may handle a message where it is sent."""
         return True
 
     def pass_by(self, message: Message) -> None:
-        """Count a message that is handled so."""
+        """Count a message that bypasses the mailbox."""
         self._put += 1
         self._taken += 1
 
     @property
     def is_empty(self) -> bool:
-        """Has the reader seen everything?"""
+        """Return whether the reader has taken every message."""
         return self._put == self._taken
 
     def statistics(self) -> MailboxStatistics:
@@ -99,10 +100,10 @@ class Mailbox(Generic[Message]):
 
 
 class Reply(Generic[Content]):
-    """A place for one answer, and for one task that waits for it, or one callback.
+    """Holds one answer, for one waiting task or one callback.
 
-    Only the first answer counts, so a late one does no harm. There is one of these for each commit,
-    so it hands over to the task itself: an Event, which many could wait for, costs twice as much.
+    Only the first answer counts, so a late one does no harm. Each commit has a Reply, so it wakes
+    the task itself: an Event, which many tasks could wait for, costs twice as much.
     """
 
     __slots__ = ("_answered", "_callback", "_task", "content", "error")
@@ -120,7 +121,6 @@ class Reply(Generic[Content]):
             self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Let the one who waits raise this."""
         if not self._answered:
             self.error = error
             self._wake()
@@ -135,9 +135,9 @@ class Reply(Generic[Content]):
             callback(self)
 
     def then(self, callback: Callable[[Reply[Content]], None]) -> None:
-        """Have the callback called with this reply, once it has an answer or an error.
+        """Call the callback with this reply, once it has an answer or an error.
 
-        Whoever answers calls it, so it must not raise, and should be quick.
+        The answerer calls it, so it must not raise, and should be quick.
         """
         assert not self._answered and self._task is None, "nobody else waits for a reply"
         self._callback = callback
@@ -156,12 +156,11 @@ class Reply(Generic[Content]):
         return self._answered
 
     def taken(self) -> Content:
-        """The answer, once it is there."""
+        """Return the answer, or raise the error; there must be one."""
         if self.error is not None:
             raise self.error
         return self.content  # type: ignore[return-value]  # `put` was given a Content
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
-        """The task that waits was cancelled: nobody is to be woken."""
         self._task = None
         return trio.lowlevel.Abort.SUCCEEDED

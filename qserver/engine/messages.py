@@ -1,10 +1,10 @@
-"""Every message of the engine, in one place. All are frozen.
+"""Every message of the engine. All are frozen.
 
     gateway ──Commit, ExclusiveCommit──► coordinator ──Prepare──► shard
-                                   ▲       ──Decide───►   │
-                                   │       ──Own──────►   │
-                                   └──Voted, Installed────┘
-                              coordinator ──Append──► log writer ──► answers to the gateway
+                                          ▲   │      ──Decide───►   │
+                                          │   │      ──Own──────►   │
+                                          └───┼──Voted, Installed───┘
+                                              └─────Append──► log writer ──► answers to the gateway
 
 An answer goes back through the `Reply` that came with the request.
 """
@@ -26,13 +26,16 @@ from qserver.storage.writes import Writes
 from qserver.values.relations import Definition
 
 Work: TypeAlias = Callable[[Transaction], Any]
-"""A transaction's body: a pure function of what it reads. It may be a generator: each `yield`
-is a place where it yields to others, and its return value is the result."""
+"""A transaction's body: a pure function of what it reads.
+
+It may be a generator: it lets others run at each `yield`, and its return value is the result.
+"""
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """Durable. `result` is what the work gave, where the coordinator ran it; `again` tells that
-    this was not the first time.
+    """The transaction is committed, and durable if it wrote.
+
+    `result` is the work's result if the coordinator ran it; `retried` says that this was a rerun.
     """
 
     version: int
@@ -61,14 +64,14 @@ class Commit(msgspec.Struct, frozen=True, eq=False):
 
     number: int
     transaction: Transaction | None
-    """None where the work has not been run: the coordinator is the first to do so."""
+    """None if the work has not been run: the coordinator runs it first."""
     work: Work | None
-    """The work, where the coordinator may run it at once; it is known to be short."""
+    """The work, if the coordinator may run it at once because it is known to be short."""
     reply: Reply[Answer]
 
 
 class ExclusiveCommit(msgspec.Struct, frozen=True, eq=False):
-    """Let nobody commit until I have: `granted` brings the snapshot, `returned` the transaction."""
+    """Stop other commits: `granted` carries the snapshot, `returned` the transaction."""
 
     number: int
     granted: Reply[Snapshot]
@@ -83,8 +86,10 @@ class Prepare(msgspec.Struct, frozen=True, eq=False):
 
 
 class Voted(msgspec.Struct, frozen=True, eq=False):
-    """For each part, what stands against it. `roots`, of the ranges that have changed, are there
-    when all was decided here."""
+    """The conflict of each part, or None.
+
+    `roots`, of the changed ranges, is set when the shard decided everything itself.
+    """
 
     shard: int
     round: int
@@ -93,14 +98,14 @@ class Voted(msgspec.Struct, frozen=True, eq=False):
 
 
 class Decide(msgspec.Struct, frozen=True, eq=False):
-    """The positions of the undecided transactions that commit; the others are forgotten."""
+    """The positions of the undecided transactions that commit; the shard forgets the others."""
 
     round: int
     commits: tuple[int, ...]
 
 
 class Own(msgspec.Struct, frozen=True, eq=False):
-    """Ranges were cut or joined: these are yours no more, and those are from now on."""
+    """Ranges were cut or joined: release the `taken` ranges, own the `given` ones."""
 
     round: int
     taken: list[Range]
@@ -116,7 +121,7 @@ class Installed(msgspec.Struct, frozen=True, eq=False):
 
 
 class Append(msgspec.Struct, frozen=True, eq=False):
-    """A round for the log, and the answers that may leave when it is durable."""
+    """A round for the log, and the answers to release when it is durable."""
 
     snapshot: Snapshot
     writes: Writes

@@ -1,12 +1,12 @@
-"""Where a sequence has come to: a row of the engine's own tree, and how it goes on from there.
+"""A sequence's position: a row of the engine's own tree, and how to count on from it.
 
-    (value, called)     the next number is the one after `value`; `value` itself, if not `called`
+    (value, called)     the next value is the one after `value`; `value` itself, if not `called`
 
-The row is found by the number of the sequence's *state*, which its definition names. A definition
-by which it counts otherwise, or from elsewhere, names another state; so RESTART and ALTER take
-effect with the commit of their transaction or not at all, and whoever still has numbers of the
-old state can tell that they are old. A transaction draws from a state of its own making right here,
-in its own writes: nobody else can see it.
+The row's key is the number of the sequence's *state*, which the definition names. A definition that
+counts otherwise, or from elsewhere, names another state. So RESTART and ALTER take effect with the
+commit of their transaction or not at all, and a holder of values of the old state can see that they
+are old. A transaction draws from a state that it made itself right here, in its own writes: no
+other transaction can see it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from qserver.values.relations import Sequence
 State: TypeAlias = tuple[int, bool]
 
 ROW_IDS: Final = Sequence(0, "row ids", cache=ROW_ID_BLOCK)
-"""Where rows without a key get theirs. Sequences of the engine's own stand in no catalog; their
-numbers are not above 0, those of users' sequences are."""
+"""The sequence of row ids.
+
+The engine's own sequences are in no catalog; their ids are not above 0, those of users' are.
+"""
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """Numbers that are nobody else's: runs of them, in order, and the state before them."""
+    """Values reserved for one caller: runs of them, in order, and the state before them."""
 
     sequence: Sequence
-    """As it is defined where they were reserved."""
+    """As defined where they were reserved."""
     before: State
     runs: list[range]
 
@@ -43,7 +45,7 @@ def state_of(reader: Transaction | Snapshot, sequence: Sequence) -> State:
     row = reader.get_entry(SEQUENCES_TREE, (sequence.state,))
     if row is None:
         return sequence.start, False
-    return row[0], len(row) == 1 or row[1]  # row ids had a row with their last number only
+    return row[0], len(row) == 1 or row[1]  # old rows of row ids hold their last value only
 
 
 def put_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
@@ -55,7 +57,7 @@ def drop_state(transaction: Transaction, sequence: Sequence) -> None:
 
 
 def reserve(transaction: Transaction, sequence: Sequence, count: int) -> Reserved:
-    """The work that reserves the next numbers: `count` of them, or as many as there are."""
+    """Reserve the next values: `count` of them, or as many as there are."""
     now = _used(transaction, sequence)
     before = state_of(transaction, now)
     runs = numbers_after(now, before, count)
@@ -64,21 +66,20 @@ def reserve(transaction: Transaction, sequence: Sequence, count: int) -> Reserve
 
 
 def write_back(transaction: Transaction, sequence: Sequence, last: int, state: State) -> None:
-    """The work that undoes a reservation up to `last`, if nothing has happened since."""
+    """Undo a reservation up to `last`, if the state has not changed since."""
     now = _used(transaction, sequence)
     if now.state == sequence.state and state_of(transaction, now) == (last, True):
         put_state(transaction, now, state)
 
 
 def set_state(transaction: Transaction, sequence: Sequence, state: State) -> None:
-    """The work of setval."""
     now = _used(transaction, sequence)
     require_within(now, state[0])
     put_state(transaction, now, state)
 
 
 def next_inside(transaction: Transaction, sequence: Sequence) -> int:
-    """The next number of a state that is the transaction's own."""
+    """Return the next value of a state that the transaction itself made."""
     ((number,),) = numbers_after(sequence, state_of(transaction, sequence), 1)
     put_state(transaction, sequence, (number, True))
     return number
@@ -93,7 +94,7 @@ def require_within(sequence: Sequence, value: int) -> None:
 
 
 def _used(transaction: Transaction, sequence: Sequence) -> Sequence:
-    """The sequence as it is defined there; the transaction then depends on that."""
+    """Return the sequence as the transaction's catalog defines it; record the read."""
     now = definition_now(transaction.catalog, sequence)
     if now.id > 0:
         transaction.find_definition(now.key)
@@ -101,7 +102,7 @@ def _used(transaction: Transaction, sequence: Sequence) -> Sequence:
 
 
 def definition_now(catalog: Catalog, sequence: Sequence) -> Sequence:
-    """The same sequence as the catalog defines it, by whatever name."""
+    """Return the same sequence as the catalog defines it, under any name."""
     found = catalog.find(sequence.key)
     if isinstance(found, Sequence) and found.id == sequence.id:
         return found
@@ -114,7 +115,7 @@ def definition_now(catalog: Catalog, sequence: Sequence) -> Sequence:
 
 
 def numbers_after(sequence: Sequence, state: State, count: int) -> list[range]:
-    """The numbers that follow a state; fewer than `count` only where the sequence ends."""
+    """Return the values that follow a state; fewer than `count` only if the sequence ends."""
     step = sequence.increment
     end = sequence.maximum if step > 0 else sequence.minimum
     runs: list[range] = []
@@ -134,7 +135,7 @@ def numbers_after(sequence: Sequence, state: State, count: int) -> list[range]:
 
 
 def following(sequence: Sequence, value: int) -> int | None:
-    """The value after this one; None at the end of a sequence that does not begin anew."""
+    """Return the value after this one; None at the end of a sequence that does not cycle."""
     after = value + sequence.increment
     if sequence.minimum <= after <= sequence.maximum:
         return after

@@ -1,26 +1,26 @@
-"""Sequences give numbers to transactions, and never take one back.
+"""Sequences give values to transactions, and never take a used one back.
 
-The promise, in one sentence: *no number of a sequence is given twice, and each is beyond those that
-were answered before its request began, through transactions that are run again or fail, crashes and
-new definitions, until a setval, or a RESTART that has committed, or CYCLE lets it count anew.*
-There may be gaps.
+The promise, in one sentence: *no value of a sequence is given twice, and each is beyond those that
+were answered before its request began, through reruns and failures of transactions, crashes and new
+definitions, until a setval, a committed RESTART, or CYCLE lets the sequence start over.* There may
+be gaps.
 
-Row ids of tables without a primary key come from here too; their sequence is one of the engine's
-own. This is how the promise is kept:
+Row ids of tables without a primary key come from here too, from a sequence of the engine's own.
+This is how the promise is kept:
 
-    the state      how far numbers are reserved, as a row in the log, see `sequence_states`
-    the hand       numbers that are reserved, durably, and given to nobody: one block in memory
-    a request      numbers that it has drawn; all of its runs draw the same, see `drawing`
+    the state      how far values are reserved, as a row in the log, see `sequence_states`
+    the hand       values that are durably reserved and not given yet: one block in memory
+    a request      drawn values, the same in all of its runs, see `query.sequence_values`
 
     take_nowait    hand ─► request
-    take           state ─► hand ─► request; what is short of the count is reserved by an ordinary
-                   transaction, and given to nobody before that is durable
-    give_back      request ─► hand, for numbers that no run has used, if none was drawn since
-    write_back     hand ─► state, so that the state tells which number was given last
-    set            setval: a state that is told, and an empty hand
+    take           state ─► hand ─► request; an ordinary transaction reserves the values that the
+                   hand lacks, and none is given before that reservation is durable
+    give_back      request ─► hand, for values that no run has used, if none was drawn since
+    write_back     hand ─► state, so that the state holds the value that was given last
+    set            setval: a given state, and an empty hand
 
-A crash loses the hand, which makes a gap and nothing worse. The hand knows which state its numbers
-are of; after a commit that gave the sequence another state, nobody is given them any more.
+A crash loses the hand, which makes a gap and nothing worse. The hand knows which state its values
+belong to; after a commit that gave the sequence another state, it gives none of them any more.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from qserver.values.relations import Sequence
 
 
 class Sequences:
-    """All sequences of a database. `newest_catalog` tells how they are defined, if it is known."""
+    """All sequences of a database. `newest_catalog` returns their definitions, if known."""
 
     def __init__(
         self,
@@ -59,22 +59,22 @@ class Sequences:
         self.newest_catalog = newest_catalog
         self._hands: dict[int, Hand] = {}
         self.last: dict[int, int] = {}
-        """The number that each sequence has given last, to anyone; by the sequence's own number."""
+        """The value that each sequence gave last, to any request; by the sequence's id."""
         self.last_of_all: int | None = None
 
     def take_nowait(self, sequence: Sequence) -> int | None:
-        """The next number, or None if none is in hand. The definition must be the newest."""
+        """Return the next value, or None if none is reserved. The definition must be the newest."""
         hand = self._hands.get(sequence.id)
         if hand is None or hand.state != sequence.state:
             return None
         return hand.take()
 
     async def take(self, sequence: Sequence, count: int = 1) -> list[int]:
-        """The next numbers by the newest definition: `count`, or as many as there are."""
+        """Return the next values by the newest definition: `count`, or as many as there are."""
         return (await self.take_of_state(sequence, count))[1]
 
     async def take_of_state(self, sequence: Sequence, count: int) -> tuple[int, list[int]]:
-        """The same, and of which state they are."""
+        """Return the state's number and the next values."""
         assert count >= 1
         wanted = max(count, min(max(sequence.cache, SEQUENCE_BLOCK), ROW_ID_BLOCK))
         hand = self._hand(sequence)
@@ -85,7 +85,7 @@ class Sequences:
                         lambda transaction: reserve(transaction, sequence, wanted)
                     )
                 except OutcomeUnknown:
-                    continue  # whichever way it went, it left a gap at most
+                    continue  # whether or not it was applied, it left a gap at most
                 except SequenceLimitExceeded:
                     if hand.state == self._state_now(sequence) and hand.length:
                         break
@@ -96,7 +96,7 @@ class Sequences:
             return hand.state, hand.take_many(count)
 
     def give_back(self, sequence: int, state: int, numbers: Many[int], before: int | None) -> None:
-        """Numbers that were taken and not used; `before` is one that came right before them."""
+        """Take back values that were taken and not used; `before` is the value before them."""
         hand = self._hands.get(sequence)
         if hand is not None and hand.state == state:
             hand.give_back(numbers, before)
@@ -106,13 +106,13 @@ class Sequences:
         return hand is not None and hand.state == sequence.state and hand.length > 0
 
     async def write_back(self, sequence: Sequence) -> None:
-        """Let the state say which number was given last; the hand is empty then."""
+        """Make the state hold the value that was given last; the hand is empty afterwards."""
         hand = self._hand(sequence)
         async with hand.changing:
             if hand.state != sequence.state or not hand.length:
                 return
             state, last = hand.state_before(sequence), hand.end
-            hand.drop()  # nobody is given any of them from here on, whatever becomes of it
+            hand.drop()  # none of them is given from here on, whatever the outcome
             try:
                 await self._transact(
                     lambda transaction: write_back(transaction, sequence, last, state)
@@ -138,7 +138,7 @@ class Sequences:
         return hand
 
     def _state_now(self, sequence: Sequence) -> int | None:
-        """The number of the sequence's state; None if nobody can tell it now."""
+        """Return the number of the sequence's state; None if it is unknown now."""
         catalog = self.newest_catalog()
         return None if catalog is None else definition_now(catalog, sequence).state
 
@@ -148,30 +148,29 @@ class Sequences:
 
 
 class Hand:
-    """Numbers of one sequence that are reserved, and given to nobody."""
+    """Values of one sequence that are reserved and not given yet."""
 
     __slots__ = ("_fresh", "_left", "_more", "_next", "_step", "changing", "end", "state", "taken")
 
     def __init__(self) -> None:
         self.changing = trio.Lock()
         self.state = -1
-        """Which state of the sequence they are of."""
+        """The state of the sequence that the values belong to."""
         self.end = 0
-        """The last of them."""
+        """The last value."""
         self.taken: int | None = None
-        """The number that has left the hand last, if one could come back."""
+        """The value that left the hand last, if it could come back."""
         self._next = self._left = 0
         self._step = 1
         self._more: deque[range] = deque()
         self._fresh: int | None = None
-        """The number with which the state began, as long as that was in hand."""
+        """The value with which the state began, as long as that was in the hand."""
 
     @property
     def length(self) -> int:
         return self._left + sum(map(len, self._more))
 
     def take(self) -> int | None:
-        """The next number, if there is one."""
         if not self._left:
             if not self._more:
                 return None
@@ -182,7 +181,6 @@ class Hand:
         return number
 
     def take_many(self, count: int) -> list[int]:
-        """The next numbers, at most so many."""
         numbers: list[int] = []
         while len(numbers) < count:
             if not self._left:
@@ -201,7 +199,7 @@ class Hand:
         self._next, self._left, self._step = run.start, len(run), run.step
 
     def add(self, reserved: Reserved) -> None:
-        """Numbers to be given behind those that are here, or instead, if these are of old."""
+        """Append reserved values; drop the present ones first if they belong to an older state."""
         state = reserved.sequence.state
         if state != self.state:
             self.drop()
@@ -213,7 +211,7 @@ class Hand:
         self.end = reserved.runs[-1][-1]
 
     def give_back(self, numbers: Many[int], before: int | None) -> None:
-        """Numbers are the next ones again, unless others were taken since: no number comes late."""
+        """Make values the next ones again, unless others were taken since: values stay in order."""
         step = self._step
         in_a_row = numbers[-1] - numbers[0] == (len(numbers) - 1) * step
         if numbers[-1] != self.taken or not in_a_row:
@@ -221,14 +219,14 @@ class Hand:
         if self._left and self._next == numbers[-1] + step:
             self._left += len(numbers)
         else:
-            if self._left:  # they begin anew: the sequence goes in circles
+            if self._left:  # the values wrap around: the sequence cycles
                 self._more.appendleft(range(self._next, self._next + self._left * step, step))
             self._left = len(numbers)
         self._next = numbers[0]
         self.taken = before
 
     def state_before(self, sequence: Sequence) -> State:
-        """The state from which the numbers here follow."""
+        """Return the state that the values here follow."""
         first = self._next if self._left else self._more[0].start
         value = first - sequence.increment
         if first != self._fresh and sequence.minimum <= value <= sequence.maximum:
@@ -236,7 +234,7 @@ class Hand:
         return first, False
 
     def drop(self) -> None:
-        """Forget the numbers; they are not given to anyone, and none comes back."""
+        """Forget the values; they are never given, and none comes back."""
         self._left = 0
         self._more.clear()
         self.taken = None

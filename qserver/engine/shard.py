@@ -1,19 +1,19 @@
 """A shard: the actor that owns ranges of tables and indexes, and alone makes their next roots.
 
-It is asked one round at a time. For each part of the round, in order, it says yes or names what
-conflicts, and it never waits: waiting shards can deadlock, refusing ones cannot.
+The coordinator asks it one round at a time. The shard answers each part of the round, in order,
+with yes or with a conflict, and never waits: waiting shards can deadlock, refusing ones cannot.
 
     Prepare ─► every part is alone here ─► install all that are accepted ─► Voted with new roots
             └► some are undecided ─────── Voted ─► Decide ─► install ─► Installed
 
-A transaction in a round is checked against three things: what is installed, what this round has
-already accepted here, and what others of this round want to write but is undecided, because a
-shard elsewhere may refuse it. What overlaps the undecided is refused whichever way it may go.
+The shard checks a transaction against the installed roots, against the writes that this round has
+accepted here, and against the writes of this round that are undecided because another shard may
+refuse them. An overlap with an undecided write is a conflict whether or not that write commits.
 
-Between rounds the coordinator may cut and join ranges, and says so (`Own`).
+Between rounds the coordinator may cut and join ranges, and sends `Own`.
 
-The shard remembers nothing that the log does not: if it dies, its nursery ends and its ranges
-are made again from the log.
+The shard has no state that the log lacks: if it dies, its nursery ends and its ranges are made
+again from the log.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Shard:
                 self._coordinator.put_nowait(answer)
 
     def is_long(self, message: ToShard) -> bool:
-        """Does the answer take so long that others should run meanwhile?"""
+        """Return whether the answer takes so long that other tasks should run meanwhile."""
         if isinstance(message, Decide):
             return self._holds_much()
         if isinstance(message, Own):
@@ -93,9 +93,9 @@ class Shard:
         return is_long(message.parts, self.roots)
 
     async def _answer_in_pieces(self, message: ToShard) -> FromShard:
-        """The same as `answer` where much is to be compared or installed: others run between.
+        """Answer in pieces where much is to be compared or installed; other tasks run between.
 
-        Nobody sees a half of it, because the coordinator waits for the answer.
+        No one sees a half-made answer, because the coordinator waits for the whole.
         """
         if isinstance(message, Decide):
             for position in message.commits:
@@ -117,19 +117,19 @@ class Shard:
         return self.own(message)
 
     def prepare(self, message: Prepare) -> Voted:
-        """Vote on each part in order; install at once when nothing is left undecided."""
+        """Vote on each part in order; install at once if nothing is left undecided."""
         assert not self._undecided, "a round is decided before the next is prepared"
         conflicts = tuple([self._vote(part) for part in message.parts])
         roots = None if self._undecided else self._install()
         return Voted(self.number, message.round, conflicts, roots)
 
     def decide(self, message: Decide) -> Installed:
-        """Accept the undecided that commit, forget the others, install."""
+        """Accept the undecided parts that commit, forget the others, and install."""
         self._settle(message)
         return Installed(self.number, message.round, self._install())
 
     def own(self, message: Own) -> Installed:
-        """Take over ranges, and let go of others."""
+        """Take over the given ranges and release the taken ones."""
         assert not self._undecided, "ranges change between rounds"
         for each in message.taken:
             del self.roots[each]
@@ -174,7 +174,6 @@ class Shard:
         return conflict
 
     def _holds_much(self) -> bool:
-        """Are there many writes that are accepted, or undecided?"""
         held = count_changes(self._accepted) + count_changes(self._undecided_writes)
         return held > CHANGES_AT_ONCE
 
@@ -197,7 +196,7 @@ class Shard:
         self._dropped += part.dropped
 
     def _install(self) -> Roots:
-        """Make what was accepted; the roots that are new."""
+        """Install the accepted writes; return the new roots."""
         made = {
             each: changed(self.roots.get(each, EMPTY), changes)
             for each, changes in self._accepted.items()
@@ -214,7 +213,7 @@ class Shard:
     def _installed(self, made: Roots) -> Roots:
         self._installs += bool(made or self._dropped)
         self.roots |= made
-        if self._dropped:  # last: a tree that was dropped is never written again
+        if self._dropped:  # last: a dropped tree is never written again
             gone = set(self._dropped)
             self.roots = {each: root for each, root in self.roots.items() if each.tree not in gone}
         self._accepted, self._dropped = {}, ()

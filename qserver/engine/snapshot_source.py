@@ -1,13 +1,13 @@
-"""Where snapshots are taken: the one place that decides whether this process may show one.
+"""Hands out snapshots: the one place that decides whether this process may show one.
 
     readers, SQL ──── take() ───────────────┐
     attempts of transactions,               ├──► SnapshotSource ──► the newest durable one, or the
     the coordinator ─ take(newest=True) ────┘                       newest of all, or None
 
-Every snapshot that a reader or an attempt is given is taken here. The supervisor says what may be
-shown: nothing, a snapshot that was recovered, or what a living generation publishes. So a database
-that is closed, refused or taken over by another process shows nothing, whoever asks and whatever
-is still in memory. What was taken before may be read to its end: it was true when it was taken.
+Readers and attempts take every snapshot here. The supervisor says what may be shown: nothing, a
+recovered snapshot, or what a living generation publishes. So a database that is closed, refused or
+taken over by another process shows nothing, even if snapshots are still in memory. A reader may
+finish with a snapshot that it took before: it was true when it was taken.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class SnapshotSource:
         self._recovered: Snapshot | None = None
 
     def take(self, newest: bool = False) -> Snapshot | None:
-        """The newest durable snapshot; `newest`, for an attempt: also one that is not durable yet.
+        """Return the newest durable snapshot; None if nothing may be shown now.
 
-        Nothing that follows from the newest may be told before it is durable. None: nothing may be
-        shown now.
+        `newest`, for an attempt, includes snapshots that are not durable yet. Nothing that follows
+        from such a snapshot may leave the process before it is durable.
         """
         versions = self._versions
         if versions is None:

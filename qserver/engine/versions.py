@@ -1,8 +1,8 @@
-"""What the rest of the world may see of a database: its newest snapshot and its newest durable one.
+"""A generation's newest snapshot and its newest durable one.
 
 Memory runs ahead of the disk, answers do not. The coordinator publishes snapshots; the log writer
-says how far they are durable. A request that only reads takes the newest durable snapshot and need
-wait for nothing; one that has seen a newer snapshot waits here until that is durable too.
+marks them durable. A request that only reads takes the newest durable snapshot and waits for
+nothing; one that has seen a newer snapshot waits here until that is durable too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import trio
 from qserver.storage.snapshot import Snapshot
 
 
-class EngineRestarted(Exception):  # news for the gateway, not for users
+class EngineRestarted(Exception):  # for the gateway, not for users
     """The generation ended before the commit was sent: run the work again on the next."""
 
 
@@ -41,7 +41,7 @@ class Versions:
         self._ahead.append(snapshot)
 
     def mark_durable(self, version: int) -> None:
-        """All snapshots up to this version are safe, and who waited for one goes on."""
+        """Mark all snapshots up to this version durable, and wake their waiters."""
         while self._ahead and self._ahead[0].version <= version:
             self.durable = self._ahead.popleft()
         if self._waiting:
@@ -54,23 +54,23 @@ class Versions:
             self._waiting = still
 
     async def wait_durable(self, version: int) -> None:
-        """Return when that version is safe; raise if it never will be."""
+        """Return when that version is durable; raise if it never will be."""
         if version > self.durable.version:
             self.check_alive()
             waiting = (version, trio.Event())
             self._waiting.append(waiting)
             try:
                 await waiting[1].wait()
-            except trio.Cancelled:  # or a log that hangs would gather those who gave up
-                if not waiting[1].is_set():  # it became durable before this task could run
+            except trio.Cancelled:  # or cancelled waiters would pile up while the log hangs
+                if not waiting[1].is_set():  # else it became durable before this task could run
                     self._waiting.remove(waiting)
                 raise
             if version > self.durable.version:
                 self.check_alive()
 
-    def end(self, news: Exception) -> None:
-        """What is not durable now never will be: all who wait for it raise this."""
-        self._ended = news
+    def end(self, error: Exception) -> None:
+        """Make all waiters raise `error`: what is not durable now never will be."""
+        self._ended = error
         for _, event in self._waiting:
             event.set()
 

@@ -1,17 +1,17 @@
-"""Work in steps: it runs synchronously until it must wait, and then hands back the rest.
+"""Work in steps: runs synchronously until it must wait, then hands back the rest.
 
     begin ─┬─ the result, if it ended
            └─ Rest ─┬─ finish      a coroutine: a task waits wherever the work does
-                    ├─ call_back   no task: whoever answers the reply that it waits for goes on
+                    ├─ call_back   no task: the call that answers its reply continues it
                     └─ go_on       as part of other work
 
-Work is a pure function of a transaction: it may be run again anywhere, on any snapshot. What is a
-generator yields where others may run, and where it waits; what never yields is short. That is the
-measure used here, rather than a clock: it is the same in every run, and work that ends before it
-has to yield has done less than a page's worth.
+Work is a pure function of a transaction: it may be rerun anywhere, on any snapshot. A generator
+yields where others may run, and where it waits; work that never yields is short. That measure,
+unlike a clock, is the same in every run, and work that ends before it has to yield has done less
+than a page's worth.
 
-So there is one implementation of each operation, a generator. Who has a task drives it with
-`finish`, who has none with `call_back`, and the coordinator with `run_at_once`.
+So each operation has one implementation, a generator. A caller with a task drives it with `finish`,
+a caller without one with `call_back`, and the coordinator with `run_at_once`.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from qserver.storage.transaction import Transaction
 FOREVER: Final = float("inf")
 
 Step: TypeAlias = Callable[[], Awaitable[Any]] | Reply[Any] | None
-"""What work yields: None so that others may run, or what it waits for, whose result it is sent."""
+"""What work yields: None to let others run, or a wait, whose result is sent back into the work."""
 
 Steps: TypeAlias = Generator[Step, Any, Any]
 
 Pause: TypeAlias = Callable[[], Awaitable[None]]
-"""How others are let run: long work takes turns, actors do not wait for it."""
+"""How other tasks are let run: long work queues for its next step, actors do not."""
 
 
 class Pending(Enum):
-    """It has been sent; a callback is called with the outcome."""
+    """Says that the work waits for a reply and that a callback is called with its outcome."""
 
     PENDING = "pending"
 
@@ -51,11 +51,13 @@ class Pending(Enum):
 PENDING: Final = Pending.PENDING
 
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, synchronously: with the result, with the error that ended the work, or with a
-coroutine that a task must run because the work has to wait for something else."""
+"""Called once, synchronously, with the result, the error, or a coroutine.
+
+A task must run the coroutine, because the work has to wait for something else.
+"""
 
 
-class WouldYield(Exception):  # it is news, not an error
+class WouldYield(Exception):  # control flow, not an error
     """The work wanted to yield where it cannot."""
 
 
@@ -66,7 +68,7 @@ class Rest(msgspec.Struct, eq=False):
     step: Step
 
     def go_on(self, deadline: float) -> Steps:
-        """The rest as part of other work; an error when the deadline comes first."""
+        """Yield the remaining steps as part of other work; raise when the deadline comes first."""
         steps, step = self.steps, self.step
         try:
             while True:
@@ -93,7 +95,7 @@ class Rest(msgspec.Struct, eq=False):
 
 
 def begin(work: Any) -> tuple[Any, Rest | None]:
-    """The result of work that does not yield; of other work, the rest."""
+    """Return the result of work that does not yield; for other work, its rest."""
     if type(work) is not GeneratorType:
         return work, None
     try:
@@ -104,7 +106,7 @@ def begin(work: Any) -> tuple[Any, Rest | None]:
 
 
 def run_at_once(work: Work, transaction: Transaction) -> Any:
-    """The work's result without letting anybody else run; WouldYield if it is not short."""
+    """Return the work's result without letting other tasks run; raise WouldYield if it yields."""
     result, rest = begin(work(transaction))
     if rest is None:
         return result
@@ -113,13 +115,12 @@ def run_at_once(work: Work, transaction: Transaction) -> Any:
 
 
 async def run(work: Any, pause: Pause = yield_to_others) -> Any:
-    """The result of work, short or not."""
     result, rest = begin(work)
     return result if rest is None else await finish(rest, pause)
 
 
 async def finish(rest: Rest, pause: Pause = yield_to_others) -> Any:
-    """The result of work that has to wait: others run wherever it does so."""
+    """Return the result of work that has to wait; others run wherever it waits."""
     steps, step = rest.steps, rest.step
     while True:
         value = error = None
@@ -140,7 +141,7 @@ async def finish(rest: Rest, pause: Pause = yield_to_others) -> Any:
 
 
 def call_back(rest: Rest, done: Done) -> Literal[Pending.PENDING] | Coroutine[Any, Any, Any]:
-    """PENDING, if it waits for a reply: `done` is called later; otherwise a coroutine."""
+    """Return PENDING and call `done` later if a reply is awaited; else return a coroutine."""
     step = rest.step
     if isinstance(step, Reply):
         step.then(partial(_go_on_with, rest, done))
@@ -168,7 +169,7 @@ def _waiting(step: Callable[[], Awaitable[Any]] | Reply[Any]) -> Callable[[], Aw
 async def before(
     deadline: float, waited_for: Callable[..., Awaitable[Any]], *arguments: Any
 ) -> Any:
-    """What is waited for; an error when the deadline comes first."""
+    """Return what is waited for; raise when the deadline comes first."""
     if deadline == FOREVER:
         return await waited_for(*arguments)
     with trio.CancelScope(deadline=deadline):

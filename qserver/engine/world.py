@@ -1,8 +1,8 @@
-"""What the engine takes from outside: clock, chance, channels, and who runs its actors.
+"""What the engine takes from outside: clock, chance, channels, and what runs its actors.
 
-Below the front end nothing asks the operating system for the time or a random number, and nothing
-opens a channel of its own. So the same code runs in production, where this is the ordinary world,
-and in the simulation, where one seed decides all of it.
+Below the front end no code asks the operating system for the time or a random number, and none
+opens a channel of its own. So the same code runs in production, with the ordinary world, and in the
+simulation, where one seed decides all of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 Check: TypeAlias = Callable[[], None]
-"""Raises when nobody waits any more for what is being computed."""
+"""Raises when no client waits any more for the computation."""
 
 Compute: TypeAlias = Callable[[Callable[[Check], Any]], Awaitable[Any]]
 
@@ -27,34 +27,33 @@ Compute: TypeAlias = Callable[[Callable[[Check], Any]], Awaitable[Any]]
 class World(Protocol):
     @property
     def chance(self) -> Random:
-        """Where random pauses come from."""
+        """The source of random pauses."""
 
     def now(self) -> float:
-        """Seconds since 1970, for people; waiting is by Trio's own clock."""
+        """Seconds since 1970, for people; waits use Trio's clock."""
 
     def mailbox(self, name: str, capacity: int) -> Mailbox[Any]:
-        """A mailbox for the actor of that name."""
+        """Make a mailbox for the actor of that name."""
 
     async def act(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         """Run an actor until it dies."""
 
     @property
     def compute(self) -> Compute:
-        """How to compute something long that depends on nothing but its arguments. It is given a
-        check to call now and then."""
+        """Runs a long, pure computation, and gives it a check to call now and then."""
 
     def report(self, text: str, error: Exception) -> None:
-        """Tell the operator what went wrong."""
+        """Report an error to the operator."""
 
 
 async def compute_here(work: Callable[[Check], Any]) -> Any:
-    """Without a thread: others wait, and what is computed never depends on who runs when."""
+    """Compute without a thread: other tasks wait, and the result never depends on scheduling."""
     await trio.lowlevel.checkpoint()
     return work(_go_on)
 
 
 def _go_on() -> None:
-    """Somebody waits: nothing else can have happened meanwhile."""
+    """Pass: nothing else can have happened during a computation without a thread."""
 
 
 class OrdinaryWorld:

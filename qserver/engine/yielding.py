@@ -1,16 +1,17 @@
-"""Yielding: how long work lets others run, and other long work too.
+"""Yielding: long work lets short requests run, and takes turns with other long work.
 
     pass of the loop:   1         2         3         4
+
     statement a         step ──┐             ┌── step
     statement b                └── step ──┐  │
     statement c                           └ step ...
     point queries       all       all       all       all
 
-A step of long work takes a millisecond or two, and up to a tenth of a second where one call of a
-function takes that long. If all long work took its step in each pass of the loop, a point query
-would wait for the sum of them. So there is a line: one step in each pass, the one that has waited
-for longest. A step that took long is followed by a pass without any, because what arrived
-meanwhile would else wait for two of them.
+A step of long work takes a millisecond or two, and up to a tenth of a second if one call of a
+function takes that long. If all long work took a step in each pass of the loop, a point query would
+wait for their sum. So long work queues: each pass runs one step, of the work that has waited
+longest. After a step that took long comes a pass without one; otherwise requests that arrived
+meanwhile would wait for two.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STEP_SECONDS_LONG: Final = 0.01
 
 
 class _Line:
-    """Who waits for a step. `is_called`: somebody will take one in the next pass."""
+    """The queue of tasks that wait for a step. `is_called`: a task takes one in the next pass."""
 
     def __init__(self) -> None:
         self.is_called = False
@@ -36,7 +37,6 @@ class _Line:
         self._waiting: deque[trio.lowlevel.Task] = deque()
 
     async def wait(self) -> None:
-        """Until it is one's turn."""
         if not self.is_called:
             self.is_called = True
             await self._pass_by()
@@ -75,7 +75,7 @@ _line: Final = trio.lowlevel.RunVar[_Line]("line")
 
 
 async def yield_to_others() -> None:
-    """Let others run, before the next step of long work."""
+    """Let other tasks run before the next step of long work."""
     try:
         line = _line.get()
     except LookupError:
@@ -85,8 +85,10 @@ async def yield_to_others() -> None:
 
 
 async def in_steps(steps: Generator[None, None, Made]) -> Made:
-    """The result of steps that an actor takes, between which others run. It does not stand in the
-    line: all who commit wait for it."""
+    """Return the result of an actor's steps, and let others run between them.
+
+    The actor does not queue for its steps: every commit waits for it.
+    """
     while True:
         try:
             next(steps)

@@ -1,11 +1,11 @@
-"""The body of a request: its statements, run one after the other, wherever that is.
+"""The body of a request: runs its statements one after the other.
 
-    on a snapshot            a request that only reads
+    on a snapshot        a request that only reads
     in a transaction     a request that writes, or defines: tried by the gateway, perhaps more than
                          once, or run by the coordinator
 
-It is a generator, see `work`. It is the same body everywhere: where it is run decides only what
-happens when it yields.
+The body is a generator, see `work`, and the same everywhere: its caller decides only what happens
+when it yields.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COST_BETWEEN_PAUSES = 128
 """What statements of a request may cost (see `StatementRun.cost`) before others may run."""
 
 Found: TypeAlias = tuple[str, Given, Parameterized | None, Plan | None]
-"""A statement with its parameters, and what is known of it before it is run."""
+"""A statement with its parameters, and what is known of it before it runs."""
 
 
 def run_statements(
@@ -47,7 +47,7 @@ def run_statements(
     options: Options,
     reader: Transaction | Snapshot,
 ) -> Generator[Step, Any, list[Result]]:
-    """The results of all statements. On a snapshot, each must have a plan that only reads."""
+    """Return the results of all statements. On a snapshot, each needs a plan that only reads."""
     run: StatementRun | None = None
     if isinstance(reader, Snapshot):
         version, context = reader.version, RequestContext(request, reader)
@@ -58,7 +58,7 @@ def run_statements(
     began = request.time if run is None else request.environment.now()
     now, max_rows, cut_rows = request.environment.now, options.max_rows, options.cut_rows
     most = 0
-    """How much the heaviest statement did since others last ran, and which that was."""
+    """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
     heaviest: Plan | None = None
     index = 0
     try:
@@ -111,7 +111,7 @@ def run_statements(
 
 
 def _blame(heaviest: Plan | None) -> None:
-    """Of what was run, and together was not short, the heaviest is not left to the coordinator."""
+    """Keep the heaviest plan away from the coordinator: the statements together were not short."""
     if heaviest is not None:
         heaviest.may_yield = True
 
@@ -119,7 +119,6 @@ def _blame(heaviest: Plan | None) -> None:
 def open_reading(
     statement: Found, snapshot: Snapshot, request: Request, context: RequestContext
 ) -> Cursor:
-    """The cursor of a statement that only reads."""
     sql, given, parameterized, plan = statement
     assert plan is not None and parameterized is not None and not plan.writes
     request.allowed.check_read()
@@ -144,7 +143,7 @@ def _start_slowly(
     parameterized: Parameterized | None,
     plan: Plan | None,
 ) -> Generator[Step, Any, Cursor]:
-    """Begin a statement that takes long to prepare: others go on meanwhile."""
+    """Begin a statement that takes long to prepare; other tasks run meanwhile."""
     planner = run.planner
     try:
         parameterized = parameterized or planner.parameterize(sql, given)

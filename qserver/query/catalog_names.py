@@ -1,6 +1,6 @@
-"""What the binder asks about names, answered from a catalog.
+"""Answers the binder's questions about names from a catalog.
 
-A name without a schema is one of `public`. The tables of `information_schema` and `pg_catalog` are
+A name without a schema belongs to `public`. The tables of `information_schema` and `pg_catalog` are
 made of the catalog itself, see `system_tables`.
 """
 
@@ -25,7 +25,7 @@ STANDING_FOR_OTHERS: Final = {
     "xid": BIGINT,
     '"char"': TEXT,
 }
-"""Types that tools ask PostgreSQL for; here a name is a text, and a number a number."""
+"""Types that tools ask PostgreSQL for; here a name is a text, and an oid an integer."""
 
 
 class CatalogNames:
@@ -38,7 +38,7 @@ class CatalogNames:
         self.snapshot = snapshot
         self.found: dict[str, Definition] = {}
         self.system_tables = False
-        """Was one of them found?"""
+        """Whether a system table was found."""
 
     def find(self, name: tuple[str, ...]) -> Definition | None:
         key = catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
@@ -61,7 +61,7 @@ class CatalogNames:
         return definition if isinstance(definition, View) else None
 
     def find_type(self, name: str) -> SqlType | None:
-        """An ENUM, or one of the types that stand for PostgreSQL's own numbers and names."""
+        """Return an ENUM, or a type that stands for PostgreSQL's own oids and names."""
         definition = self.find((name,))
         if isinstance(definition, Enumeration):
             return SqlType(Kind.ENUM, enum=definition)

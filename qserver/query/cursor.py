@@ -1,14 +1,14 @@
-"""A cursor: one statement that runs, and the only place where compiled code is driven.
+"""A cursor: one running statement, and the only place that drives compiled code.
 
     step ─┬─ a page of rows
           ├─ None         it would yield here, so that others may run
           ├─ a Step       it waits for this; the next `step` is given the result
           └─ END          it has come to its end: `affected_rows` is known
 
-A step is synchronous. Whoever calls it decides what a pause means: an answer gathers pages
-(`gather`), a stream hands each of them out, the coordinator refuses to wait. What Python raises in
-compiled code becomes an error of ours here, with the position in the text, and here rows that are
-kept count as memory. A row too big to be answered is refused before its transaction commits.
+A step is synchronous. Its caller decides what a pause means: an answer gathers pages (`gather`), a
+stream hands each of them out, the coordinator refuses to wait. The cursor turns Python's exceptions
+in compiled code into errors of ours, with the position in the text, and charges the rows that it
+keeps as memory. It refuses a row too big to be answered before its transaction commits.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from qserver.values.sizes import check_rows
 from qserver.values.types import SqlType
 
 StatementSteps = Generator[Any, Any, int]
-"""Pages of rows, None to yield, or what the statement waits for; at the end, how many rows it has
-changed."""
+"""Yields pages of rows, None to let others run, or what it waits for; returns changed rows."""
 
 
 class End(Enum):
@@ -41,7 +40,7 @@ END: Final = End.END
 
 
 class Heading(msgspec.Struct, frozen=True):
-    """What a statement announces that has no plan; see `Plan` for the others."""
+    """The columns of a statement that has no plan; see `Plan` for the others."""
 
     columns: tuple[str, ...] = ()
     types: tuple[SqlType, ...] = ()
@@ -53,18 +52,17 @@ class Heading(msgspec.Struct, frozen=True):
 NO_ROWS: Final = Heading()
 
 
-class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struct is soon made
+class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct is cheap to make
     steps: StatementSteps
-    """What the compiled function of a plan gave, or the statement does itself."""
+    """From a plan's compiled function, or of the statement itself."""
     context: Context
     sql: str = ""
     heading: Plan | Heading = NO_ROWS
     rows: Rows = []
     affected_rows: int = 0
     truncated: bool = False
-    """Were there more rows than were wanted?"""
     commits: bool = False
-    """Is it part of a transaction? Then nothing may be wrong with its rows after the commit."""
+    """Whether it is part of a transaction: then its rows must be checked before the commit."""
 
     @property
     def plan(self) -> Plan | None:
@@ -72,7 +70,7 @@ class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struc
 
     def step(self, sent: Any = None) -> Any:
         """Go on for one page at most."""
-        heading = self.heading  # a local: so the watchdog can tell which statement is running
+        heading = self.heading  # a local, so that the watchdog can tell which statement is running
         try:
             if not heading.writes:  # it changes nothing, and waits for nothing
                 return next(self.steps, END)
@@ -92,10 +90,10 @@ class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struc
     def gather(
         self, sent: Any = None, max_rows: int | None = None, cut_rows: int | None = None
     ) -> Any:
-        """Go on until it yields, or waits, or has come to its end; `rows` has what it gave.
+        """Go on until it yields, waits or ends; collect its rows in `rows`.
 
-        More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short;
-        whoever has more lets others run after each.
+        More than `max_rows` are an error; only the first `cut_rows` are kept. One page is short; a
+        statement with more lets others run after each.
         """
         heading = self.heading
         while True:
@@ -135,7 +133,7 @@ class Cursor(msgspec.Struct, eq=False):  # made for every statement, and a Struc
 
 
 def rows_at_once(rows: Rows) -> StatementSteps:
-    """The steps of a statement whose rows are known."""
+    """Yield the known rows of a statement as its only step."""
     if rows:
         yield rows
     return 0

@@ -1,14 +1,14 @@
-"""`qserver_catalog.definitions`: all that is defined, as the statements that would define it again.
+"""`qserver_catalog.definitions`: all definitions, as the statements that would create them.
 
     before the rows    schemas, types, sequences, tables with keys and checks
-    after the rows     where sequences have come to, indexes, UNIQUE, foreign keys, views, comments
+    after the rows     positions of sequences, indexes, UNIQUE, foreign keys, views, comments
 
-What needs another thing comes after it, so the statements can be run in order; with the rows in
-between, where no foreign key can stand in their way and indexes are filled at once. The texts are
+Each definition comes after those that it needs, so the statements can run in order, with the rows
+in between, where no foreign key can refuse them and indexes are filled at once. The texts are
 PostgreSQL's own words. Names are quoted where they have to be.
 
-A sequence goes on after the numbers that it has reserved, so a copy may leave a gap but gives no
-number that the original has given.
+A sequence goes on after the values that it has reserved, so a copy may leave a gap but gives no
+value that the original has given.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from qserver.values.schema import PUBLIC, Column, Index, Table, is_predicate, pr
 from qserver.values.types import BOOLEAN, INTEGER, SqlType
 
 Statements = Iterator[tuple[str, str]]
-"""Kind and text of each."""
 
 
 def _definitions(catalog: Catalog, snapshot: Snapshot) -> Iterator[tuple[Any, ...]]:
@@ -101,7 +100,7 @@ def _columns(names: Iterator[str] | tuple[str, ...]) -> str:
 
 
 def _enum_name(catalog: Catalog, enum: Enumeration) -> str:
-    """An enum's name has its schema in it, if that is not public."""
+    """Return an enum's name, which has its schema in it if that is not public."""
     schema, dot, name = enum.name.partition(".")
     if dot and any(each.name == schema for each in _schemas(catalog)):
         return _qualified(schema, name)
@@ -184,7 +183,7 @@ def _foreign_key(catalog: Catalog, key: ForeignKey) -> str:
 
 
 def _identity_sequences(catalog: Catalog) -> dict[str, tuple[Table, Column]]:
-    """Those that come with a column, by their keys."""
+    """Return the sequences that come with a column, by their keys."""
     return {
         column.sequence: (table, column)
         for table in tables_of(catalog)
@@ -217,7 +216,7 @@ def _owner(
 
 
 def _in_order_of_use(catalog: Catalog) -> list[View]:
-    """Each view after those that it reads from."""
+    """Return the views, each after those that it reads from."""
     by_key = {each.key: each for each in views_of(catalog)}
     ordered: dict[str, View] = {}
 

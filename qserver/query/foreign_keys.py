@@ -1,16 +1,15 @@
-"""Foreign keys, looked after at the end of each statement that could break one.
+"""Enforces foreign keys at the end of each statement that could break one.
 
-The transaction's journal tells which rows the statement has changed. What follows from it, as in
-PostgreSQL:
+The transaction's journal has the rows that the statement changed. As in PostgreSQL:
 
-    a row that refers     the row that it refers to must be there: one look-up by its key
-    a row referred to     is gone or has another key: NO ACTION and RESTRICT refuse if anyone still
-                          refers to it; CASCADE, SET NULL and SET DEFAULT run a DELETE or UPDATE on
-                          those who do, which is journaled in turn, until nothing is left to do
+    referencing row    the row that it references must exist: one look-up by its key
+    referenced row     is gone or has another key: NO ACTION and RESTRICT refuse if a row still
+                       references it; CASCADE, SET NULL and SET DEFAULT run a DELETE or UPDATE on
+                       the referencing rows, which is journaled in turn, until nothing is left
 
-The statements are ordinary ones, compiled and kept like a user's, so CHECK, NOT NULL, generated
-columns and indexes are looked after by them. All reads are part of the transaction's footprint:
-a row that comes to refer meanwhile is a conflict, and needs no lock.
+These are ordinary statements, compiled and kept like a user's, so they maintain CHECK, NOT NULL,
+generated columns and indexes. All reads are part of the transaction's footprint: a new reference
+made meanwhile is a conflict, and needs no lock.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Steps = Generator[None, None, None]
 
 
 def enforce(runner: Runner, journal: Journal) -> Steps:
-    """Do and check what the changes of one statement ask for."""
+    """Run the actions and checks that the changes of one statement require."""
     done = 0
     everything = list(journal)
     while done < len(everything):
@@ -71,7 +70,7 @@ def enforce(runner: Runner, journal: Journal) -> Steps:
 
 
 def paired(journal: Journal) -> Journal:
-    """A row that moved to another key was deleted and inserted: one change, not two.
+    """Join a row's deletion and insertion under another key into one change.
 
     An UPDATE deletes all rows that move before it inserts them again, in the same order.
     """
@@ -90,13 +89,13 @@ def paired(journal: Journal) -> Journal:
     return [change for change in result if change is not None]
 
 
-# --- the side that refers ------------------------------------------------------------------------
+# --- the referencing side ------------------------------------------------------------------------
 
 
 def check_foreign_key(
     transaction: Transaction, table: Table, key: ForeignKey
 ) -> Generator[None, None, int]:
-    """Raise if a row of the table refers to nothing."""
+    """Raise if a row of the table references a row that does not exist."""
     for rows in transaction.scan_values(table.id):
         for row in rows:
             _require_one(transaction, table, key, row)
@@ -161,7 +160,7 @@ def _is_there(
 def _look_up(
     transaction: Transaction, table: Table, columns: Sequence[str], values: dict[int, Any]
 ) -> bool:
-    """Is there a row with these values in columns that a key or a unique index guards?"""
+    """Return whether a row has these values in columns that a key or a unique index guards."""
     guard = referenced_index(table, columns)
     assert guard is not None, "what is referenced is unique"
     if isinstance(guard, Table):
@@ -174,11 +173,11 @@ def _look_up(
     return transaction.get_entry(guard.id, found) is not None
 
 
-# --- the side that is referred to ----------------------------------------------------------------
+# --- the referenced side -------------------------------------------------------------------------
 
 
 Action: TypeAlias = tuple[Table, Row, Row | None, Table, ForeignKey]
-"""A row before and after, and a foreign key of another table that may have referred to it."""
+"""A row before and after, and a foreign key of another table that may have referenced it."""
 
 
 def _actions(transaction: Transaction, changes: Journal) -> list[Action]:
@@ -191,10 +190,10 @@ def _actions(transaction: Transaction, changes: Journal) -> list[Action]:
 
 
 def _in_order(actions: list[Action]) -> list[Action]:
-    """A key that moves to where another one was goes after it, if those who refer follow.
+    """Order cascading updates: a key that moves to the old place of another goes after it.
 
-    Otherwise those who refer to the first would be taken along by the second. Where keys move in
-    a circle there is no such order; PostgreSQL, which moves one row after the other, refuses that.
+    Otherwise the second would take along the rows that reference the first. Keys that move in a
+    circle have no such order; PostgreSQL, which moves one row after the other, refuses that.
     """
     leaving = {
         _place(other, key, table, old): number
@@ -225,7 +224,7 @@ def _in_order(actions: list[Action]) -> list[Action]:
 
 
 def _place(other: Table, key: ForeignKey, table: Table, row: Row) -> tuple[Any, ...]:
-    """What a row is referred to by, of one foreign key."""
+    """Return the values by which one foreign key references a row."""
     values = [key_element(row[at]) for at in _positions(table, key.referenced)]
     return (other.key, key.name, *values)
 
@@ -295,7 +294,7 @@ def _require_unreferenced(runner: Runner, table: Table, old: Row, new: Row | Non
 def _broken(
     transaction: Transaction, table: Table, old: Row, new: Row | None
 ) -> Iterator[tuple[Table, ForeignKey, list[tuple[SqlType, Any]]]]:
-    """The foreign keys that could refer to the old row and not to the new one, with its key."""
+    """Yield the foreign keys that could reference the old row and not the new one, with its key."""
     for name in table.referenced_by:
         other = transaction.table(name)
         for key in other.foreign_keys:
@@ -334,7 +333,7 @@ def _refuse_if_referenced(
 
 
 def _refers(key: ForeignKey) -> ast.Expression:
-    """`a = $1 AND b = $2`"""
+    """Return `a = $1 AND b = $2`."""
     condition: ast.Expression | None = None
     for number, column in enumerate(key.columns, 1):
         equal = ast.Operator("=", ast.Name((column,)), ast.Parameter(number))

@@ -82,7 +82,7 @@ def _column(relation: Table | View, number: int, column: Column) -> tuple[Any, .
 
 
 def data_type(sql_type: SqlType) -> str:
-    """The type's name without its length, as the standard wants it."""
+    """Return the type's name without its length, as the standard wants it."""
     if sql_type.kind is Kind.ARRAY:
         return "ARRAY"
     return "USER-DEFINED" if sql_type.kind is Kind.ENUM else sql_type.kind.value
@@ -105,7 +105,6 @@ _SHORT_NAMES: Final = {
 
 
 def udt_name(sql_type: SqlType) -> str:
-    """PostgreSQL's own short name of a type."""
     if sql_type.element is not None:
         return f"_{udt_name(sql_type.element)}"
     if sql_type.enum is not None:
@@ -137,7 +136,7 @@ def _sequences(catalog: Catalog, snapshot: Snapshot) -> Rows:
 
 
 def _constraints(table: Table) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Name, kind and columns of each."""
+    """Yield name, kind and columns of each constraint."""
     if not table.has_row_id:
         key = tuple(table.columns[at].name for at in table.primary_key)
         yield table.primary_key_name, "PRIMARY KEY", key

@@ -1,7 +1,7 @@
-"""The memory that all statements, and answers that nobody has read yet, may hold together.
+"""Bounds the memory that all statements, and answers not yet read, hold together.
 
-Each statement has a bound of its own; many at once are bounded here. What is taken is a count that
-whoever took it gives back, not memory itself, so the pool is exact only as far as they count.
+Each statement has its own bound; the pool bounds many at once. The pool holds a count, not memory,
+so it is exact only as far as its users count.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from qserver.limits import MEMORY_BYTES_MAX
 
 
 class MemoryPool:
-    """Bytes that may be held at once by all who share the pool."""
-
     __slots__ = ("held", "most")
 
     def __init__(self, most: int = MEMORY_BYTES_MAX) -> None:
@@ -20,7 +18,6 @@ class MemoryPool:
         self.held = 0
 
     def take(self, count: int) -> None:
-        """Hold so many bytes more, or refuse."""
         if self.held + count > self.most:
             raise OutOfMemory(
                 "the service needs more memory than it may have",
@@ -30,7 +27,7 @@ class MemoryPool:
         self.held += count
 
     def take_anyway(self, count: int) -> None:
-        """Hold so many bytes more for what has happened already, and cannot be refused."""
+        """Hold `count` bytes more for what has happened already, and cannot be refused."""
         self.held += count
 
     def give_back(self, count: int) -> None:

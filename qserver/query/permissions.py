@@ -1,9 +1,9 @@
-"""What a request may do. Who may do what is decided elsewhere; here it is only held to.
+"""Enforces what a request may do. Who may do what is decided elsewhere.
 
 reading, EXPLAIN                       `read`
-INSERT, UPDATE, DELETE, nextval …      `write`; what such a statement reads comes with it
-CREATE, ALTER, DROP, TRUNCATE …        `define`, and `read` where the statement tells of rows:
-                                       CREATE TABLE AS, a constraint or a type for rows there are
+INSERT, UPDATE, DELETE, nextval …      `write`, which includes what the statement reads
+CREATE, ALTER, DROP, TRUNCATE …        `define`, and `read` where the statement reveals rows:
+                                       CREATE TABLE AS, a constraint or a type for existing rows
 """
 
 from __future__ import annotations

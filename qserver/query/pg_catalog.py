@@ -1,6 +1,6 @@
 """A small pg_catalog: what tools ask for to list tables, columns, indexes and types.
 
-Numbers (oid) are tree numbers and serve only to join these tables with each other.
+Object ids (oid) are tree numbers and serve only to join these tables with each other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA_NUMBERS: Final = {"pg_catalog": 11, PUBLIC: PUBLIC_NUMBER, "information_s
 
 
 def number_of(definition: Table | View | Sequence | Enumeration) -> int:
-    """What has no tree of its own is known by its name."""
+    """Return an object id: the tree's number, or a hash of the name if there is no tree."""
     if isinstance(definition, Table | Sequence):
         return definition.id
     return 2**31 + crc32(key_of(definition).encode())
@@ -70,7 +70,7 @@ def _pg_indexes(catalog: Catalog, snapshot: Snapshot) -> Rows:
 
 
 def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
-    """Name, whether it is unique, what it is over, and its condition."""
+    """Yield each index: its name, whether it is unique, its columns, and its condition."""
     if not table.has_row_id:
         key = ", ".join(table.columns[at].name for at in table.primary_key)
         yield table.primary_key_name, True, key, ""

@@ -1,17 +1,17 @@
-"""Plans that were made, by the fingerprint of their statement.
+"""Keeps plans by the fingerprint of their statement.
 
-    fingerprint ──► CachedPlans ─┬─ its literals: the plan depends on their values
-                         ├─ which parameters are undecided: it depends on the types of their values
-                         └─ those values and types ──► Plan
+    fingerprint ──► CachedPlans ─┬─ literals: the plan may depend on their values
+                                 ├─ undecided parameters: it depends on the types of their values
+                                 └─ those values and types ──► Plan
 
 A plan is good for the very definitions that it was made from: it remembers them by name, and holds
-while the catalog has the same objects under those names. One `is` tells that the catalog is
-still the one that was looked at last, so definitions are compared only after something changed.
+while the catalog has the same objects under those names. One `is` shows that the catalog is the one
+compared last, so definitions are compared only after a change.
 
-Plans are kept up to a number and up to a size in memory; what was unused for longest goes first.
+The cache bounds the number of plans and their memory; the least recently used goes first.
 
-A plan also depends on how large its tables were when it was made. Now and then, more rarely the
-longer it lasts, it is asked whether one has grown or shrunk so much that another may be better.
+A plan also depends on the size of its tables. Now and then, more rarely the longer the plan lasts,
+the cache checks whether one has grown or shrunk so much that another plan may be better.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from qserver.values.relations import Definition
 from qserver.values.sizes import is_sized
 
 SIZE_CHANGES_MANY = 8
-"""A table that is so many times as large or small as it was may deserve another plan."""
+"""The factor by which a table must grow or shrink to deserve another plan."""
 
 SIZE_MATTERS_FROM = 64
 """Tables below this size are all alike."""
@@ -46,11 +46,11 @@ class PlanCacheStatistics(msgspec.Struct, frozen=True):
     misses: int
     invalidated: int
     bytes: int = 0
-    """What the plans take in memory, about."""
+    """Approximate memory of the plans."""
 
 
 class Plan:
-    """A compiled statement, what it was made from, and how its results are announced."""
+    """A compiled statement, the definitions it was made from, and the columns of its result."""
 
     __slots__ = (
         "catalog",
@@ -99,27 +99,25 @@ class Plan:
         self.parameters = parameters
         self.in_fingerprint = in_fingerprint
         self.undecided = undecided
-        """Parameters whose values told their types."""
+        """Parameters whose values decided their types."""
         self.sizes = sizes
         self.size = size
-        """What it takes in memory, about."""
+        """Approximate bytes in memory."""
         self.writes = writes
         self.watched = watched
-        """Does it change tables whose foreign keys have to be looked after?"""
+        """Whether it changes tables whose foreign keys must be enforced."""
         self.columns = tuple([column.name for column in compiled.columns])
         self.types = tuple([column.type for column in compiled.columns])
         self.long_columns = compiled.long_columns
         self.sized_columns = tuple(at for at, each in enumerate(self.types) if is_sized(each))
         self.fingerprint: Any = None
-        """Under which it is kept."""
         self.may_yield = False
-        """Has it ever given more than one page, or wanted others to run? See `body`."""
+        """Whether it ever gave more than one page, or wanted others to run; see `body`."""
         self.uses = 0
         self.next_look = 1
-        """How many uses it takes until its size is looked at again."""
+        """Number of uses until the table sizes are checked again."""
 
     def holds_in(self, catalog: Catalog) -> bool:
-        """Is everything that it was made from still the same?"""
         if self.catalog is catalog:
             return True
         find = catalog.find
@@ -130,7 +128,7 @@ class Plan:
         return True
 
     def suits(self, snapshot: Snapshot) -> bool:
-        """Are its tables still about as large as they were? To be asked ever more rarely."""
+        """Return whether the tables are still about as large as they were. Doubles `next_look`."""
         self.next_look *= 2
         for tree, before in self.sizes.items():
             now = snapshot.count(tree)
@@ -150,11 +148,11 @@ class CachedPlans:
         self.undecided: tuple[int | str, ...] = ()
         self.in_fingerprint: frozenset[int] = frozenset()
         self.values_of: Callable[[Sequence[Any]], Any] = _no_values
-        """Those of a statement's literals that belong to the fingerprint."""
+        """Returns those of a statement's literals that belong to the fingerprint."""
         self.plans: dict[Any, Plan] = {}
 
     def key(self, literals: Sequence[Any], given: Given) -> Any:
-        """What tells the plans of the fingerprint apart."""
+        """Return what tells the plans of the fingerprint apart."""
         values = self.values_of(literals)
         return (values, types_of(given, self.undecided)) if self.undecided else values
 
@@ -188,12 +186,12 @@ class CachedPlans:
 
 
 def _size_of(values: Any) -> int:
-    """What literals in the fingerprint take: one may be a text of megabytes."""
+    """Return the size of literals in the fingerprint: one may be a text of megabytes."""
     return sum(map(sys.getsizeof, values)) if type(values) is tuple else sys.getsizeof(values)
 
 
 def _no_values(_: Sequence[Any]) -> None:
-    """No literal belongs to the fingerprint: one plan is good for all literals."""
+    """Return None: one plan is good for all literals."""
 
 
 class PlanCache:
@@ -214,7 +212,6 @@ class PlanCache:
         snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
-        """A plan for a statement of this fingerprint with these values that still holds."""
         kept = self._fingerprints.get(fingerprint)
         if kept is None:
             self._misses += 1
@@ -239,7 +236,7 @@ class PlanCache:
     def keep(
         self, fingerprint: Any, literals: Sequence[Any], plan: Plan, given: Given = None
     ) -> None:
-        """Keep a plan; one that would take a quarter of all there is for plans is made anew."""
+        """Keep a plan, unless it would take a quarter of all memory for plans."""
         if plan.size > self._bytes_most // 4:
             return
         plan.fingerprint = fingerprint

@@ -1,13 +1,13 @@
-"""From a statement to a plan that can be run: bound, optimized, compiled, and kept.
+"""Makes a plan from a statement: binds, optimizes, compiles and keeps it.
 
     text ─► fingerprint and literals ─► cached? ─► AST ─► bound ─► optimized ─► compiled ─► cached
 
-The types of parameters are inferred in a first binding; a second one takes them as declared, so
-that compiled code is given values of those types, however they came.
+A first binding infers the types of parameters; a second takes them as declared, so that compiled
+code gets values of those types, however they came.
 
-All of this is a pure function of text and catalog. A statement that takes few steps is prepared
-where one stands (`prepare_nowait`); for one that takes more, `NotShort` says so, and `prepare` has
-it done where nobody is held up (`World.compute`) for as long as somebody waits for it.
+All of this is a pure function of text and catalog. `prepare_nowait` prepares a statement that takes
+few steps in place. For one that takes more it raises `NotShort`, and `prepare` has it done
+elsewhere (`World.compute`), for as long as a client waits for it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ TEXT_REMEMBERED_LENGTH_MAX = 1024
 """Longer texts are not worth their memory."""
 
 TEXT_SHORT_LENGTH_MAX = 64 * 1024
-"""Literals of longer texts are not looked for while others wait."""
+"""Longer texts are not parameterized while others wait."""
 
 STEPS_BETWEEN_LOOKS = 256
-"""How often it is looked whether anybody still waits for a plan."""
+"""Steps between two checks whether a client still waits for the plan."""
 
 NODE_BYTES = 256
 CHARACTER_BYTES = 4
-"""What a plan takes for each node of its tree, and for each character of its source: about."""
+"""Approximate memory of a plan for each node of its tree, and for each character of its source."""
 
 NEXT_ROW_ID = Function(
     "next_row_id",
@@ -70,10 +70,10 @@ NEXT_ROW_ID = Function(
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A statement, parsed, and its plan if it is of a kind that has one.
+    """A parsed statement, and its plan if its kind has one.
 
-    `inner` is the plan of the query that a definition or EXPLAIN is about, or what is wrong with
-    it: whoever performs the definition looks at other things first.
+    `inner` is the plan of the query inside a definition or EXPLAIN, or that query's error: the
+    definition checks other things before it raises that.
     """
 
     parsed: Parsed
@@ -95,9 +95,10 @@ class Planner:
         self._parameterized: dict[str, Parameterized] = {}
 
     def parameterize(self, sql: str, given: Given) -> Parameterized:
-        """Fingerprint and literals of a text. One whose values come beside it is probably sent
-        again and again just as it is, so it is remembered. NotShort: a long text is for
-        `parameterize_long`.
+        """Return fingerprint and literals of a text; raise NotShort for a long one.
+
+        A text with parameters is probably sent again and again just as it is, so it is remembered.
+        `parameterize_long` takes long texts.
         """
         if given:
             remembered = self._parameterized.get(sql)
@@ -113,7 +114,7 @@ class Planner:
         return parameterized
 
     async def parameterize_long(self, sql: str) -> Parameterized:
-        """The same for a long text: others go on meanwhile."""
+        """Parameterize a long text; other tasks run meanwhile."""
         parameterized: Parameterized = await self._compute(lambda check: parameterize(sql))
         return parameterized
 
@@ -124,7 +125,6 @@ class Planner:
         snapshot: Snapshot,
         given: Given = None,
     ) -> Plan | None:
-        """A plan that was made for a statement of this fingerprint and still holds."""
         return self.cache.find(
             (parameterized.fingerprint, parameterized.kinds),
             parameterized.literals,
@@ -143,13 +143,13 @@ class Planner:
         *,
         to_read: bool = False,
     ) -> Prepared:
-        """Prepare a statement that came as text; NotShort if others would wait for it too long.
+        """Prepare a statement that came as text; raise NotShort if others would wait too long.
 
-        `to_read`: only one that can be run on a snapshot is planned, any other just parsed.
+        `to_read`: plan only a statement that can run on a snapshot, just parse any other.
         """
         parsed = self._remembered(sql)
         if parsed is None and 2 * len(parameterized.fingerprint) > PLANNING_STEPS_MAX:
-            raise NotShort  # why begin: a character takes two steps and more
+            raise NotShort  # do not begin: a character takes two steps and more
         effort = self._short_effort()
         made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, effort, to_read)
         return self._keep(sql, parameterized, given, made)
@@ -164,7 +164,7 @@ class Planner:
         *,
         to_read: bool = False,
     ) -> Prepared:
-        """The same for one that takes longer: others go on meanwhile."""
+        """Prepare a statement that takes long; other tasks run meanwhile."""
         parsed = self._remembered(sql)
 
         def work(check: Check) -> Prepared:
@@ -176,11 +176,10 @@ class Planner:
         return self._keep(sql, parameterized, given, await self._compute(work))
 
     def _remembered(self, sql: str) -> Parsed | None:
-        """The last text that was parsed is remembered: a transaction may run again."""
+        """Return the last parsed text if it is this one: a transaction may run again."""
         return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
 
     def _short_effort(self) -> Effort:
-        """As much as others may wait for."""
         return Effort.short(PLANNING_STEPS_MAX)
 
     def _prepared(
@@ -194,8 +193,7 @@ class Planner:
         effort: Effort,
         to_read: bool,
     ) -> Prepared:
-        """A statement that came as text, parsed if it is not yet, and planned. It changes nothing
-        here: it may run in a thread."""
+        """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
             parsed = parse(sql, effort=effort)
         statement, rules = parsed.statement, self.rules
@@ -240,7 +238,7 @@ class Planner:
         declared: Mapping[int | str, SqlType] | None,
         given: Given,
     ) -> Plan:
-        """A plan for part of a definition that takes long to make; it is not kept."""
+        """Make a plan for part of a definition that takes long to plan; do not keep it."""
 
         def work(check: Check) -> Plan:
             effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
@@ -258,7 +256,7 @@ class Planner:
         catalog: Catalog,
         snapshot: Snapshot,
     ) -> Plan:
-        """A plan for a statement of the engine's own, kept under a name."""
+        """Return a plan for a statement of the engine's own, kept under a name."""
         plan = self.cache.find(name, (), catalog, snapshot)
         if plan is None:
             declared: dict[int | str, SqlType] = dict(enumerate(types, 1))
@@ -268,7 +266,7 @@ class Planner:
 
 
 def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
-    """What compiled code gets of one execution: literals by index, parameters by name."""
+    """Return what compiled code gets of one execution: literals by index, parameters by name."""
     if plan.parameters is not None:
         return plan.parameters.slots(literals, given)
     if given:
@@ -277,10 +275,10 @@ def slots_of(plan: Plan, literals: Sequence[Any], given: Given) -> Any:
 
 
 def locate(error: QserverError, sql: str) -> None:
-    """Say where in the text that stands which is wrong.
+    """Set the position of an error in the text.
 
-    A kept plan knows only the number of a literal, and who reads the text of a DEFAULT or CHECK
-    knows only the place in that.
+    A kept plan knows only the number of a literal, and the parser of a DEFAULT or CHECK text knows
+    only the place in that text.
     """
     if error.position is not None:
         return
@@ -301,7 +299,6 @@ def locate(error: QserverError, sql: str) -> None:
 
 
 def _nodes(statement: ast.Statement) -> Iterator[Any]:
-    """All nodes of a statement, in their order."""
     waiting: list[Any] = [statement]
     while waiting:
         node = waiting.pop()
@@ -313,7 +310,7 @@ def _nodes(statement: ast.Statement) -> Iterator[Any]:
 
 
 def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
-    """The index of a literal where no row of VALUES stands for others.
+    """Return the index of a literal in a text where no row of VALUES stands for others.
 
     NULL, TRUE and FALSE are values of a row, but no literals.
     """
@@ -327,7 +324,7 @@ def _index_of_literal(number: int, item: int, literals: Sequence[Any]) -> int:
 
 
 def only_reads(statement: ast.Statement) -> bool:
-    """Can it be run on a snapshot, without a transaction?"""
+    """Return whether the statement can run on a snapshot, without a transaction."""
     return isinstance(statement, ast.Query) and all(
         only_reads(table.statement) for table in statement.common_tables
     )
@@ -337,7 +334,7 @@ _PLANNED = (ast.Query, ast.Insert, ast.Update, ast.Delete, ast.Merge)
 
 
 def statement_inside(statement: ast.Statement) -> ast.Statement | None:
-    """What EXPLAIN, CREATE VIEW or CREATE TABLE AS is about, if it is something with a plan."""
+    """Return the planned statement inside EXPLAIN, CREATE VIEW or CREATE TABLE AS, if any."""
     inside = getattr(statement, "statement", None) or getattr(statement, "query", None)
     return inside if isinstance(inside, _PLANNED) else None
 
@@ -352,8 +349,11 @@ def make_plan(
     rules: tuple[Rule, ...] = RULES,
     effort: Effort | None = None,
 ) -> Plan:
-    """`declared`: the types of parameters, where they are known; otherwise they are inferred from
-    where they stand, or from what is `given`."""
+    """Bind, optimize and compile a statement.
+
+    `declared` has the types of parameters, if they are known; otherwise they are inferred from
+    their places, or from the `given` values.
+    """
     names = CatalogNames(catalog, snapshot)
     try:
         bound = _bound(statement, literals, names, declared, given, effort)
@@ -361,7 +361,7 @@ def make_plan(
         optimized = optimize(with_row_ids, names.row_count, rules, effort)
         texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(optimized, bound.tables, effort, texts)
-    except (RecursionError, SyntaxError):  # of Python: it nests loops and calls only so deep
+    except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
             hint="Split it into several, or use fewer terms, joins or set operations.",
@@ -388,9 +388,10 @@ def make_plan(
 
 
 def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:
-    """What is read as values of a type even if no row looks at it: coalesce(1, 'abc') is refused.
+    """Return literals that must convert to their type even if no row reads them.
 
-    The slots of repeated VALUES are places in rows, which are read one by one.
+    So `coalesce(1, 'abc')` is refused. The slots of repeated VALUES are places in rows, which are
+    converted one by one.
     """
     found: list[Slot] = []
     waiting = list(nodes)
@@ -413,7 +414,7 @@ def _refuse_system_tables(statement: Any) -> None:
 
 
 def _with_row_id(node: Any) -> Any:
-    """Row ids are numbers that each row takes for itself, not a value of the whole execution."""
+    """Replace row ids: each row takes its own value, not one for the whole execution."""
     if type(node) is Slot and node.name == ROW_ID_SLOT:
         return Apply(NEXT_ROW_ID, (), BIGINT, nullable=False)
     return node

@@ -1,7 +1,7 @@
-"""What one request brings along from outside: time, chance, a deadline, numbers of sequences.
+"""What one request takes from outside: time, chance, a deadline, sequence values.
 
-All of it is taken once, however often the request's transaction is run: the time and the seed are
-fixed, and numbers that were drawn are remembered, see `drawing`. So a transaction stays a pure
+All of it is captured once per request and reused on every retry: the time and the seed are fixed,
+and drawn sequence values are remembered, see `sequence_values`. So a transaction stays a pure
 function of snapshot and request.
 """
 
@@ -34,24 +34,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestEnvironment:
-    """Where requests get from what they bring along."""
+    """The sources of what requests capture."""
 
     now: Callable[[], float]
     """Seconds since 1970."""
     clock: Callable[[], float]
-    """By which deadlines are told."""
+    """The clock of deadlines."""
     chance: Random
     sequences: Sequences | None
-    """None where the database can only be read."""
+    """None if the database can only be read."""
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
 
     def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
-        """One that begins now."""
         return Request(self, self.now(), timeout_ms, allowed)
 
 
-class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct is soon made
+class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct is cheap to make
     """One request, for as many runs as it takes."""
 
     environment: RequestEnvironment
@@ -60,9 +59,8 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
     timeout_ms: float | None = None
     allowed: Allowed = EVERYTHING
     result: Any = None
-    """What it came to, at its end."""
     drawn: dict[int, DrawnValues] | None = None
-    """What was drawn from sequences, by the number of their states."""
+    """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
     writes_back_done: int = 0
     _seed: int | None = None
@@ -74,8 +72,10 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
 
     @property
     def deadline(self) -> float:
-        """By Trio's clock. That is first asked where the request waits, or would yield, or has to
-        be planned: what comes before is short, and most requests end there.
+        """The deadline by Trio's clock.
+
+        The clock is first read where the request waits, would yield, or has to be planned:
+        everything before is short, and most requests end there.
         """
         if self._deadline is None:
             wanted = self.timeout_ms
@@ -83,29 +83,29 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
         return self._deadline
 
     def extend(self, seconds: float) -> None:
-        """Move the deadline: so much time was not the request's."""
+        """Move the deadline by time that the request did not use."""
         self._deadline = self.deadline + seconds
 
     def random(self) -> Random:
-        """Chance that is the same in every run of the request."""
+        """Return a generator that is the same in every run of the request."""
         chance = self.environment.chance
         if self._seed is None:
             self._seed = chance.getrandbits(64)
         return type(chance)(self._seed)
 
     def check(self) -> None:
-        """Called between pages: has the deadline passed?"""
+        """Raise if the deadline has passed; called between pages."""
         if self.timeout_ms is not None and self.environment.clock() >= self.deadline:
             raise timed_out()
 
     def pause(self) -> Callable[[], Awaitable[None]] | None:
-        """What a request that reads yields so that others run: not for longer than it has."""
+        """Return what a reading request yields to let others run: a pause up to the deadline."""
         if self.timeout_ms is None:
             return None
         return partial(before, self.deadline, yield_to_others)
 
     async def supply(self, needs: NeedsSequenceValues) -> None:
-        """Do what a run cannot wait for, before it is run again; not for longer than there is."""
+        """Do what a run cannot wait for, before the next run; up to the deadline."""
         self.check()
         try:
             await before(self.deadline, needs.supply)
@@ -114,7 +114,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
             raise
 
     def give_back_unused(self) -> None:
-        """At the end: numbers that were drawn ahead, and that the last run has not used."""
+        """Give back values that were drawn ahead and that the last run has not used."""
         sequences = self.environment.sequences
         for drawn in (self.drawn or {}).values():
             assert sequences is not None
@@ -122,7 +122,7 @@ class Request(msgspec.Struct, eq=False):  # made for every request, and a Struct
 
 
 class RequestContext(Context):
-    """The context of one run. What is rarely asked for is made when it is."""
+    """The context of one run. Rarely used values are made on first use."""
 
     _now: datetime | None = None
     _random: Random | None = None

@@ -1,4 +1,4 @@
-"""What a request asks for, and what it comes to."""
+"""What a request asks for, and its results."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from qserver.values.types import SqlType
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One statement of a request, with its parameters."""
-
     sql: str
     parameters: Given = None
 
 
 class Options(msgspec.Struct, frozen=True):
-    """How a request is to be run.
+    """How to run a request.
 
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
-    given. `timeout_ms` bounds everything up to the sending of a commit.
+    returned. `timeout_ms` bounds everything up to the sending of a commit.
     """
 
     max_retries: int = RETRIES_DEFAULT
@@ -34,8 +32,6 @@ class Options(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a statement came to."""
-
     columns: tuple[str, ...]
     types: tuple[SqlType, ...]
     rows: Rows
@@ -43,23 +39,21 @@ class Result(msgspec.Struct, frozen=True):
     version: int
     retries: int = 0
     truncated: bool = False
-    """Were there more rows than the request wanted?"""
+    """Whether there were more rows than the request wanted."""
     held_bytes: int = 0
-    """What its rows, and those of statements before it in the request, count for as memory."""
+    """The memory charged for its rows and those of earlier statements of the request."""
     exec_us: int = 0
     """Microseconds of its planning and execution."""
 
     def committed(self, version: int, retries: int) -> None:
-        """Its transaction has made this version, after so many retries. Nobody has seen it yet."""
+        """Set the version that the transaction made, and its retries, on a still private result."""
         force_setattr(self, "version", version)
         force_setattr(self, "retries", retries)
 
 
 class TransactionResult(msgspec.Struct, frozen=True):
-    """What the statements of a request came to, one after the other."""
-
     results: list[Result]
     version: int
     retries: int = 0
     committed: bool = False
-    """Were they run in a transaction? What only reads is run on a snapshot."""
+    """Whether they ran in a transaction; a request that only reads runs on a snapshot."""

@@ -1,9 +1,8 @@
-"""Rows of a statement as they come, for results that nobody wants to hold as a whole.
+"""Streams a statement's rows as they come, for results too large to hold as a whole.
 
 A stream is an asynchronous iterator of pages over a cursor. It holds the snapshot that it reads, so
-it is one version of the database from the first row to the last, however long the reader takes. It
-is a class and not an asynchronous generator, so that nothing but `aclose` and the last page ends
-it.
+it shows one version of the database from the first row to the last, however long the reader takes.
+It is a class and not an asynchronous generator, so that only `aclose` and the last page end it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from qserver.sql.execution import Rows
 class RowStream:
     """`async for page in stream`: lists of rows, none of them empty.
 
-    `new_cursor` makes the cursor, and makes it anew where the statement has to begin again.
+    `new_cursor` makes the cursor, and makes it again if the statement has to begin again.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class RowStream:
         except NeedsSequenceValues as needs:
             await self._request.supply(needs)
             self._cursor.context.release()
-            self._cursor = self._new_cursor()  # the same rows come again, and are passed over
+            self._cursor = self._new_cursor()  # the same rows come again, and are skipped
             self._skip = self._given
             return None
         if page is END:
@@ -83,11 +82,10 @@ class RowStream:
         self._cursor.context.release()
 
     def reader_was_away(self, seconds: float) -> None:
-        """Time that the reader took for what it was given is not the statement's."""
+        """Extend the deadline: time that the reader took for its rows is not the statement's."""
         self._request.extend(seconds)
 
     async def aclose(self) -> None:
-        """End the statement early."""
         self._cursor.close()
         self._end()
         await trio.lowlevel.checkpoint()

@@ -1,8 +1,8 @@
-"""A database for one purpose: it is empty when it opens, and gone when the purpose is served.
+"""A temporary database: empty when it opens, and gone when its block ends.
 
-Probes and benchmarks run here, so that what they create, break or fill up is nobody's data. It is
-a whole database all the same: coordinator, shards, log writer, and a log that keeps real bytes. Two
-of them on one log, one after the other, are a database that was stopped and has recovered.
+Probes and benchmarks run here, so that they create, break and fill up no user's data. It is a whole
+database all the same: coordinator, shards, log writer, and a log that keeps real bytes. Two of them
+on one log, one after the other, are a database that was stopped and has recovered.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAME = "scratch"
 async def scratch_database(
     world: World, *, shards: int = SHARDS_DEFAULT, log: Log | None = None
 ) -> AsyncIterator[SqlDatabase]:
-    """An open database, on a log of its own unless one is given; its actors end with the block."""
+    """Open a database, on a log of its own unless one is given; its actors end with the block."""
     database = Database(MemoryLog() if log is None else log, world, name=NAME, shards=shards)
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:

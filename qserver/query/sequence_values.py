@@ -1,17 +1,17 @@
-"""nextval and its like during one request, for as many runs as it takes.
+"""nextval and the like during one request, for as many runs as it takes.
 
-Numbers that a run has drawn are remembered by the request, so that a run after a conflict draws the
-same again. Numbers need a word with the log, and a transaction's body cannot wait. It draws what is
-in hand; when that is not enough it ends with `NeedsSequenceValues`, the gateway does what that
-says, and the body is run again:
+The request remembers the values that a run has drawn, so that a rerun draws the same. Reserving
+values appends to the log, which a transaction body cannot await. So the body draws reserved values;
+when they run out it raises `NeedsSequenceValues`, the request reserves more, and the body runs
+again:
 
-    body ── draws ──► in hand     none left ──► NeedsSequenceValues ──► take ──► body, anew
+    body ── draws ──► reserved    none left ──► NeedsSequenceValues ──► take ──► body, again
 
-What is taken so is the request's own: nobody else can be quicker to draw it. Who has drawn few
-numbers takes one and finds the rest of the block in hand; who has drawn many takes twice as many
-again, so that any number of numbers takes few runs, and what is left at the end goes back.
+Values taken so belong to the request: no other can draw them first. A request that has drawn few
+values takes one and finds the rest of the block reserved; one that has drawn many takes twice as
+many again, so that any number of values needs few runs. Values left at the end go back.
 
-A sequence whose state the transaction itself has made is drawn from in its own writes.
+A state that the transaction itself has made is drawn from in its own writes.
 """
 
 from __future__ import annotations
@@ -47,15 +47,17 @@ if TYPE_CHECKING:
     from qserver.query.request import Request
 
 WRITES_BACK_MAX = 3
-"""How often a request has a sequence that it redefines written back; beside others who draw from it
-there is no end to that, and without it there is a gap."""
+"""How often a request has a sequence that it redefines written back.
+
+While other requests draw from the sequence there is no end to that; without it there is a gap.
+"""
 
 
-class NeedsSequenceValues(Exception):  # news for the gateway, not for users
-    """The body cannot go on before something outside of the transaction was done."""
+class NeedsSequenceValues(Exception):  # for the caller of the body, not for users
+    """The body needs an effect outside of the transaction before it can go on."""
 
     statement: int | None = None
-    """Which statement of the transaction needs them."""
+    """The index of the statement that needs it."""
 
     def __init__(self, supply: Callable[[], Awaitable[None]]) -> None:
         super().__init__()
@@ -63,27 +65,27 @@ class NeedsSequenceValues(Exception):  # news for the gateway, not for users
 
 
 class DrawnValues:
-    """What a request has drawn from a sequence, as one run after the other sees it."""
+    """The values that a request has drawn from a sequence, as each run sees them."""
 
     __slots__ = ("_sequence", "_since", "at", "numbers", "state")
 
     def __init__(self, sequence: int) -> None:
         self._sequence = sequence
         self.state = -1
-        """Of which state the newest are."""
+        """The state of the newest values."""
         self._since = 0
-        """From where on they are of that."""
+        """The index of the first value of that state."""
         self.numbers: list[int] = []
         self.at = 0
-        """How many of them the run that is under way has used."""
+        """How many of them the current run has used."""
 
     def begin_state(self, state: int) -> None:
-        """Numbers that are added from now on are of this state."""
+        """Mark values that are added from now on as of this state."""
         if state != self.state:
             self.state, self._since = state, len(self.numbers)
 
     def give_back(self, sequences: Sequences) -> None:
-        """What the last run has not used goes back."""
+        """Give back the values that the last run has not used."""
         first = max(self.at, self._since)
         if first < len(self.numbers):
             unused = self.numbers[first:]
@@ -93,14 +95,15 @@ class DrawnValues:
 
 
 class SequenceValues:
-    """One run: first what earlier runs drew, then new numbers."""
+    """One run: first the values that earlier runs drew, then new ones."""
 
-    # One is made for every run that draws, so what most of them leave alone is not set for each.
+    # One is made for every run that draws, so fields that most runs leave alone are class
+    # attributes.
     _last: int | None = None
     _sets = 0
     _newest: Catalog | None = None
     _now: Mapping[int, Sequence] = {}
-    """Sequences as they are defined in that catalog, by their own numbers."""
+    """Sequences as that catalog defines them, by id."""
 
     def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
         sequences = request.environment.sequences
@@ -120,7 +123,7 @@ class SequenceValues:
         self._transaction = transaction
         snapshot = transaction.snapshot if isinstance(transaction, Transaction) else transaction
         self._catalog = snapshot.catalog
-        """What others have defined, as far as this run can see."""
+        """The definitions of other transactions, as this run sees them."""
         self._current: dict[int, int] = {}
 
     # --- by name, as a statement gives it ---
@@ -135,7 +138,7 @@ class SequenceValues:
         return number
 
     def current(self, name: str) -> int:
-        """What nextval gave last: in this request, or else to anyone, as there are no sessions."""
+        """Return nextval's last value: in this request, or else in any; there are no sessions."""
         sequence = find_sequence(self._transaction, name)
         number = self._current.get(sequence.id, self._sequences.last.get(sequence.id))
         if number is None:
@@ -151,13 +154,13 @@ class SequenceValues:
         return number
 
     def set(self, name: str, value: int, called: bool) -> int:
-        """Not undone with the transaction, except where the sequence's state is its own."""
+        """Do setval, which a rollback does not undo, unless the transaction made the state."""
         self._request.allowed.check_write()
         sequence = find_sequence(self._transaction, name)
         require_within(sequence, value)
         if self._is_own(sequence):
             self.put_state(sequence, (value, called))
-        else:  # done between two runs: the second one finds it done and goes past
+        else:  # done between two runs: the second skips it
             self._sets += 1
             if self._sets > self._request.sets_done:
                 raise NeedsSequenceValues(lambda: self._set(sequence, value, called))
@@ -170,12 +173,12 @@ class SequenceValues:
         self._request.sets_done += 1
         drawn = self._drawn.get(sequence.state)
         if drawn is not None:
-            del drawn.numbers[drawn.at :]  # they were taken ahead, and are of before
+            del drawn.numbers[drawn.at :]  # taken ahead, from before the setval
 
     # --- by definition ---
 
     def draw(self, sequence: Sequence) -> int:
-        """The next number, the same in every run."""
+        """Return the next value, the same in every run."""
         state = sequence.state
         if state > self._catalog.trees_used:
             assert isinstance(self._transaction, Transaction)
@@ -190,7 +193,7 @@ class SequenceValues:
         return numbers[at]
 
     def _take_nowait(self, drawn: DrawnValues, sequence: Sequence) -> int:
-        """A number by the newest definition, which this run need not see."""
+        """Return a value by the newest definition, which this run need not see."""
         sequences = self._sequences
         newest = sequences.newest_catalog()
         now: Sequence | None = sequence
@@ -222,7 +225,7 @@ class SequenceValues:
     # --- for definitions ---
 
     def state_of(self, sequence: Sequence) -> State:
-        """Which number was given last; whoever redefines a sequence lets it go on from there."""
+        """Return the value that was given last; a redefined sequence goes on from there."""
         request, sequences = self._request, self._sequences
         if not self._is_own(sequence) and request.writes_back_done < WRITES_BACK_MAX:
             drawn = self._drawn.get(sequence.state)
@@ -237,7 +240,7 @@ class SequenceValues:
         await self._sequences.write_back(sequence)
 
     def put_state(self, sequence: Sequence, state: State) -> None:
-        """Let a sequence begin at a state that is the transaction's own."""
+        """Let a sequence begin at a state that the transaction itself made."""
         assert isinstance(self._transaction, Transaction) and self._is_own(sequence)
         put_state(self._transaction, sequence, state)
 
@@ -246,12 +249,12 @@ class SequenceValues:
         drop_state(self._transaction, sequence)
 
     def _is_own(self, sequence: Sequence) -> bool:
-        """Has this very transaction made the sequence's state? Numbers of states only grow."""
+        """Return whether this transaction made the sequence's state: state numbers only grow."""
         return sequence.state > self._catalog.trees_used
 
 
 def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
-    """The sequence that a text names: as it is, or folded as an identifier would be."""
+    """Return the sequence that a text names: as it is, or folded as an identifier would be."""
     exactly = transaction.find_definition(name)
     if isinstance(exactly, Sequence):
         return exactly
@@ -268,7 +271,6 @@ def find_sequence(transaction: Transaction | Snapshot, name: str) -> Sequence:
 
 
 def _identifier(text: str) -> list[str]:
-    """The parts of a possibly quoted, possibly qualified name."""
     parts: list[str] = []
     rest = text.strip()
     while rest:

@@ -1,18 +1,18 @@
-"""The door for SQL: statements in, rows out.
+"""Runs SQL requests: statements in, rows out.
 
-    begin ─► parameterize ─► plans, kept or made ─┬─ only reads: run on the newest durable snapshot
-                                          └─ writes: the body of a transaction, see `gateway`
+    begin ─► parameterize ─► find or make plans ─┬─ only reads: run on the newest durable snapshot
+                                                 └─ writes: the body of a transaction, see `gateway`
 
 A request is one generator (`_perform`), see `work`. `begin` runs it as far as it goes without
-waiting: a short read gives its result, a commit that was sent is PENDING, and anything else
-gives the rest as a coroutine. `execute` and `transaction` are the same for whoever waits anyway.
+waiting: a short read returns its result, a commit that was sent is PENDING, and anything else
+returns the rest as a coroutine. `execute` and `transaction` do the same for callers that wait.
 
-A request that only reads sends no message and waits for nobody, except that it yields between
-pages. One that writes, or defines, is run by `Gateway.transact`, perhaps more than once. Where all
-of its plans are kept, and none has ever yielded, it goes to the coordinator untried.
+A request that only reads sends no message and waits for nothing, except that it yields between
+pages. `Gateway.transact` runs a request that writes or defines, perhaps more than once. If all of
+its plans are kept, and none has ever yielded, it goes to the coordinator untried.
 
-Whatever a statement needs from outside of its transaction (numbers of a sequence, the effect
-of setval) is done here between two runs, see `drawing`.
+Effects outside of the transaction (reserving sequence values, setval) happen here between two runs,
+see `sequence_values`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult",
 
 Waiting: TypeAlias = Coroutine[Any, Any, TransactionResult]
 TransactionDone: TypeAlias = Callable[[TransactionResult | Exception | Waiting], None]
-"""Called once, synchronously: with the durable result, with the error that ended the request, or
-with the rest of it, which has to wait for something and so needs a task."""
+"""Called once, synchronously, with the durable result, the error, or the rest of the request.
+
+The rest has to wait for something and so needs a task.
+"""
 
 
 class SqlDatabase:
-    """A database that understands SQL. `database` runs elsewhere; this only talks to it.
+    """Runs SQL on a database, which runs elsewhere.
 
-    One without a writer can be read, and refuses the rest.
+    A database without a writer can be read, and refuses everything else.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class SqlDatabase:
 
     @property
     def database(self) -> Database:
-        """The engine behind it, for whoever looks into that; a follower has none."""
+        """The engine behind it, for inspection; a follower has none."""
         assert isinstance(self._database, Database), "there is no engine behind it"
         return self._database
 
@@ -90,12 +92,12 @@ class SqlDatabase:
     ) -> TransactionResult | Literal[Pending.PENDING] | Waiting:
         """Run a request as far as it goes without waiting.
 
-        The result, if it has come to its end; PENDING, if a commit has been sent: `done` is called
-        later; or the rest, to be awaited in a task. An error so far is raised.
+        Return the result if the request has ended; PENDING if a commit has been sent, and call
+        `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
         """
         request = self._environment.request(options.timeout_ms, options.allowed)
         work = self._perform(request, statements, options)
-        step = next(work, END)  # most end here, and to catch a StopIteration takes long
+        step = next(work, END)  # most end here, and catching a StopIteration takes long
         return request.result if step is END else call_back(Rest(work, step), done)
 
     async def execute(
@@ -109,7 +111,7 @@ class SqlDatabase:
         cut_rows: int | None = None,
         allowed: Allowed = EVERYTHING,
     ) -> Result:
-        """Run one statement; what it changes is durable when this returns."""
+        """Run one statement; its changes are durable when this returns."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
         request = self._environment.request(timeout_ms, allowed)
         outcome = await run(self._perform(request, (Statement(sql, parameters),), options))
@@ -125,7 +127,7 @@ class SqlDatabase:
         cut_rows: int | None = None,
         allowed: Allowed = EVERYTHING,
     ) -> TransactionResult:
-        """All of them or none. An error has `statement`, the index of the one that failed."""
+        """Run all statements or none. An error's `statement` is the index of the failed one."""
         options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
         request = self._environment.request(timeout_ms, allowed)
         return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
@@ -139,9 +141,9 @@ class SqlDatabase:
         max_retries: int = RETRIES_DEFAULT,
         allowed: Allowed = EVERYTHING,
     ) -> RowStream:
-        """Begin a statement and hand out its rows as they come; the first before the last is known.
+        """Begin a statement and hand out its rows as they come, the first before the last is known.
 
-        What writes is run to its end first: only then is there anything to tell.
+        A statement that writes runs to its end first: before the commit nothing may be shown.
         """
         options = Options(max_retries, timeout_ms, allowed=allowed)
         request = self._environment.request(timeout_ms, allowed)
@@ -159,7 +161,7 @@ class SqlDatabase:
     ) -> Generator[Step, Any, Any]:
         """Find the plans of statements, then read, or run and commit.
 
-        The result, which the request has too; for one statement that is `streamed`, a stream.
+        Return the result, which is also set on the request; a stream for one `streamed` statement.
         """
         if len(statements) > TRANSACTION_STATEMENTS_MAX:
             raise ProgramLimitExceeded(
@@ -187,9 +189,9 @@ class SqlDatabase:
             except QserverError as error:
                 if len(statements) == 1 or writer is None:
                     error.statement = len(found)
-                    raise  # of several, those before it come first: the body meets it in its turn
+                    raise  # of several, earlier ones come first: the body raises it in order
             found.append((sql, given, parameterized, plan))
-            if plan is None:  # what those behind it are may depend on what it defines
+            if plan is None:  # later statements may depend on what this one defines
                 found += [
                     (each.sql, each.parameters, None, None) for each in statements[len(found) :]
                 ]
@@ -239,7 +241,7 @@ class SqlDatabase:
         deadline: float,
         given: Given,
     ) -> Generator[Step, Any, Plan | None]:
-        """A plan for a statement that can be run on a snapshot; for any other, None."""
+        """Return a plan for a statement that can be run on a snapshot; for any other, None."""
         planner, catalog = self.planner, snapshot.catalog
         try:
             return planner.prepare_nowait(
@@ -260,7 +262,7 @@ class SqlDatabase:
 
 
 def _are_short(found: list[Found]) -> bool:
-    """Has each of them a plan, and has none of the plans ever yielded?"""
+    """Return whether all statements have a plan and no plan has ever yielded."""
     if len(found) > COST_BETWEEN_PAUSES:
         return False
     for _, given, _, plan in found:
@@ -270,7 +272,6 @@ def _are_short(found: list[Found]) -> bool:
 
 
 def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
-    """The refusal of what writes, where there is no writer."""
     error = ReadOnlyTransaction(
         "the statement writes, and this database can only be read here",
         hint="Send it to the server that writes this database.",
@@ -281,7 +282,7 @@ def _only_reads(found: list[Found]) -> ReadOnlyTransaction:
 
 
 def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowStream:
-    """The rows of a statement that only reads, as they are found."""
+    """Return a stream of the rows of a reading statement, as they are found."""
     return RowStream(
         lambda: open_reading(found, snapshot, request, RequestContext(request, snapshot)),
         request,
@@ -290,7 +291,6 @@ def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowSt
 
 
 def _stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
-    """Rows that are known already."""
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
     return RowStream(lambda: cursor, request, result.version, result.affected_rows)

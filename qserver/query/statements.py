@@ -1,10 +1,10 @@
-"""One run of a request's statements in one transaction.
+"""Runs a request's statements in one transaction.
 
-Every statement, whatever its kind, becomes a `Cursor`: the columns that it announces, and steps
-that give pages of rows, or None to yield, and at the end how many rows it changed.
+Every statement, whatever its kind, becomes a `Cursor`: columns, and steps that yield pages of rows
+or None and return the number of changed rows.
 
     query, INSERT, UPDATE, DELETE    a plan, kept or made
-    CREATE, ALTER, DROP …            `sql.definitions`, which comes back here for what it computes
+    CREATE, ALTER, DROP …            `sql.ddl`, which calls back here for what it computes
     EXPLAIN, SHOW, SET               answered here
     BEGIN, COMMIT …                  refused: a request is a transaction
 """
@@ -55,11 +55,11 @@ Steps: TypeAlias = StatementSteps
 NO_PARAMETERS: Final[Mapping[int | str, SqlType]] = {}
 
 COST_OF_PREPARING = 16
-"""What a statement costs that was not kept, and a definition, beside one whose plan is."""
+"""The cost of a definition, or of a statement without a kept plan, in statements with one."""
 
 
 class StatementRun:
-    """Runs statements in a transaction. It is also what definitions compute with."""
+    """Runs statements in a transaction, and computes for definitions."""
 
     __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
 
@@ -70,7 +70,7 @@ class StatementRun:
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.cost = 0
-        """What its statements have cost since others last had a chance to run."""
+        """The cost of its statements since other tasks last had a chance to run."""
 
     def start(
         self,
@@ -80,11 +80,11 @@ class StatementRun:
         plan: Plan | None = None,
         prepared: Prepared | None = None,
     ) -> Cursor:
-        """Begin a statement: whatever is wrong with it as a whole is raised here.
+        """Begin a statement; raise here whatever is wrong with it as a whole.
 
-        `parameterized` is given by whoever has had to parameterize the text already, and `plan` by
-        whoever has found one: it will do if the catalog is still the same. NotShort: it takes long
-        to prepare, so it has to be prepared elsewhere and `prepared` given.
+        A caller that has parameterized the text passes `parameterized`, one that has found a plan
+        passes `plan`, which is used if the catalog is still the same. NotShort: the statement takes
+        long to prepare, so the caller prepares it elsewhere and passes `prepared`.
         """
         parameterized = parameterized or self.planner.parameterize(text, given)
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
@@ -117,7 +117,6 @@ class StatementRun:
             self.allowed.check_read()
 
     def _start_other(self, parsed: Parsed, given: Given) -> Cursor:
-        """What needs no plan."""
         if isinstance(parsed.statement, ast.Explain):
             return self.explain(parsed.statement, parsed.literals, given)
         if given:
@@ -138,7 +137,7 @@ class StatementRun:
         return self._watched(steps) if plan.watched else steps
 
     def _watched(self, steps: Steps) -> Steps:
-        """A statement after which foreign keys are looked after."""
+        """Run a statement's steps, then enforce foreign keys."""
         journal: Journal = []
         self.transaction.journal = journal
         try:
@@ -154,7 +153,7 @@ class StatementRun:
         statement: ast.Statement,
         values: Sequence[tuple[SqlType, Any]],
     ) -> Steps:
-        """A statement of the engine's own, which is part of another; its parameters are values."""
+        """Run a statement of the engine's own, as part of another, with values as parameters."""
         types = tuple([sql_type for sql_type, _ in values])
         transaction = self.transaction
         plan = self.planner.plan_of(
@@ -187,7 +186,7 @@ class StatementRun:
         declared: Mapping[int | str, SqlType] | None = NO_PARAMETERS,
         given: Given = None,
     ) -> Generator[Step, Any, Plan]:
-        """A plan for what a definition computes, made elsewhere if it takes long."""
+        """Return a plan for what a definition computes, made elsewhere if it takes long."""
         catalog, snapshot = self.transaction.catalog, self.transaction.snapshot
         made = self._prepared
         if made is not None and statement is statement_inside(made.parsed.statement):
@@ -272,7 +271,7 @@ class StatementRun:
         return 0
 
     def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
-        """Run it, and say how many rows it gave and changed."""
+        """Run the plan, and return lines with the numbers of rows that it gave and changed."""
         rows = 0
         cursor = Cursor(self.run_plan(plan, slots), self.context)
         while (page := cursor.step()) is not END:

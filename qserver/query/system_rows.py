@@ -1,4 +1,4 @@
-"""What a system table is: a definition, and how its rows are made."""
+"""A system table: its definition, and the function that makes its rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SystemTable:
 def system_table(
     number: int, name: str, make: MakeRows, *columns: str | tuple[str, SqlType]
 ) -> SystemTable:
-    """Columns are texts unless they say otherwise."""
+    """Define a system table; columns are texts unless they say otherwise."""
     defined = [
         Column(column, TEXT) if isinstance(column, str) else Column(*column) for column in columns
     ]
@@ -48,7 +48,7 @@ def sequences_of(catalog: Catalog) -> Iterator[Sequence]:
 
 
 def visible(table: Table) -> Iterator[tuple[int, Column]]:
-    """The columns that one sees, counted from 1."""
+    """Return the visible columns, counted from 1."""
     return enumerate((column for column in table.columns if not column.hidden), 1)
 
 
@@ -57,7 +57,7 @@ def yes(truth: object) -> str:
 
 
 def comment_of(definition: Definition, what: str) -> str | None:
-    """What COMMENT ON has said."""
+    """Return the text of COMMENT ON, or None."""
     for about, text in getattr(definition, "comments", ()):
         if about == what:
             return str(text)

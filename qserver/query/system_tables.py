@@ -1,9 +1,8 @@
-"""information_schema and pg_catalog, as far as people and tools ask for them, and one of our own.
+"""information_schema and pg_catalog, as far as tools ask for them, and one schema of our own.
 
-A system table is an ordinary `Table` for the binder and the compiler; only it has no tree. Its
-number is negative, and a statement that uses one is run on a `SystemReader`, which makes the rows
-of such a table from the catalog when they are asked for, a page at a time. There is no second copy
-of what is defined.
+For the binder and the compiler a system table is an ordinary `Table`, but it has no tree. Its
+number is negative, and a statement that uses one runs on a `SystemReader`, which makes the rows
+from the catalog on demand, a page at a time. There is no second copy of the definitions.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class SystemReader:
         return self._pages(tree)
 
     def _rows(self, tree: int) -> Iterator[Row]:
-        """Each with its number at the end, as rows of tables without a key have."""
+        """Yield each row with its number at the end, as rows of tables without a key have."""
         rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.snapshot)
         return ((*row, number) for number, row in enumerate(rows))
 

@@ -1,8 +1,8 @@
 """SHOW and SET: the settings that clients of PostgreSQL ask for or make.
 
-A request has no session, so nothing that is SET lasts. What says what is the case anyway, or
-changes nothing that we have, is accepted, because tools send it without being asked; what would
-change the meaning of statements is refused.
+A request has no session, so nothing that is SET lasts. SET is accepted if it states the present
+value or changes nothing that qserver has, because tools send it unasked; it is refused if it would
+change the meaning of statements.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ HARMLESS_PREFIXES: Final = ("enable_", "log_", "work_mem", "max_parallel", "jit"
 
 
 def show_variable(name: str) -> tuple[tuple[str, ...], Rows]:
-    """The columns and rows of SHOW."""
     key = ALIASES.get(name.lower(), name.lower())
     if key == "all":
         rows = [
@@ -58,7 +57,7 @@ def show_variable(name: str) -> tuple[tuple[str, ...], Rows]:
 
 
 def set_variable(name: str, value: str | None) -> None:
-    """Accept what is so anyway; refuse what would change anything."""
+    """Accept a value that changes nothing; refuse any other."""
     key = ALIASES.get(name.lower(), name.lower())
     if key == "all" or key.startswith(HARMLESS_PREFIXES) or key in FREE:
         return

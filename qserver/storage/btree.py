@@ -5,25 +5,24 @@
                          /     |     \\
     Leaf          keys 1..39  40..89  90..    values beside the keys, in two parallel lists
 
-A tree *is* its root page. Nobody ever changes a page: a batch of changes copies each page
-that it touches once, from the leaf up to the root, and shares all the others with the old
-tree. So whoever holds a root can read it for ever, and two trees that share a page are known
-to be equal there by one `is`. Conflict tests live on that: `difference` visits only pages that
-the two trees do not share.
+A tree *is* its root page. Pages never change: a batch of changes copies each page that it touches
+once, from the leaf up to the root, and shares all the others with the old tree. So a root stays
+readable for ever, and one `is` shows that two trees are equal below a shared page. Conflict tests
+rely on that: `difference` visits only pages that the trees do not share.
 
-Invariants, held by `check_pages` in the tests: keys ascend strictly; every leaf is equally
-deep; no page but an empty root is empty or holds more than PAGE_ENTRIES_MAX entries; a
-branch's length is the number of entries below it.
+Invariants, checked by `check_pages` in the tests: keys ascend strictly; every leaf is equally deep;
+no page but an empty root is empty or holds more than PAGE_ENTRIES_MAX entries; a branch's length is
+the number of entries below it.
 
-The lists inside pages could be tuples. Lists are what `bisect` and `insert` are quickest on,
-and pages are private to this file, so their immutability is kept by reading one file. A new page
-shares even the lists that it did not change: the keys of a leaf in which values were replaced,
-the separators of a branch none of whose children was split, joined or removed.
+Pages hold lists, not tuples: `bisect` and `insert` are quickest on lists, and pages are private to
+this file, so reading this file shows that they stay immutable. A new page shares even the lists
+that it did not change: the keys of a leaf in which values were replaced, the separators of a branch
+none of whose children was split, joined or removed.
 
-Not done: balancing to half-full pages as textbooks do. A page that shrinks below
-PAGE_ENTRIES_MIN is joined with a neighbour when both fit in one page, and otherwise stays;
-a page that overflows at its right end is cut into pages of PAGE_ENTRIES_BUILT, as `build` does,
-so that ascending keys give dense pages which still have room for a few more.
+Not done: balancing to half-full pages as textbooks do. A page that shrinks below PAGE_ENTRIES_MIN
+is joined with a neighbour if both fit in one page, and otherwise stays; a page that overflows at
+its right end is cut into pages of PAGE_ENTRIES_BUILT, so that ascending keys give dense pages with
+room for a few more.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ Value: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[Key, Value | None, Value | None]
 
 
-# Pages hold no cycles, so the cyclic collector need not know of them.
+# Pages hold no cycles, so the cyclic collector need not track them.
 
 
 @final
@@ -83,11 +82,10 @@ Tree: TypeAlias = Leaf | Branch
 EMPTY: Final = Leaf([], [], 0)
 
 LEAVES_OF_RUN: Final = 32
-"""Leaves whose values are put together for a scan in no particular order."""
+"""Leaves whose values form one run of `value_runs`."""
 
 
 def get(tree: Tree, key: Key) -> Value | None:
-    """The value at `key`, or None where there is no such key."""
     page = tree
     while type(page) is Branch:
         page = page.children[bisect_right(page.separators, key)]
@@ -101,7 +99,7 @@ def get(tree: Tree, key: Key) -> Value | None:
 def pages(
     tree: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
-    """The entries with low <= key < high, a page at a time, ascending. Read, never change."""
+    """Yield the entries with low <= key < high, a page at a time, ascending. Read, never change."""
     if type(tree) is Branch:
         for child in _children_between(tree, low, high):
             yield from pages(child, low, high)
@@ -114,7 +112,7 @@ def pages(
 def pages_backward(
     tree: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
-    """The same entries as `pages`, descending."""
+    """Yield the same entries as `pages`, descending."""
     if type(tree) is Branch:
         for child in reversed(_children_between(tree, low, high)):
             yield from pages_backward(child, low, high)
@@ -127,10 +125,10 @@ def pages_backward(
 def value_runs(
     tree: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[list[Value]]:
-    """The values of the same entries as of `pages`, those of many leaves at once.
+    """Yield the values of the same entries as `pages`, those of many leaves at once.
 
-    Whoever takes a list at C speed pays for each list, so they are long. Only the first of a
-    branch is a single leaf's: it may be all that is wanted.
+    A caller that consumes lists at C speed pays per list, so they are long. Only the first list of
+    a branch has a single leaf: it may be all that is wanted.
     """
     if type(tree) is Leaf:
         _, values = _entries_between(tree, low, high)
@@ -153,7 +151,7 @@ def value_runs(
 
 
 def entries_at(tree: Tree, keys: list[Key]) -> dict[Key, Value]:
-    """The entries that there are at some of the keys, which ascend; each page is opened once."""
+    """Return the entries at those of the ascending keys that exist; opens each page once."""
     found: dict[Key, Value] = {}
     pending = [(tree, 0, len(keys))]
     while pending:
@@ -184,7 +182,7 @@ def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> Non
 def first_entries(
     tree: Tree, low: Key | None, high: Key | None, most: int
 ) -> tuple[list[Key], list[Value]]:
-    """The first entries with low <= key < high, at most so many."""
+    """Return the first entries with low <= key < high, at most `most`."""
     key = () if low is None else low
     page = tree
     while type(page) is Branch:
@@ -202,7 +200,7 @@ def first_entries(
 def last_entries(
     tree: Tree, low: Key | None, high: Key | None, most: int
 ) -> tuple[list[Key], list[Value]]:
-    """The last entries with low <= key < high, at most so many, descending."""
+    """Return the last entries with low <= key < high, at most `most`, descending."""
     return _first_of(pages_backward(tree, low, high), most)
 
 
@@ -220,7 +218,7 @@ def _first_of(
 
 
 def key_at(tree: Tree, position: int) -> Key:
-    """The key that so many others are smaller than."""
+    """Return the key that `position` other keys are smaller than."""
     page = tree
     while type(page) is Branch:
         for child in page.children:
@@ -232,44 +230,44 @@ def key_at(tree: Tree, position: int) -> Key:
 
 
 def cut_keys(tree: Tree, most: int) -> list[Key]:
-    """Where to cut a tree into even pieces of at most so many entries."""
+    """Return the keys that cut a tree into even pieces of at most `most` entries."""
     pieces = -(-tree.length // most)
     return [key_at(tree, tree.length * piece // pieces) for piece in range(1, pieces)]
 
 
 def split(tree: Tree, key: Key) -> tuple[Tree, Tree]:
-    """The entries below a key, and the others. One page of each height is cut, the rest shared."""
+    """Return the entries below a key, and the others; cuts one page of each height."""
     left, right = _halves(tree, key)
     return _root_over(left), _root_over(right)
 
 
 def join(one: Tree, other: Tree) -> Tree:
-    """All entries of two trees, the keys of the other being greater."""
+    """Return all entries of two trees; the keys of the other are greater."""
     for keys, values in pages(other):
         one = apply(one, keys, values)
     return one
 
 
 def apply(tree: Tree, keys: list[Key], values: Sequence[Value | None]) -> Tree:
-    """The tree with a batch of changes made: ascending distinct keys, None deletes."""
+    """Return the tree with a batch of changes made: ascending distinct keys, None deletes."""
     if type(tree) is Leaf:
         return _root_over(_changed_leaf(tree, keys, values, 0, len(keys)))
     return _root_over(_changed_branch(tree, keys, values, 0, len(keys)))
 
 
 def children_of(page: Tree) -> list[Tree]:
-    """The pages right below a page; a leaf has none. Read, never change."""
+    """Return the pages right below a page; a leaf has none. Read, never change."""
     return page.children if type(page) is Branch else []
 
 
 def leaf_of(keys: list[Key], values: list[Value]) -> Leaf:
-    """A page with these entries, as one was that was stored; the lists become the page's."""
+    """Make a leaf from stored entries; the lists become the page's."""
     assert len(keys) == len(values) <= PAGE_ENTRIES_MAX
     return Leaf(keys, values, len(keys))
 
 
 def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
-    """A page over these pages of one height, as one was that was stored."""
+    """Make a branch over stored pages of one height."""
     assert len(separators) + 1 == len(children) <= PAGE_ENTRIES_MAX
     assert all(child.height == children[0].height for child in children)
     return Branch(separators, children, _length_of(children), children[0].height + 1)
@@ -278,11 +276,11 @@ def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
 def difference(
     old: Tree, new: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[Change]:
-    """Keys in low <= key < high whose entry is not the same object, ascending, with both values.
+    """Yield keys in low <= key < high whose entry is not the same object, with both values.
 
-    Both trees are opened level by level. Pages of one height that stand in both frontiers hold
-    the same entries on both sides, so they are dropped from both; what remains at the leaves
-    is all that can differ.
+    Keys ascend. Both trees are opened level by level. Pages of one height in both frontiers hold
+    the same entries on both sides, so they are dropped from both; the remaining leaves hold all
+    that can differ.
     """
     before, after = [old], [new]
     while True:
@@ -314,7 +312,7 @@ def difference(
 
 
 def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Key]:
-    """Keys in low < key < high, ascending, that cut a tree into parts of a few thousand entries."""
+    """Yield ascending keys in low < key < high that cut a tree into a few thousand entries each."""
     if tree.height < 2:
         return
     assert isinstance(tree, Branch)
@@ -365,7 +363,7 @@ def _entries_of(frontier: list[Tree], low: Key | None, high: Key | None) -> dict
 def _changed_leaf(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
-    """The leaves that take the place of `leaf` after changes start..stop."""
+    """Return the leaves that replace `leaf` after changes start..stop."""
     old_keys = leaf.keys
     if stop - start > len(old_keys):
         new_keys, new_values = _merged(leaf, keys[start:stop], values[start:stop])
@@ -395,7 +393,7 @@ def _changed_leaf(
 def _merged(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
 ) -> tuple[list[Key], list[Value]]:
-    """The same changes made by sorting, which is quicker when they outnumber the entries."""
+    """Make the same changes by sorting, which is quicker when they outnumber the entries."""
     entries: dict[Key, Any] = dict(zip(leaf.keys, leaf.values, strict=True))
     entries.update(zip(keys, values, strict=True))
     new_keys = sorted([key for key, value in entries.items() if value is not None])
@@ -405,7 +403,7 @@ def _merged(
 def _changed_branch(
     branch: Branch, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
-    """The branches that take the place of `branch` after changes start..stop."""
+    """Return the branches that replace `branch` after changes start..stop."""
     old_children, old_separators = branch.children, branch.separators
     children, separators = old_children.copy(), old_separators
     length = branch.length
@@ -445,7 +443,7 @@ def _changed_branch(
 
 
 def _halves(page: Tree, key: Key) -> tuple[list[Tree], list[Tree]]:
-    """The parts of a page left and right of a key, at most one page each, of the same height."""
+    """Return the parts of a page left and right of a key, each at most one page of its height."""
     if type(page) is Leaf:
         keys, values, at = page.keys, page.values, bisect_left(page.keys, key)
         left, right = _leaves(keys, values, [(0, at)]), _leaves(keys, values, [(at, len(keys))])
@@ -462,7 +460,7 @@ def _halves(page: Tree, key: Key) -> tuple[list[Tree], list[Tree]]:
 
 
 def _small_joined(children: list[Tree], separators: list[Key]) -> tuple[list[Tree], list[Key]]:
-    """Each small page joined with its left neighbour where both fit in one page."""
+    """Join each small page with its left neighbour if both fit in one page."""
     children, separators = children.copy(), separators.copy()
     for right in range(len(children) - 1, 0, -1):
         one, other = children[right - 1], children[right]
@@ -496,7 +494,6 @@ def _branches(
 
 
 def _entries(page: Tree) -> int:
-    """How many entries the page itself holds."""
     return len(page.keys) if type(page) is Leaf else len(page.children)
 
 
@@ -511,7 +508,7 @@ def _first_key(page: Tree) -> Key:
 
 
 def _cuts(size: int, at_the_end: bool) -> list[tuple[int, int]]:
-    """Where to cut `size` entries into pages: dense ones and a rest, or evenly."""
+    """Return where to cut `size` entries into pages: dense ones and a rest, or evenly."""
     if at_the_end:
         step = PAGE_ENTRIES_BUILT
         return [(first, min(first + step, size)) for first in range(0, size, step)]
@@ -520,7 +517,7 @@ def _cuts(size: int, at_the_end: bool) -> list[tuple[int, int]]:
 
 
 def _root_over(level: list[Tree]) -> Tree:
-    """One root over pages of one height."""
+    """Return one root over pages of one height."""
     if not level:
         return EMPTY
     while len(level) > 1:

@@ -1,11 +1,11 @@
-"""The catalog: what is defined under which name, as an immutable value.
+"""The catalog: all definitions by name, as an immutable value.
 
-One name space holds tables, views, sequences and types; the name of an index may not be that of a
-relation either, which whoever makes one must ask `index_owner`. Tables are kept apart from the rest
-because nearly every question is about a table.
+One name space holds tables, views, sequences and types. The name of an index may not be that of a
+relation either; code that makes one must check `index_owner`. Tables are kept apart from the rest
+because nearly every look-up is of a table.
 
-Tree numbers are handed out once and never again: a table that is dropped and made anew has other
-trees, so an old snapshot and a new one can never mistake one's rows for the other's.
+A tree number is used once: a table that is dropped and made again has other trees, so an old
+snapshot and a new one can never mistake one's rows for the other's.
 """
 
 from __future__ import annotations
@@ -28,26 +28,25 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     trees_used: int = SEQUENCES_TREE
     others: PMap[str, Definition] = pmap()
     owners: PMap[str, str] = pmap()
-    """Which table has an index, or a primary key, of a name."""
+    """The table that has an index, or a primary key, of a name."""
     rows_of: PMap[int, int] = pmap()
     """For the tree of an index, that of the rows."""
 
     def find(self, name: str) -> Definition | None:
-        """What is defined under a name, if anything."""
         return self.tables.get(name) or self.others.get(name)
 
     def definitions(self) -> Iterator[Definition]:
-        """All that is defined, in order of the names."""
+        """Yield all definitions, in order of their names."""
         for _, definition in sorted([*self.tables.items(), *self.others.items()], key=_name_of):
             yield definition
 
     def index_owner(self, key: str) -> Table | None:
-        """The table that has an index, or a primary key, of that name in its schema."""
+        """Return the table that has an index, or a primary key, of that name in its schema."""
         owner = self.owners.get(key)
         return None if owner is None else self.tables.get(owner)
 
     def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
-        """The next catalog; None takes a name away."""
+        """Return the next catalog; None removes a name."""
         tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
         for name in changes:
             before = tables.get(name)
@@ -70,11 +69,11 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
         return Catalog(tables, trees_used, others, owners, rows_of)
 
     def table_of_tree(self, number: int) -> int:
-        """The tree of the rows that a tree belongs to: for an index, those of its table."""
+        """Return the tree of the rows that a tree belongs to: for an index, its table's."""
         return self.rows_of.get(number, number)
 
     def name_of_tree(self, number: int) -> str:
-        """What people call a tree, for messages."""
+        """Return a name for a tree, for messages."""
         for name, table in self.tables.items():
             if table.id == number:
                 return name
@@ -89,7 +88,7 @@ def _name_of(item: tuple[str, Definition]) -> str:
 
 
 def _index_keys(definition: Definition | None) -> list[str]:
-    """What the catalog would call the primary key and the indexes of a table."""
+    """Return the catalog keys of the primary key and the indexes of a table."""
     if not isinstance(definition, Table):
         return []
     names = [definition.primary_key_name, *(index.name for index in definition.indexes)]
@@ -97,7 +96,7 @@ def _index_keys(definition: Definition | None) -> list[str]:
 
 
 def changes_to_plain(changes: Mapping[str, Definition | None]) -> dict[str, Any]:
-    """Changes of a catalog as the log holds them."""
+    """Return changes of a catalog as the log holds them."""
     return {
         name: None if definition is None else definition_to_plain(definition)
         for name, definition in changes.items()

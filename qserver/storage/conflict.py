@@ -1,15 +1,15 @@
-"""The conflict test: is what a transaction read then the same as what is there now?
+"""The conflict test: does everything that a transaction read still hold?
 
-Values are compared, not version numbers. Old and new trees share every page that did not change,
-so a range costs only its changed pages, and a tree that nobody touched costs one `is`. A scan
-with a predicate conflicts only with a changed row that satisfies it before or after the change
-(precision locking): a report on one account does not mind transfers between two others.
+It compares values, not version numbers. Old and new trees share every page that did not change, so
+a range costs only its changed pages, and an untouched tree costs one `is`. A scan with a predicate
+conflicts only with a changed row that satisfies it before or after the change (precision locking):
+a report on one account does not conflict with transfers between two others.
 
-Three questions, all asked by a shard of its part of a transaction:
+A shard runs three tests on its part of a transaction:
 
-    stale_read        against what is installed
-    overlap           of its reads with writes that are accepted or undecided in this round
-    writes_overlap    of its writes with undecided ones
+    stale_read        its reads against the installed roots
+    overlap           its reads against writes that are accepted or undecided in this round
+    writes_overlap    its writes against undecided ones
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Conflict(msgspec.Struct, frozen=True):
 
 
 def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
-    """The first read of the part that is no longer true of the installed roots."""
+    """Return the first read of the part that the installed roots contradict."""
     base = part.base
     for each, entries in part.keys.items():
         now = roots.get(each, EMPTY)
@@ -57,7 +57,7 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
 
 
 def _changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
-    """What has changed in a range since it was scanned, however it was cut then."""
+    """Yield what has changed in a range since it was scanned, however it was cut then."""
     low, high = each.clipped(scanned.low, scanned.high)
     for before, first, last in base.trees.tree(each.tree).pieces(low, high):
         if before is not now:
@@ -65,7 +65,7 @@ def _changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> I
 
 
 def overlap(part: Part, writes: Mapping[Range, TreeWrites], whose: str) -> Conflict | None:
-    """The first read of the part that these writes of somebody else make untrue."""
+    """Return the first read of the part that these writes of another transaction contradict."""
     if not writes:
         return None
     for each, entries in part.keys.items():
@@ -87,7 +87,7 @@ def overlap(part: Part, writes: Mapping[Range, TreeWrites], whose: str) -> Confl
 
 
 def writes_overlap(part: Part, writes: Mapping[Range, TreeWrites]) -> Conflict | None:
-    """The first key that both want to write."""
+    """Return the first key that both want to write."""
     for each, changes in part.writes.items():
         others = writes.get(each)
         if others is not None:

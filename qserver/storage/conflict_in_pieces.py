@@ -1,13 +1,13 @@
-"""The conflict test of a large part, cut into small ones: others run between them.
+"""The conflict test of a large part, in small pieces between which others run.
 
 A part conflicts exactly when one of its reads or writes does. So it is cut by
 
     keys        CHANGES_AT_ONCE of them are looked up at once
-    ranges      at the separators high up in the trees: what lies between two of them is a few
-                thousand entries, whichever of the two trees has them
-    writes      of others, which each range is held against; and its own, against undecided ones
+    ranges      at the separators high up in the trees: between two of them lie a few thousand
+                entries, in either tree
+    writes      of others, against which each range is tested; and its own, against undecided ones
 
-The questions are those of `conflict`; what is told first may differ.
+The tests are those of `conflict`; they may report another conflict first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RANGES_AT_ONCE: Final = 4
 """Ranges, each of a few thousand entries at most, that are compared before others run."""
 
 SCANS_AT_ONCE: Final = 512
-"""Ranges that are looked at before others run."""
+"""Scans that are checked for changes before others run."""
 
 Each = TypeVar("Each")
 Roots: TypeAlias = Mapping[Range, Tree]
@@ -38,7 +38,7 @@ RangeWrites: TypeAlias = Mapping[Range, TreeWrites]
 
 
 def is_long(parts: Iterable[Part], now: Roots) -> bool:
-    """Would it take long to vote on these parts, or to install them?"""
+    """Return whether voting on these parts, or installing them, would take long."""
     count = 0
     for part in parts:
         count += count_changes(part.writes) + count_changes(part.keys) + len(part.scans)
@@ -60,9 +60,9 @@ def _is_wide(part: Part, now: Roots) -> Iterator[bool]:
 def conflict_in_pieces(
     part: Part, now: Roots, others: Mapping[str, RangeWrites], undecided: RangeWrites
 ) -> Generator[None, None, Conflict | None]:
-    """What stands against the part; yields now and then.
+    """Return the first conflict of the part found, or None; yield now and then.
 
-    `others`: writes that its reads must not overlap, by whose they are.
+    `others`: writes that its reads must not overlap, by their kind.
     """
     rest = msgspec.structs.replace(part, keys={}, scans=[], writes={})
     for keys in _small(part.keys):
@@ -106,7 +106,7 @@ def _scans_overlap(
 
 
 def _narrow_scans(part: Part, scans: list[Scan], now: Roots) -> Iterator[Scan]:
-    """The ranges that may have changed, cut where they are long."""
+    """Yield the ranges that may have changed, cut where they are long."""
     for each, scanned in scans:
         before, after = part.base.trees.tree(scanned.tree), now.get(each, EMPTY)
         low, high = each.clipped(scanned.low, scanned.high)

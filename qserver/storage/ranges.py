@@ -1,26 +1,27 @@
-"""Ranges: how the keys of a tree are shared out among shards.
+"""Ranges: how the keys of a tree are divided among shards.
 
     tree 7    | ... 400)   [400 ... 900)   [900 ... |      a small tree is one range
     root           *             *              *
     shard          3             0              1
 
-A range is owned by one shard, which alone makes its next root. It is a value: a tree, its bounds
-and its shard. Where a key belongs is therefore part of every snapshot, and changes only when the
-coordinator makes one: a range that has grown past RANGE_ENTRIES_MAX is cut into even pieces, and
-neighbours that have shrunk to RANGE_ENTRIES_MIN together become one. Cutting copies one page of
-each height and shares the others.
+One shard owns a range and alone makes its next root. A range is a value: a tree, its bounds and its
+shard. So every snapshot says where a key belongs, and only the coordinator changes that, with a new
+snapshot: it cuts a range that has grown past RANGE_ENTRIES_MAX into even pieces, and joins
+neighbours that have shrunk to RANGE_ENTRIES_MIN together. Cutting copies one page of each height
+and shares the others.
 
-Ranges follow from what a tree holds, so recovery lays them out again, and neither the log nor a
-checkpoint says anything about shards. A tree that was never written has no range yet; its first
-one belongs to the shard of its table, so that a small table and its indexes lie on one shard.
+Ranges follow from a tree's entries, so recovery lays them out again, and neither the log nor a
+checkpoint mentions shards. A tree that was never written has no range yet; its first one belongs to
+the shard of its table, so that a small table and its indexes lie on one shard.
 
-Trees are filed in blocks of neighbouring numbers, both plain dicts that nobody changes:
+Trees are filed in blocks of neighbouring numbers. The blocks and the map of blocks are plain dicts
+that never change:
 
     blocks {0: {1: *, 7: *}, 2: {33: *}}      tree 7 is in block 7 >> BLOCK_BITS
 
-Every read passes here, and two look-ups in dicts are what Python does fastest. A round copies
-the few blocks that it touches and the map of blocks, so old snapshots stay cheap to keep even when
-there are thousands of trees, which copies of one dict with all of them would not be.
+Every read passes here, and two dict look-ups are what Python does fastest. A round copies only the
+map and the few blocks that it touches, so old snapshots stay cheap even with thousands of trees;
+copies of one dict with all of them would not.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Range(msgspec.Struct, frozen=True):
     shard: int
 
     def clipped(self, low: Key | None, high: Key | None) -> tuple[Key | None, Key | None]:
-        """The bounds of what this range has of another."""
+        """Return the bounds of the overlap with another range."""
         if low is None or (self.low is not None and low < self.low):
             low = self.low
         if high is None or (self.high is not None and self.high < high):
@@ -66,14 +67,14 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
     """A tree as ranges in the order of their keys, each with its root."""
 
     ranges: tuple[Range, ...]
-    """None at all before the tree is first written."""
+    """Empty before the tree is first written."""
     roots: tuple[Tree, ...]
     lows: tuple[Key, ...]
     """The lower bounds of all ranges but the first, which has none."""
 
     @staticmethod
     def of(roots: Mapping[Range, Tree]) -> RangedTree:
-        """The tree that has these ranges, in any order."""
+        """Make the tree that has these ranges, in any order."""
         pairs = sorted(roots.items(), key=lambda pair: _order(pair[0]))
         ranges = tuple([each for each, _ in pairs])
         lows = tuple([each.low for each in ranges[1:] if each.low is not None])
@@ -84,15 +85,14 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return sum([root.length for root in self.roots])
 
     def root_at(self, key: Key) -> Tree:
-        """The root of the range that a key belongs to."""
         return self.roots[bisect_right(self.lows, key)]
 
     def root_of(self, each: Range) -> Tree:
-        """The root that now has the lowest keys of a range."""
+        """Return the root that now has the lowest keys of a range."""
         return self.roots[0] if each.low is None else self.root_at(each.low)
 
     def roots_between(self, low: Key | None, high: Key | None) -> tuple[Tree, ...]:
-        """The roots of the ranges that have keys with low <= key < high."""
+        """Return the roots of the ranges that have keys with low <= key < high."""
         first, last = self._between(low, high)
         return self.roots[first : last + 1]
 
@@ -103,7 +103,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
     def pieces(
         self, low: Key | None, high: Key | None
     ) -> Iterator[tuple[Tree, Key | None, Key | None]]:
-        """The roots that have keys with low <= key < high, each with the bounds of its share."""
+        """Yield the roots with keys in low <= key < high, each with the bounds of its share."""
         first, last = self._between(low, high)
         for at in range(first, last + 1):
             yield (
@@ -119,7 +119,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return first, last
 
     def changed(self, roots: Mapping[Range, Tree]) -> RangedTree:
-        """The same ranges with other roots. A tree without ranges gets its first."""
+        """Return the same ranges with other roots. A tree without ranges gets its first."""
         if not self.ranges:
             return RangedTree.of(roots)
         if len(self.ranges) == 1:
@@ -132,7 +132,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return RangedTree(self.ranges, tuple(now), self.lows)
 
     def fits(self, each: Range, root: Tree) -> bool:
-        """Is a range with this root neither too large nor so small that it can be joined?"""
+        """Return whether a range is neither too large nor so small that it can be joined."""
         if root.length > RANGE_ENTRIES_MAX:
             return False
         if root.length > RANGE_ENTRIES_MIN or len(self.roots) == 1:
@@ -144,7 +144,7 @@ class RangedTree(msgspec.Struct, frozen=True, eq=False):
         return root.length + min(beside) > RANGE_ENTRIES_MIN
 
     def laid_out(self, shards: int) -> RangedTree:
-        """The same entries with ranges that are neither too large nor too small."""
+        """Return the same entries in ranges that are neither too large nor too small."""
         roots = self.roots
         pieces = _joined(_cut(zip(self.ranges, roots, strict=True), shards))
         if len(pieces) == len(roots) and all(map(_is_same, self.ranges, pieces)):
@@ -170,7 +170,7 @@ def _is_same(before: Range, piece: Piece) -> bool:
 
 
 def _cut(pieces: Iterable[Piece], shards: int) -> Iterator[Piece]:
-    """Large ranges cut into even pieces, which go to one shard after the other."""
+    """Cut large ranges into even pieces, which go to one shard after the other."""
     for whole, root in pieces:
         keys = cut_keys(root, RANGE_ENTRIES_MAX)
         shard, low = whole.shard, whole.low
@@ -182,7 +182,7 @@ def _cut(pieces: Iterable[Piece], shards: int) -> Iterator[Piece]:
 
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Neighbours that are small together put into one."""
+    """Join neighbours that are small together."""
     done: list[Piece] = []
     for piece in pieces:
         if done and done[-1][1].length + piece[1].length <= RANGE_ENTRIES_MIN:
@@ -199,8 +199,6 @@ _NO_TREES: Final[Block] = {}
 
 
 class Trees(msgspec.Struct, frozen=True, eq=False):
-    """All trees of a snapshot, by number."""
-
     blocks: dict[int, Block] = msgspec.field(default_factory=dict)
 
     def tree(self, number: int) -> RangedTree:
@@ -211,12 +209,11 @@ class Trees(msgspec.Struct, frozen=True, eq=False):
             yield from block.items()
 
     def changed(self, trees: Mapping[int, RangedTree], dropped: Iterable[int] = ()) -> Trees:
-        """The next trees."""
         blocks = self.blocks.copy()
         for number, tree in trees.items():
             at = number >> BLOCK_BITS
             blocks[at] = {**blocks.get(at, _NO_TREES), number: tree}
-        for number in dropped:  # last: a tree that was dropped is never written again
+        for number in dropped:  # last: a dropped tree is never written again
             at = number >> BLOCK_BITS
             rest = {
                 each: tree for each, tree in blocks.get(at, _NO_TREES).items() if each != number
@@ -235,7 +232,7 @@ class Trees(msgspec.Struct, frozen=True, eq=False):
 def laid_over(
     tree: int, bounds: tuple[Key, ...], roots: list[Tree], first: int, shards: int
 ) -> RangedTree:
-    """A tree that was stored, its ranges given to one shard after the other."""
+    """Make a stored tree, and give its ranges to one shard after the other."""
     lows: list[Key | None] = [None, *bounds]
     ranges = [
         Range(tree, low, high, (first + at) % shards)
@@ -245,7 +242,7 @@ def laid_over(
 
 
 def roots_of_shard(trees: Trees, shard: int) -> Roots:
-    """What a shard owns."""
+    """Return the ranges that a shard owns, with their roots."""
     return {
         each: root
         for _, tree in trees.items()

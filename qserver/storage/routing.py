@@ -1,10 +1,10 @@
-"""Routing: from a transaction, which knows trees, to its parts, which know ranges and shards.
+"""Routing: splits a transaction, which knows trees, into parts, which know ranges and shards.
 
     keys read, ranges scanned, writes ── the newest snapshot's ranges ──► a part for each shard
 
-The newest snapshot decides, not the one that was read: ranges may have been cut or joined since.
-A part therefore brings along the whole snapshot that was read, and a shard compares a range with
-whatever roots had its keys then.
+The newest snapshot decides, not the one that was read: ranges may have been cut or joined since. So
+a part has the whole snapshot that was read, and a shard compares a range with whatever roots had
+its keys then.
 
 Large transactions are routed in steps, so that others can run between them.
 """
@@ -30,14 +30,14 @@ Each = TypeVar("Each")
 
 
 class Part(msgspec.Struct, frozen=True, eq=False):
-    """What one shard must know of a transaction: its reads there, and its writes."""
+    """A transaction's reads and writes on one shard."""
 
     position: int
     """Where the transaction stands in its round."""
     alone: bool
-    """No other shard has a part, so this one decides."""
+    """Whether no other shard has a part, so that this one decides."""
     base: Snapshot
-    """What the transaction read."""
+    """The snapshot that the transaction read."""
     keys: dict[Range, dict[Key, Value | None]]
     scans: list[tuple[Range, ScannedRange]]
     writes: dict[Range, TreeWrites]
@@ -45,8 +45,6 @@ class Part(msgspec.Struct, frozen=True, eq=False):
 
 
 class Share:
-    """A part in the making."""
-
     __slots__ = ("keys", "scans", "writes")
 
     def __init__(self) -> None:
@@ -56,11 +54,11 @@ class Share:
 
 
 Steps: TypeAlias = Generator[None, None, Each]
-"""Yields now and then, where many keys are routed; returns the result."""
+"""Yields now and then while many keys are routed; returns the result."""
 
 
 def at_once(steps: Steps[Each]) -> Each:
-    """The result, when nobody else needs to run in between."""
+    """Run all steps and return the result, if others need not run in between."""
     while True:
         try:
             next(steps)
@@ -70,7 +68,7 @@ def at_once(steps: Steps[Each]) -> Each:
 
 
 def parts_of(transaction: Transaction, position: int, newest: Snapshot) -> Steps[dict[int, Part]]:
-    """The parts of a transaction, by shard."""
+    """Return the parts of a transaction, by shard."""
     catalog, dropped = transaction.catalog, transaction.dropped
     shares: dict[int, Share] = defaultdict(Share)
     for tree, seen in transaction.keys.items():
@@ -99,7 +97,7 @@ def parts_of(transaction: Transaction, position: int, newest: Snapshot) -> Steps
 
 
 def unconditional_parts(writes: Writes, newest: Snapshot) -> Steps[dict[int, Part]]:
-    """Writes of work that was run where nothing could come between: there is nothing to check."""
+    """Return the parts of writes that need no check, because nothing could come between."""
     parts: dict[int, Part] = {}
     for tree, changes in writes.items():
         routed = yield from spread(newest, newest.catalog, tree, changes)
@@ -113,7 +111,6 @@ def unconditional_parts(writes: Writes, newest: Snapshot) -> Steps[dict[int, Par
 def spread(
     newest: Snapshot, catalog: Catalog, tree: int, entries: dict[Key, Any]
 ) -> Steps[dict[Range, dict[Key, Any]]]:
-    """Entries by the range that they belong to."""
     ranges = newest.ranges(tree, catalog)
     if len(ranges) == 1:
         return {ranges[0]: entries}
@@ -142,7 +139,7 @@ def ranges_between(newest: Snapshot, catalog: Catalog, scanned: ScannedRange) ->
 def written(
     snapshot: Snapshot, catalog: Catalog, writes: Writes, dropped: Collection[int] = ()
 ) -> Trees:
-    """The trees of a snapshot with writes made, where there are no shards to do it: at recovery."""
+    """Return a snapshot's trees with writes made, without shards: for recovery."""
     trees: dict[int, RangedTree] = {}
     for number, changes in writes.items():
         before = snapshot.trees.tree(number)

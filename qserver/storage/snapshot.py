@@ -1,14 +1,14 @@
 """A snapshot: the whole database at one version.
 
-Whoever holds a snapshot can read it for ever, without a lock, a message or a copy: the catalog and
-all trees are immutable. Every question about data is asked of a snapshot.
+The catalog and all trees are immutable, so a snapshot can be read for ever, without a lock, a
+message or a copy. All reads of data go through a snapshot.
 
-A request that only reads asks it directly, by the same port as it would a `Transaction`, but no
-footprint is kept: the snapshot is durable, so nothing that was read can turn out to be untrue, and
-nobody will ask later what it was. A query that follows a million index entries remembers none.
+A request that only reads uses the snapshot directly, by the same interface as a `Transaction`, but
+without a footprint: the snapshot is durable, so nothing that was read can turn out to be untrue,
+and nothing is validated later. A query that follows a million index entries remembers none.
 
-A large tree is cut into ranges (see `ranges`). They lie in the order of their keys, so an ordered
-scan reads one after the other.
+The ranges of a large tree (see `ranges`) lie in the order of their keys, so an ordered scan reads
+one after the other.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ Predicate: TypeAlias = Callable[[Value], Any]
 
 
 PICKED_MAX = 64
-"""So many first entries of a range are handed out alone; more of them come by whole pages."""
+"""Up to so many first entries of a range are handed out alone; more come by whole pages."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, eq=False):
-    """Catalog and trees at a version, cut into ranges for so many shards; `time` is when it was
-    published."""
+    """Catalog and trees at a version, cut into ranges for `shards` shards.
+
+    `time` is when it was published.
+    """
 
     version: int
     time: float
@@ -52,11 +54,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     shards: int
 
     def find_definition(self, name: str) -> Definition | None:
-        """What is defined under a name."""
         return self.catalog.find(name)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
-        """The value at a key."""
         ranged = self.trees.tree(tree)
         return get(ranged.roots[bisect_right(ranged.lows, key)], key)
 
@@ -69,7 +69,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[Page]:
-        """`pages_in_order`, for compiled code; what the predicate tells is of use to footprints."""
+        """Call `pages_in_order`, for compiled code; only footprints need the predicate."""
         return self.pages_in_order(tree, low, high, backward, limit)
 
     def scan_values(
@@ -79,7 +79,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> Iterator[list[Value]]:
-        """`value_runs`, likewise."""
+        """Call `value_runs`, likewise."""
         return self.value_runs(tree, low, high)
 
     def count(self, tree: int) -> int:
@@ -88,7 +88,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     def pages(
         self, tree: int, low: Key | None = None, high: Key | None = None, backward: bool = False
     ) -> Iterator[Page]:
-        """Entries with low <= key < high, a page at a time, in order."""
+        """Yield entries with low <= key < high, a page at a time, in order."""
         roots = self.trees.tree(tree).roots_between(low, high)
         if backward:
             for root in reversed(roots):
@@ -100,7 +100,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     def value_runs(
         self, tree: int, low: Key | None = None, high: Key | None = None
     ) -> Iterator[list[Value]]:
-        """The values of the same entries, many at a time."""
+        """Yield the values of the same entries, many at a time."""
         for root in self.trees.tree(tree).roots_between(low, high):
             yield from value_runs(root, low, high)
 
@@ -112,10 +112,10 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[Page]:
-        """The same entries in the order of their keys, or backward.
+        """Yield the same entries in the order of their keys, or backward.
 
-        `limit` is a hint that so many will do: if they are few, they are the first page, and
-        nothing behind them was looked at. Whoever goes on gets all the same.
+        `limit` hints that so many will do: if they are few, they are the first page, and nothing
+        behind them is read. A caller that goes on gets all entries.
         """
         if limit is not None and 0 < limit <= PICKED_MAX:
             return self._few_first(tree, low, high, backward, limit)
@@ -137,13 +137,13 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     def first_rows(
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> list[Value]:
-        """The values of the first entries of a range, at most so many."""
+        """Return the values of the first entries of a range, at most `most`."""
         return self.first_entries(tree, low, high, backward, most)[1]
 
     def first_entries(
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> Page:
-        """The first entries of a range, or the last, at most so many."""
+        """Return the first entries of a range, or the last, at most `most`."""
         roots = self.trees.tree(tree).roots_between(low, high)
         take = last_entries if backward else first_entries
         if len(roots) == 1:
@@ -159,7 +159,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         return keys, values
 
     def ranges(self, tree: int, catalog: Catalog | None = None) -> tuple[Range, ...]:
-        """The ranges of a tree, or the first that it would have: on the shard of its table."""
+        """Return the ranges of a tree, or the first that it would have: on its table's shard."""
         ranges = self.trees.tree(tree).ranges
         if ranges:
             return ranges
@@ -174,12 +174,11 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
 
 
 def empty_snapshot(shards: int) -> Snapshot:
-    """Version 0 of every database."""
+    """Return version 0 of every database."""
     return Snapshot(0, 0.0, Catalog(), Trees(), shards)
 
 
 def _without_first(stream: Iterator[Page]) -> Iterator[Page]:
-    """The stream without its first entry."""
     for keys, values in stream:
         if len(keys) > 1:
             yield keys[1:], values[1:]

@@ -1,16 +1,15 @@
-"""A transaction: what a piece of work reads from a snapshot and wants to write.
+"""A transaction: what one attempt of a work reads from a snapshot and wants to write.
 
-    reads ──► own writes (the overlay) ──► earlier writes of the same turn ──► the snapshot
+    reads ──► own writes (the overlay) ──► earlier writes of the same round ──► the snapshot
     writes ─► the overlay; it is the *delta* when the work is done
 
-Everything that the work learns about the database is noted in the *footprint*: each key with
-the value that was seen there (None: absent, which is knowledge too), each range that was
-scanned with the predicate that selected its rows, each name that was looked up in the catalog.
-The transaction may commit when all of it is still so. Unique keys, foreign keys, phantoms and
-changes of schema need nothing beyond that: they are reads which must still hold.
+The *footprint* records everything that the work learns about the database: each key with the value
+seen there (None: absent, which is knowledge too), each scanned range with the predicate that
+selected its rows, each name looked up in the catalog. The transaction may commit if all of it still
+holds. Unique keys, foreign keys, phantoms and changes of schema need nothing more: they are reads
+which must still hold.
 
-A transaction knows nothing of shards: where its keys belong is looked up when it commits, see
-`routing`.
+A transaction knows nothing of shards: `routing` looks up where its keys belong when it commits.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 class ScannedRange(msgspec.Struct):
     """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
 
-    Not frozen: a scan that is left early narrows its range to what it handed out.
+    Not frozen: a scan that ends early narrows its range to the keys that it handed out.
     """
 
     tree: int
@@ -49,21 +48,21 @@ class ScannedRange(msgspec.Struct):
 
 
 class Transaction:
-    """Reads and writes of one attempt. Made, filled by the work, then only looked at."""
+    """Reads and writes of one attempt: filled by the work, read-only afterwards."""
 
-    # One is made for every attempt, so what most of them leave alone is not set for each.
+    # One is made for every attempt, so fields that most leave alone are class attributes.
     whole_catalog_seen = False
     catalog_changes: Mapping[str, Definition | None] = {}
     dropped: tuple[int, ...] = ()
     journal: Journal | None = None
-    """Rows before and after each change, for whoever must know at the end of a statement."""
+    """Rows before and after each change, if the end of the statement needs them."""
 
     def __init__(self, snapshot: Snapshot, earlier: Writes | None = None) -> None:
         self.snapshot = snapshot
         self.earlier = earlier
         self.catalog: Catalog = snapshot.catalog
         self.keys: dict[int, dict[Key, Value | None]] = {}
-        """What was seen at keys, by tree."""
+        """The values seen at keys, by tree."""
         self.ranges: list[ScannedRange] = []
         self.writes: Writes = {}
         self.names_seen: dict[str, Definition | None] = {}
@@ -71,33 +70,31 @@ class Transaction:
     # --- reading ---
 
     def table(self, name: str) -> Table:
-        """The table of that name; the transaction then depends on its definition."""
+        """Return the table of that name; the transaction then depends on its definition."""
         table = self.find_table(name)
         if table is None:
             raise UndefinedTable(f'relation "{name}" does not exist', table=name)
         return table
 
     def find_table(self, name: str) -> Table | None:
-        """The same where there may be none, or something that is no table."""
+        """Return the table of that name, or None if there is none or the name is not a table's."""
         definition = self.find_definition(name)
         return definition if isinstance(definition, Table) else None
 
     def find_definition(self, name: str) -> Definition | None:
-        """What is defined under a name; the transaction then depends on that."""
+        """Return the definition under a name; the transaction then depends on it."""
         if name not in self.names_seen:
             self.names_seen[name] = self.snapshot.catalog.find(name)
         return self.catalog.find(name)
 
     def get(self, table: Table, key: Key) -> Value | None:
-        """The row at a primary key, or None."""
         return self.get_entry(table.id, key)
 
     def find(self, index: Index, key: Key) -> Value | None:
-        """The primary key that a unique index holds for `key`, or None."""
+        """Return the primary key that a unique index holds for `key`, or None."""
         return self.get_entry(index.id, key)
 
     def get_entry(self, tree: int, key: Key) -> Value | None:
-        """The value at a key of any tree."""
         if self.writes or self.earlier:
             for writes in (self.writes, self.earlier):
                 if writes and tree in writes:
@@ -121,12 +118,12 @@ class Transaction:
         backward: bool = False,
         limit: int | None = None,
     ) -> Iterator[Page]:
-        """Entries with low <= key < high in order, a page at a time.
+        """Yield entries with low <= key < high in order, a page at a time.
 
-        The whole range counts as read until the scan is closed early, which narrows it to the keys
-        that were handed out; so a scan that is merely forgotten errs on the safe side. The
-        predicate does not filter here: it tells which changes of others would matter.
-        `limit` does not cut either: it says that so many entries will probably do.
+        The whole range counts as read. Closing the scan early narrows it to the keys that were
+        handed out, so a scan that is never closed errs on the safe side. The predicate does not
+        filter: it says which changes of other transactions matter. `limit` does not cut: it hints
+        that so many entries will probably do.
         """
         scanned = ScannedRange(tree, low, high, predicate)
         self.ranges.append(scanned)
@@ -135,7 +132,7 @@ class Transaction:
     def first_rows(
         self, tree: int, low: Key | None, high: Key | None, backward: bool, most: int
     ) -> list[Value]:
-        """The values of the first entries of a range, at most so many."""
+        """Return the values of the first entries of a range, at most `most`."""
         found: list[Value] = []
         for _, page in self.scan(tree, low, high, None, backward, most):
             found += page
@@ -150,7 +147,7 @@ class Transaction:
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> Iterator[list[Value]]:
-        """Values of the same entries as of `scan`, in the same order, many at a time.
+        """Yield the values of the same entries as `scan`, in the same order, many at a time.
 
         The whole range counts as read, however early the scan ends.
         """
@@ -163,7 +160,7 @@ class Transaction:
         return self.snapshot.value_runs(tree, low, high)
 
     def before(self) -> Transaction:
-        """A transaction that never sees what this one writes from now on; one footprint of both."""
+        """Return a transaction that sees none of this one's later writes; one footprint."""
         earlier: Writes = {}
         for layer in (self.earlier, self.writes):
             merge_writes(earlier, layer or {})
@@ -178,7 +175,6 @@ class Transaction:
         high: Key | None = None,
         predicate: Predicate | None = None,
     ) -> list[Value]:
-        """The rows of a range that satisfy the predicate, in order of their keys."""
         found: list[Value] = []
         for _, page in self.scan(table.id, low, high, predicate):
             found += page if predicate is None else filter(predicate, page)
@@ -212,7 +208,7 @@ class Transaction:
     # --- writing ---
 
     def put(self, table: Table, row: Value) -> None:
-        """Write a row, whatever is at its key now. Blind, unless indexes must be kept."""
+        """Write a row, whatever is at its key. Blind, unless indexes or the journal need that."""
         key = table.key_of(row)
         if table.indexes or self.journal is not None:
             old = self.get(table, key)
@@ -235,8 +231,8 @@ class Transaction:
     def insert_many(self, table: Table, rows: list[Value]) -> None:
         """Write rows whose keys must be free: the same as `insert` of each, only quicker.
 
-        Trees are asked once for all keys. Where one is taken, or may be, the rows go in one by one,
-        and the one that is in the way is told by name.
+        Each tree is searched once for all keys. If a key is taken, or may be, the rows go in one by
+        one, so that the error names the row in the way.
         """
         if not rows:
             return
@@ -251,7 +247,7 @@ class Transaction:
             self.journal += [(table, None, row) for row in rows]
 
     def _entries_if_free(self, table: Table, rows: list[Value]) -> dict[int, TreeWrites] | None:
-        """All entries of new rows by tree; None unless all keys are known to be free."""
+        """Return all entries of new rows by tree; None unless all keys are known to be free."""
         rows_of: TreeWrites = dict(zip(map(table.key_of, rows), rows, strict=True))
         if len(rows_of) < len(rows) or not self._are_free(table.id, rows_of):
             return None
@@ -266,7 +262,7 @@ class Transaction:
         return entries
 
     def _are_free(self, tree: int, entries: TreeWrites) -> bool:
-        """Is there nothing at these keys? That is then part of the footprint."""
+        """Return whether nothing is at these keys; if so, the footprint records that."""
         for layer in (self.writes, self.earlier):
             changes = layer.get(tree) if layer else None
             if changes and not changes.keys().isdisjoint(entries):
@@ -284,7 +280,7 @@ class Transaction:
         return True
 
     def delete(self, table: Table, key: Key) -> Value | None:
-        """Delete the row at a key, and say what it was."""
+        """Delete the row at a key and return it; None if there was none."""
         row = self.get(table, key)
         if row is not None:
             if table.indexes:
@@ -319,7 +315,7 @@ class Transaction:
     # --- changing the schema ---
 
     def next_tree(self) -> int:
-        """A tree number that was never used. Definitions are changed one transaction at a time."""
+        """Return an unused tree number. One transaction at a time changes definitions."""
         self.whole_catalog_seen = True
         self.catalog = self.catalog.changed({}, self.catalog.trees_used + 1)
         return self.catalog.trees_used
@@ -335,13 +331,13 @@ class Transaction:
         self.drop_trees(table.id, *(index.id for index in table.indexes))
 
     def define(self, name: str, definition: Definition | None) -> None:
-        """Set or remove a definition; the trees behind it are the caller's to fill or drop."""
+        """Set or remove a definition; the caller fills or drops the trees behind it."""
         self.whole_catalog_seen = True
         self.catalog_changes = {**self.catalog_changes, name: definition}
         self.catalog = self.catalog.changed({name: definition}, self.catalog.trees_used)
 
     def drop_trees(self, *trees: int) -> None:
-        """Forget trees with all they hold; nothing may be defined that still names them."""
+        """Drop trees with all their entries; no definition may still name them."""
         self.dropped += trees
 
     # --- when the work is done ---
@@ -364,7 +360,7 @@ class Transaction:
 
 
 def _overlaid(stream: Iterator[Page], own: TreeWrites, backward: bool) -> Iterator[Page]:
-    """Pages in order with the overlay's changes made."""
+    """Yield pages in order with the overlay's changes made."""
     order = sorted(own, reverse=backward)
     done = 0
     for keys, values in stream:

@@ -2,8 +2,8 @@
 
 The kinds are those of Adya's thesis where he has a name for it. G0, G1c, G-single and G2 are
 circles that differ in the edges they need: only ww; also wr; exactly one rw; several rw. The suffix
-`-realtime` says that the values alone would allow some serial order, though not one that agrees
-with the order in which the clients saw things happen.
+`-realtime` says that the values alone would allow some serial order, but none that agrees with the
+order in which the clients saw things happen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SEVERITY: Final = (
 # The number of the attempt that stands for reading everything at the end of a run.
 FINAL: Final = -1
 
-# Longer lists are shown by their ends: it is the end of a list that tells who was seen.
+# Longer lists are shown by their ends: the end of a list shows which appends were seen.
 SHOWN_VALUES_MAX: Final = 12
 SHOWN_FIRST: Final = 2
 
@@ -76,19 +76,19 @@ class Anomaly:
 
 
 def name(number: int) -> str:
-    """How an attempt is called in explanations, the same as in a trace."""
+    """Return the name of an attempt in explanations, the same as in a trace."""
     return "final" if number == FINAL else f"T{number}"
 
 
 def describe_cycle(steps: Sequence[Step]) -> str:
-    """`T3 -rw(…)-> T7 -realtime-> T3`: the circle on one line."""
+    """Return the circle on one line: `T3 -rw(…)-> T7 -realtime-> T3`."""
     assert steps and steps[-1].target == steps[0].source
     links = (str(step).partition(" ")[2] for step in steps)
     return " ".join([name(steps[0].source), *links])
 
 
 def describe_list(values: Sequence[Value]) -> str:
-    """`[1 2 3]`, or only the ends of a list that is too long to be read."""
+    """Return `[1 2 3]`, or only the ends of a list that is too long to be read."""
     if len(values) <= SHOWN_VALUES_MAX:
         return f"[{' '.join(map(str, values))}]"
     last = values[SHOWN_FIRST - SHOWN_VALUES_MAX :]
@@ -96,6 +96,6 @@ def describe_list(values: Sequence[Value]) -> str:
 
 
 def by_severity(anomalies: Iterable[Anomaly]) -> list[Anomaly]:
-    """The worst first; those of one kind stay in the order in which they were found."""
+    """Return the worst first; those of one kind stay in the order in which they were found."""
     rank = {kind: place for place, kind in enumerate(SEVERITY)}
     return sorted(anomalies, key=lambda anomaly: rank[anomaly.kind])

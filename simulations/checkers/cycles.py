@@ -1,22 +1,22 @@
-"""Circles in the graph of an entire history: find them, take a short one of each, give it its name.
+"""Finds circles in the graph of an entire history, and names a short one of each component.
 
-What a circle is called depends on the edges it cannot do without, so the graph is looked at six
-times, each time with more kinds of edges:
+The name of a circle depends on the edges it cannot do without, so the graph is searched six times,
+each time with more kinds of edges:
 
     ww              G0                      ww + realtime            G0-realtime
     ww wr           G1c                     ww wr + realtime         G1c-realtime
     ww wr rw        G-single, G2            ww wr rw + realtime      G-single-realtime, G2-realtime
 
-A strongly connected component is reported at the first look that shows it. A later look that has
-all of those edges too finds it again, larger, and passes over it: it says nothing new, and real
-time soon ties half of a history together. So a component that is reported has no circle with fewer
-kinds of edges, and every circle in it needs one of the kind that was added last.
+The first search that shows a strongly connected component reports it. A later search with all of
+those edges finds it again, larger, and skips it: it says nothing new, and real time soon ties half
+of a history together. So a reported component has no circle with fewer kinds of edges, and every
+circle in it needs one of the kind that was added last.
 
-Whether one rw is enough (G-single) is the question whether some rw edge has a way back without any
-other. Without rw the component has no circles, so that is reachability in an ordered graph. It is
-computed for many edges at a time, one bit each, in a single pass from the last node to the first.
+One rw is enough (G-single) if some rw edge has a way back without any other. Without rw the
+component has no circles, so that is reachability in an ordered graph, computed for many edges at a
+time, one bit each, in a single pass from the last node to the first.
 
-In a history without anomalies only the largest look is taken.
+A history without anomalies needs only the largest search.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Cycle:
 
 
 def find_cycles(graph: Graph) -> list[Cycle]:
-    """A short circle of every component, named by the first look that shows it."""
+    """Return a short circle of every component, named by the first search that shows it."""
     everything, _ = LOOKS[-1]
     suspects = _knotted(graph, everything, graph.nodes())
     nodes = [node for component in suspects for node in component]
@@ -86,7 +86,7 @@ def find_cycles(graph: Graph) -> list[Cycle]:
 
 
 def _knotted(graph: Graph, kinds: Collection[EdgeKind], nodes: Collection[int]) -> list[list[int]]:
-    """The components of more than one node, in the order of their first nodes."""
+    """Return the components of more than one node, in the order of their first nodes."""
     within = None if len(nodes) == len(graph.nodes()) else nodes
     components = [
         [node for node in component if node in graph.nodes()]  # moments lie between attempts
@@ -108,7 +108,7 @@ def _cycle_of(graph: Graph, kinds: Sequence[EdgeKind], label: str, component: li
 
 
 def _short_circle(graph: Graph, kinds: Collection[EdgeKind], component: list[int]) -> list[int]:
-    """The shortest circle through one of the first nodes of the component."""
+    """Return the shortest circle through one of the first nodes of the component."""
     starts = [node for node in component if not graph.is_hub(node)][:STARTS_MAX]
     paths = _paths(graph, kinds, component, ((start, start) for start in starts))
     return min(paths, key=len)
@@ -117,7 +117,7 @@ def _short_circle(graph: Graph, kinds: Collection[EdgeKind], component: list[int
 def _with_one_rw(
     graph: Graph, others: Collection[EdgeKind], component: list[int]
 ) -> list[int] | None:
-    """A short circle that begins with an rw edge and has no other; None if there is none."""
+    """Return a short circle that begins with an rw edge and has no other; None if there is none."""
     inside = frozenset(component)
     edges = [
         (source, target)
@@ -136,7 +136,7 @@ def _with_a_way_back(
     component: list[int],
     edges: Sequence[tuple[int, int]],
 ) -> Iterator[tuple[int, int]]:
-    """Those edges whose target leads to their source, along edges of the other kinds."""
+    """Yield those edges whose target leads to their source, along edges of the other kinds."""
     successors = graph.adjacency(others, component)
     last_to_first = [node for (node,) in strongly_connected(component, successors)]
     for begin in range(0, len(edges), BATCH):
@@ -158,7 +158,7 @@ def _paths(
     component: list[int],
     ends: Iterator[tuple[int, int]],
 ) -> Iterator[list[int]]:
-    """A shortest path for each pair of ends, until one cannot be made shorter."""
+    """Yield a shortest path for each pair of ends, until one cannot be made shorter."""
     successors = graph.adjacency([kind for kind in kinds if kind is not REALTIME], component)
     realtime_among = component if REALTIME in kinds else ()
     for start, goal in ends:

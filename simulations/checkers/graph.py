@@ -1,4 +1,4 @@
-"""A graph of who must come before whom, and the few algorithms that find circles in it.
+"""A graph of which node must come before which, and the algorithms that find circles in it.
 
 Nodes are small integers, edges have a kind. Three kinds come from values and carry their evidence:
 
@@ -7,11 +7,11 @@ Nodes are small integers, edges have a kind. Three kinds come from values and ca
     rw   the target appended what the source has not yet read    A reads [1], B appends 2:  [1 2]
 
 The fourth, `realtime`, comes from the clients' clock: the source was completed before the target
-was invoked. Writing all of those down would be quadratic, so two things are done instead:
+was invoked. Writing all of those down would be quadratic, so there are two replacements:
 
-  * for strongly connected components time itself becomes a chain of nodes, the *moments*: whoever
-    is completed leads to the present moment, which leads to whoever is invoked during it and to the
-    next moment. Fewer than three edges for each attempt, however many run at once:
+  * for strongly connected components time itself becomes a chain of nodes, the *moments*: an
+    attempt that completes leads to the present moment, which leads to the attempts invoked during
+    it and to the next moment. Fewer than three edges for each attempt, however many run at once:
 
         T0 --.        .--> T2
               moment 0 ----> moment 1 --> T3
@@ -59,7 +59,7 @@ class Evidence(NamedTuple):
 
 
 class Interval(NamedTuple):
-    """When an attempt was under way; one that may still be is not before anything."""
+    """When an attempt was under way; one without completion precedes nothing."""
 
     invoked: int
     completed: int | None
@@ -78,7 +78,7 @@ class Graph:
         }
 
     def add(self, kind: EdgeKind, source: int, target: int, evidence: Evidence) -> None:
-        """Add an edge; the first evidence for it is the one that is kept."""
+        """Add an edge; the first evidence for it is kept."""
         assert source != target
         self.evidence[kind].setdefault((source, target), evidence)
 
@@ -93,7 +93,6 @@ class Graph:
         return range(len(self._intervals) + self._hubs)
 
     def precedes(self, source: int, target: int) -> bool:
-        """Was the source completed before the target was invoked?"""
         before, after = self._interval(source), self._interval(target)
         if before is None or after is None or before.completed is None:
             return False
@@ -102,9 +101,9 @@ class Graph:
     def adjacency(
         self, kinds: Collection[EdgeKind], within: Collection[int] | None = None
     ) -> dict[int, list[int]]:
-        """Successors along edges of these kinds, between these nodes; real time through moments.
+        """Return successors along edges of these kinds between these nodes.
 
-        Moments are numbered behind all `nodes()`.
+        Real time goes through moments, which are numbered behind all `nodes()`.
         """
         inside = None if within is None else frozenset(within)
         successors: dict[int, list[int]] = {}
@@ -124,10 +123,10 @@ class Graph:
     def shortest_path(
         self, start: int, goal: int, successors: Adjacency, realtime_among: Collection[int]
     ) -> list[int]:
-        """The nodes of a shortest path of at least one edge; with `goal` = `start` it is a circle.
+        """Return the nodes of a shortest path of at least one edge; if `goal` = `start`, a circle.
 
         Edges are those of `successors`, and real time between the nodes of `realtime_among`. The
-        caller knows that there is a way, from the components.
+        caller knows from the components that there is a path.
         """
         parents: dict[int, int] = {}
         queue = deque([start])
@@ -151,14 +150,14 @@ class Graph:
         return sorted((interval.invoked, node) for interval, node in timed if interval is not None)
 
     def _take_later(self, node: int, waiting: list[tuple[int, int]]) -> Iterator[int]:
-        """Take from the end of `waiting` whatever was invoked after this node was completed."""
+        """Take from the end of `waiting` all nodes invoked after this node was completed."""
         interval = self._interval(node)
         if interval is not None and interval.completed is not None:
             while waiting and waiting[-1][0] > interval.completed:
                 yield waiting.pop()[1]
 
     def _through_moments(self) -> Iterator[tuple[int, int]]:
-        """The chain of moments: a new one begins with the first completion after an invocation."""
+        """Yield the chain of moments: the first completion after an invocation begins a new one."""
         events: list[tuple[int, bool, int]] = []
         for node, interval in enumerate(self._intervals):
             if interval is not None:
@@ -167,7 +166,7 @@ class Graph:
                     events.append((interval.completed, True, node))
         events.sort()  # at one position invocations come first: only strictly before is before
         moment = len(self.nodes())
-        entered = left = False  # has anyone been completed; was anyone invoked in this moment
+        entered = left = False  # was any node completed; was any invoked in this moment
         for _, is_completion, node in events:
             if is_completion:
                 if left:
@@ -181,7 +180,7 @@ class Graph:
 
 
 def strongly_connected(nodes: Collection[int], successors: Adjacency) -> list[list[int]]:
-    """Tarjan's algorithm: the components, each after all those that it leads to."""
+    """Return the components by Tarjan's algorithm, each after all those that it leads to."""
     components: list[list[int]] = []
     number: dict[int, int] = {}  # node → when it was first visited
     lowest: dict[int, int] = {}  # node → the earliest still open node known to be reachable from it

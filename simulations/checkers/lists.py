@@ -1,17 +1,17 @@
-"""What a list-append history says about each key: who appended, who read, and in which order.
+"""What a list-append history says about each key: the appends, the reads, and their order.
 
 A list remembers everything that was appended to it, so one read shows a whole past:
 
     T0 appends 1        T1 reads [1]      T2 appends 2        T3 reads [1 2]
 
-The longest list that anyone read is the *order* of the key; every other read must be a beginning of
-it. Each place of the order belongs to the attempt that appended the value there. This is what makes
-lists worth the trouble: from plain registers nobody can tell which of two writes came first.
+The longest list that was read is the *order* of the key; every other read must be a beginning of
+it. Each place of the order belongs to the attempt that appended the value there. Plain registers do
+not show which of two writes came first.
 
-Here also belongs what a reader of lists can see to be wrong without any graph: values from nowhere,
-values twice, values of an attempt that failed, two reads that contradict each other, and a
-transaction that does not see its own appends. A place with such a value belongs to nobody (None),
-and the rest of the order is used as if the place were not there: one fault is then one report.
+This module also reports what reads show to be wrong without any graph: values from nowhere, values
+twice, values of a failed attempt, two reads that contradict each other, and a transaction that does
+not see its own appends. A place with such a value belongs to no attempt (None), and the rest of the
+order is used as if the place were not there: one fault is then one report.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ class KeyEvents:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of a key: the values, whose they are, and the reads that agree with it."""
+    """The order of a key: the values, the attempt of each, and the reads that agree with it."""
 
     values: tuple[Value, ...]
     writers: tuple[int | None, ...]
     reads: tuple[Observation, ...]
-    stray: dict[Value, int]  # seen only by a read that contradicts the order → who appended it
+    stray: dict[Value, int]  # seen only by a read that contradicts the order → its writer
 
     def places_before(self) -> list[int]:
-        """For each length of a read, the last place inside it that belongs to someone, or -1."""
+        """Return, for each length of a read, the last owned place inside it, or -1."""
         places = [-1]
         for place, writer in enumerate(self.writers):
             places.append(places[-1] if writer is None else place)
         return places
 
     def places_after(self) -> list[int]:
-        """For each length of a read, the first place behind it that belongs to someone, or n."""
+        """Return, for each length of a read, the first owned place behind it, or n."""
         places = [len(self.writers)]
         for place in range(len(self.writers) - 1, -1, -1):
             places.append(places[-1] if self.writers[place] is None else place)
@@ -87,7 +87,7 @@ def collect(attempts: Sequence[Attempt]) -> dict[Key, KeyEvents]:
 
 
 def internal_anomalies(attempt: Attempt) -> Iterator[Anomaly]:
-    """Where a transaction contradicts itself: it must see its own appends and nobody's changes."""
+    """Yield where a transaction contradicts itself: it sees its own appends and no later ones."""
     first: dict[Key, tuple[Value, ...]] = {}  # what others had appended, by this one's first read
     mine: dict[Key, tuple[Value, ...]] = {}
     for operation in attempt.operations:
@@ -147,7 +147,7 @@ class OrderFinder:
         return Order(longest.values, writers, tuple(agreeing), stray)
 
     def _writers(self, read: Observation) -> tuple[int | None, ...]:
-        """Whose each place of a list is; None where the value should not be there."""
+        """Return the writer of each place of a list; None where the value should not be there."""
         writers: list[int | None] = []
         seen: set[Value] = set()
         for place, value in enumerate(read.values):
@@ -166,7 +166,7 @@ class OrderFinder:
         return tuple(writers)
 
     def _complain(self, kind: str, value: Value, deed: str, place: int) -> None:
-        """Once for each value, in the name of the first one who read that far."""
+        """Report once for each value, in the name of the first reader that read that far."""
         if (kind, value) in self._complaints:
             return
         reader = next(
@@ -179,7 +179,7 @@ class OrderFinder:
         self._complaints[kind, value] = Anomaly(kind, what)
 
     def _complain_of_contradiction(self, read: Observation, longest: Observation) -> None:
-        """Once for each list that contradicts the longest one."""
+        """Report once for each list that contradicts the longest one."""
         one, other = (
             f"{self._name(each.reader)} read {describe_list(each.values)}"
             for each in (read, longest)
@@ -190,7 +190,7 @@ class OrderFinder:
         )
 
     def _hold_to_program_order(self, longest: Observation) -> None:
-        """Several appends of one attempt must stand in the order in which it made them."""
+        """Report appends of one attempt that are not in the order in which it made them."""
         several = {who: made for who, made in self._events.appended_by.items() if len(made) > 1}
         place_of = {value: place for place, value in enumerate(longest.values)} if several else {}
         for writer, values in several.items():
@@ -207,7 +207,7 @@ class OrderFinder:
 
 
 def _foreign(values: Sequence[Value], mine: Sequence[Value]) -> int:
-    """How long the list is without the reader's own appends at its end."""
+    """Return the length of the list without the reader's own appends at its end."""
     length = len(values)
     if mine:
         while length and values[length - 1] in mine:

@@ -1,13 +1,13 @@
-"""Were the numbers of a sequence given as it promises? Judged by what clients saw, and when.
+"""Checks that a sequence gives values as it promises, by what clients saw, and when.
 
 A sequence begins *epochs*: the first when it is made, another with each setval or RESTART. Here
-each begins at a height of its own, so a number tells its epoch. What must hold:
+each begins at a height of its own, so a value shows its epoch. What must hold:
 
-    no number is given twice
-    a number is beyond all of its epoch that were answered before its request began
-    no number is of an epoch that was over when its request began: another one had been asked for
+    no value is given twice
+    a value is beyond all of its epoch that were answered before its request began
+    no value is of an epoch that was over when its request began: another one had been asked for
     after this one was answered, and answered itself
-    no number is of an epoch that was begun by a transaction that failed
+    no value is of an epoch that was begun by a transaction that failed
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 HEIGHT = 1_000_000
-"""Numbers of one epoch; no run draws so many."""
+"""Values of one epoch; no run draws so many."""
 
 
 @dataclass(slots=True)
 class Epoch:
-    """When its beginning was asked for and answered, by the count of all that was."""
+    """When its beginning was asked for and answered, in moments of the checker."""
 
     asked: int
     answered: int | None = None
@@ -30,7 +30,7 @@ class Epoch:
 
 @dataclass(slots=True)
 class Asked:
-    """What was known when a request began that draws."""
+    """What was known when a drawing request began."""
 
     at: int
     highest: dict[int, int] = field(default_factory=dict)
@@ -52,12 +52,11 @@ class NumbersChecker:
     # --- what clients do ---
 
     def ask(self) -> Asked:
-        """A request begins that will draw."""
         highest = {number: epoch.highest for number, epoch in self._epochs.items()}
         return Asked(self._next_moment(), highest)
 
     def answer(self, asked: Asked, numbers: list[int], taker: int) -> list[str]:
-        """It was given these; what is wrong with that."""
+        """Note the values that a request got; return what is wrong with them."""
         problems: list[str] = []
         last: int | None = None
         for number in numbers:
@@ -73,7 +72,6 @@ class NumbersChecker:
         return problems
 
     def ask_epoch(self, number: int) -> None:
-        """An epoch is to begin."""
         self._epochs[number] = Epoch(self._next_moment())
 
     def answer_epoch(self, number: int, *, failed: bool = False) -> None:

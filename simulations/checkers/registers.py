@@ -1,8 +1,8 @@
-"""Do reads agree with the versions that were reported? For histories of plain registers.
+"""Checks that reads of plain registers agree with the versions that were reported.
 
 Every OK attempt names a version: the one its commit made, or, if it wrote nothing, the one of the
 snapshot it read. The versions are the commit order, so nothing has to be inferred; but commits of
-one group share a version, and inside a group any order is possible. What is left is still sharp:
+one group share a version, and inside a group any order is possible. The rest is still sharp:
 
     version        3                  5                   6                   8
     writes of k    T1: a              T2: b   T3: c       T4: d
@@ -11,17 +11,17 @@ one group share a version, and inside a group any order is possible. What is lef
     an attempt that made version 6          b or c, or d if T4 came before it in their group
     an attempt at 8                         d
 
-  * stale-read: a later write, at a version that the reader had to see, is overlooked;
+  * stale-read: the reader misses a later write, at a version that it had to see;
   * future-read: the write has a higher version than the reader;
   * disagreement: after a group one value remains, so not one reader may find b and another c;
-  * lost-update: two attempts read the same value of a register and both replaced it. Whoever came
-    second cannot have found it there, whatever the versions say, also inside one group;
+  * lost-update: two attempts read the same value of a register and both replaced it. The second
+    cannot have found it there, whatever the versions say, also inside one group;
   * G1a, G1b, garbage and internal as for lists.
 
 Invariant: only what no order inside the groups can explain is reported. An UNKNOWN write has no
-version; all that is known is that it is not later than the first version at which it was seen, and
-only what contradicts this is held against a reader. Circles inside one group are not looked for:
-list-append histories show those (see serializability.py).
+version; it is not later than the first version at which it was seen, and a reader is blamed only
+for contradicting this. Circles inside one group are not searched for: list-append histories show
+those (see serializability.py).
 
 Values are unique for each key, None is a register that was never written, nothing is deleted.
 """
@@ -66,24 +66,24 @@ class Look:
 
 @dataclass(slots=True)
 class Register:
-    """Who wrote to one key, and what is known about when."""
+    """The writers of one key, and what is known about their versions."""
 
     writer: dict[Value, Attempt] = field(default_factory=dict)
     last_of: dict[int, Value] = field(default_factory=dict)  # attempt → what it left behind
     committed: dict[int, Attempt] = field(default_factory=dict)  # version → one of its writers
     versions: list[int] = field(default_factory=list)  # those of `committed`, ascending
     first_seen: dict[Value, int] = field(default_factory=dict)
-    remaining: dict[int, Look] = field(default_factory=dict)  # version → who saw what it left
+    remaining: dict[int, Look] = field(default_factory=dict)  # version → a look at what it left
     replaced: dict[Value, Look] = field(default_factory=dict)
 
     def latest(self, version: int) -> int | None:
-        """The last version up to this one that is known to have written here."""
+        """Return the last version up to this one that is known to have written here, or None."""
         place = bisect_right(self.versions, version)
         return self.versions[place - 1] if place else None
 
 
 def check_versions(attempts: Iterable[Attempt]) -> list[Anomaly]:
-    """All reads that no order inside the versions can explain, the worst first."""
+    """Return all reads that no order inside the versions can explain, the worst first."""
     history = list(attempts)
     registers = _collect(history)
     looks: list[Look] = []
@@ -120,7 +120,7 @@ def _collect(history: Sequence[Attempt]) -> dict[Key, Register]:
 
 
 def _looks(attempt: Attempt, found: list[Anomaly]) -> list[Look]:
-    """The first look at each key, unless the attempt had written there; the others must agree."""
+    """Return the first look at each key before a write; report later ones that disagree."""
     written = {each.key for each in attempt.operations if isinstance(each, Write)}
     expected: dict[Key, Value] = {}
     looks: list[Look] = []

@@ -1,29 +1,30 @@
-"""Was the run strictly serializable? Decided from a list-append history, in the manner of Elle.
+"""Decides whether a run was strictly serializable, from a list-append history, as Elle does.
 
 Every transaction that took effect is a node. If the database was strictly serializable there is one
-order of all of them that explains every read and agrees with real time; so whoever must come before
-whom can be drawn as edges, and the edges have no circle. The reverse is the test: look for circles.
+order of all of them that explains every read and agrees with real time; so edges from each
+transaction to those that must follow it form no circle. The test looks for circles.
 
     T3 reads [1 2] of key 5        T7 appends 3 to key 5, and was completed before T3 began
 
     T3 -rw(key 5: read [1 2], T7 appended 3)-> T7 -realtime-> T3
 
-Who counts. An OK attempt took effect. A FAILED one did not, and nobody may see its values. An
-UNKNOWN one did if any of its values was seen; from then on it is held to the same rules, so half of
-it is an anomaly. If it was never seen it stays out: it may not have happened.
+An OK attempt took effect. A FAILED one did not, and no read may show its values. An UNKNOWN one did
+if any of its values was seen; then the same rules apply to it, so half of it is an anomaly. If it
+was never seen it stays out: it may not have happened.
 
 Appends that no read shows must stand behind everything that reads do show, because lists only grow.
-This is what catches a lost append without any look at the final state: each reader of the whole
-order has an rw edge to each of those appends. They go through a hub, as there could be very many:
+This catches a lost append without the final state: each reader of the whole order has an rw edge to
+each of those appends. They go through a hub, as there could be very many:
 
     readers of the whole order ---rw---> hub ------> writers of unseen appends
 
 A reader that is also such a writer must not reach itself. So there are two hubs, one for the
 writers that did not read (all readers lead there), one for those that did (only the pure readers
-lead there). Those that did both have all overlooked each other: it is enough that neighbours do.
+lead there). Those that did both have all missed each other's appends: it is enough to connect
+neighbours.
 
-`final`, the state at the end, is treated as one more transaction that reads every key, after
-everything. What it lacks of an OK attempt is called a lost write and gets no edge besides.
+`final`, the state at the end, is one more transaction that reads every key, after everything. What
+it lacks of an OK attempt is called a lost write and gets no edge besides.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ __all__ = ["FINAL", "Anomaly", "Step", "check"]
 def check(
     attempts: Iterable[Attempt], final: Mapping[Key, Sequence[Value]] | None = None
 ) -> list[Anomaly]:
-    """All anomalies that the history proves, the worst first; an empty list for a good run.
+    """Return all anomalies that the history proves, the worst first; none for a good run.
 
-    `final` is the state at the end of the run, after the last attempt; a key that is missing
-    from it holds the empty list. Without it, nothing is said about writes that nobody read again.
+    `final` is the state at the end of the run, after the last attempt; a key that is missing from
+    it holds the empty list. Without it, nothing is said about writes that were never read again.
     """
     return _Check(list(attempts), final).anomalies()
 
@@ -116,7 +117,7 @@ class _Check:
         return committed
 
     def _connect_appends(self, key: Key, order: Order) -> None:
-        """ww: from each append of the order to the next one."""
+        """Add ww edges: from each append of the order to the next one."""
         previous: tuple[int, Value] | None = None
         for value, writer in zip(order.values, order.writers, strict=True):
             if writer is None:
@@ -126,7 +127,7 @@ class _Check:
             previous = writer, value
 
     def _connect_reads(self, key: Key, events: KeyEvents, order: Order) -> list[Observation]:
-        """wr from the last append that was read, rw to the first that was not.
+        """Add wr edges from the last append that was read, rw to the first that was not.
 
         Returns the reads behind which the order has nothing more.
         """
@@ -157,7 +158,7 @@ class _Check:
     def _intermediate(
         self, key: Key, events: KeyEvents, read: Observation, writer: int, value: Value
     ) -> Anomaly | None:
-        """G1b, if the read ends inside the appends of another attempt."""
+        """Return G1b, if the read ends inside the appends of another attempt."""
         last = events.appended_by[writer][-1]
         if value == last or last in read.values:
             return None
@@ -167,7 +168,7 @@ class _Check:
     def _connect_unseen(
         self, key: Key, events: KeyEvents, order: Order, readers: Sequence[Observation]
     ) -> None:
-        """rw to the appends that took effect but that no read shows."""
+        """Add rw edges to the appends that took effect but that no read shows."""
         seen = {*order.values, *order.stray}
         unseen: dict[int, Value] = {}
         for value, writer in events.writer.items():
@@ -186,7 +187,7 @@ class _Check:
     def _connect_to_unseen(
         self, key: Key, readers: Sequence[Observation], unseen: Mapping[int, Value]
     ) -> None:
-        """rw from each reader of the whole order to each unseen append of someone else."""
+        """Add rw edges from each reader of the whole order to each unseen append of another."""
         once = {read.reader: read for read in readers}
         pure = [read for reader, read in once.items() if reader not in unseen]
         both = [read for reader, read in once.items() if reader in unseen]
@@ -221,7 +222,7 @@ class _Check:
                 self._found.append(Anomaly("lost-write", f"{what} {describe_list(last.values)}"))
 
     def _may_miss(self, read: Observation, writer: int) -> bool:
-        """False where an edge would only repeat what is reported as a lost write."""
+        """Return False where an edge would only repeat a reported lost write."""
         return not self._is_final(read) or self._attempts[writer].status is not Status.OK
 
     def _is_final(self, read: Observation) -> bool:
@@ -265,7 +266,7 @@ class _Check:
 
 
 def _final_reads(attempts: Sequence[Attempt], final: Mapping[Key, Sequence[Value]]) -> Attempt:
-    """A transaction after all others that reads every key there is."""
+    """Return a transaction after all others that reads every key there is."""
     keys = dict.fromkeys(each.key for attempt in attempts for each in attempt.operations)
     keys.update(dict.fromkeys(final))
     reads = tuple(Read(key, tuple(final.get(key, ()))) for key in keys)

@@ -1,8 +1,8 @@
-"""Versions must not run backwards for anyone who can tell.
+"""Checks that versions do not run backwards for any client that can tell.
 
-Every answer names the version of the database that it saw or made. Whoever begins after an answer
-has left may know of it, so it must be told that version or a later one. Equal is fine: one group of
-commits makes one version, and readers make none.
+Every answer names the version of the database that it saw or made. A request that begins after an
+answer has left may know of it, so its own answer must have that version or a later one. Equal is
+fine: one group of commits makes one version, and readers make none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simulations.history import Attempt, Status
 
 
 def version_regressions(attempts: Iterable[Attempt]) -> list[Anomaly]:
-    """One anomaly for each attempt that reports less than one completed before it began."""
+    """Return one anomaly for each attempt that reports less than one completed before it began."""
     events: list[tuple[int, bool, Attempt]] = []
     for attempt in attempts:
         if attempt.status is Status.OK and attempt.version is not None:

@@ -1,9 +1,9 @@
 """Planted bugs: small mutations of the engine, to see whether the simulation would notice.
 
-A simulation that finds nothing proves something only if it would have found a bug. Each mutant here
+A simulation that finds nothing proves something only if it would have found a bug. Each mutant
 replaces one function of the product for the time of a run, from outside: the product knows nothing
 of it. `hunt` runs seeds of the workloads that the mutant concerns until one fails. Each module has
-the mutations of one part of the product, and says in its MUTANTS what they are.
+the mutations of one part of the product, and describes them in its MUTANTS.
 """
 
 from typing import Final

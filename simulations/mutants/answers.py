@@ -1,6 +1,4 @@
-"""What planted bugs do to answers, between the engine and the client: only who reads responses can
-see them.
-"""
+"""Planted bugs in answers, between the engine and the client: only responses show them."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ def _answer_whoever_came_last(original: Any) -> Any:
 
 
 def _made_up(call: HotCall, version: int) -> TransactionResult | None:
-    """The result of statements that change one row each, where no rows are wanted."""
+    """Return the result of statements that change one row each, if no rows are wanted."""
     if any("RETURNING" in each.sql or "SELECT" in each.sql for each in call._statements):
         return None
     result = Result((), (), [], 1, version)

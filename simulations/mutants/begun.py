@@ -1,6 +1,4 @@
-"""What planted bugs do to transactions that are begun without waiting, and to the groups of the
-log.
-"""
+"""Planted bugs in transactions that are begun without waiting, and in the groups of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planted bugs do at the bounds of ranges, and where a scan is left early."""
+"""Planted bugs at the bounds of ranges, and where a scan is left early."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planted bugs do to checkpoints."""
+"""Planted bugs in checkpoints."""
 
 from __future__ import annotations
 

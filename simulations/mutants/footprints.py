@@ -1,4 +1,4 @@
-"""What planted bugs do to footprints: what a transaction remembers of what it read."""
+"""Planted bugs in footprints: what a transaction remembers of its reads."""
 
 from __future__ import annotations
 

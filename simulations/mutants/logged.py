@@ -1,4 +1,4 @@
-"""What planted bugs do to the log, and to who is told before it is durable."""
+"""Planted bugs in the log, and in answers that leave before it is durable."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from simulations.faults import make_profile
 from simulations.run import Plan, Result, Verdict, simulate
 
 CLUMSY: Final = re.compile(r".*(TypeError|AttributeError|NameError)\(")
-"""What a mutation raises that was written for other code; being caught by that proves nothing."""
+"""Raised by a mutation that was written for other code; being caught by that proves nothing."""
 
 PROFILES_HUNTED: Final = ("calm", "storm", "swarm")
 
@@ -30,16 +30,16 @@ class Mutant:
     workloads: tuple[str, ...]
     changes: tuple[tuple[Any, str, Callable[[Any], Any]], ...]
     shape: tuple[tuple[str, Any], ...] = ()
-    """What of a profile is set, whatever the seed says: where the bug can show at all."""
+    """Settings of the profile, whatever the seed says: where the bug can show at all."""
 
 
 def current(owner: Any, name: str) -> Any:
-    """What stands there now; of a class, what it has itself."""
+    """Return the present attribute; of a class, its own."""
     return getattr(owner, name) if isinstance(owner, FunctionType) else owner.__dict__[name]
 
 
 def edited(function: Any, old: str, new: str) -> tuple[Any, str, Callable[[Any], Any]]:
-    """A change of one place in the text of a function, wherever it was imported to."""
+    """Change one place in the text of a function, wherever it was imported to."""
     lines, _ = getsourcelines(function)
     text = dedent("".join(lines))
     assert text.count(old) == 1, f"{function.__qualname__} has {old!r} not once: {text}"
@@ -54,7 +54,7 @@ def edited(function: Any, old: str, new: str) -> tuple[Any, str, Callable[[Any],
 
 
 def hunt(mutant: Mutant, seeds: range) -> tuple[Result | None, int]:
-    """The first run that fails with the mutant in place, and how many runs it took."""
+    """Return the first run that fails with the mutant in place, and how many runs it took."""
     runs = 0
     with planted(mutant):
         for seed, workload, profile in product(seeds, mutant.workloads, PROFILES_HUNTED):

@@ -1,4 +1,4 @@
-"""What planted bugs do to the numbers of sequences."""
+"""Planted bugs in the values of sequences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _write_back_what_can_be_taken(original: Any) -> Any:
         state, last = hand.state_before(sequence), hand.end
         async with hand.changing:
             await self._transact(lambda work: write_back(work, sequence, last, state))
-            hand.drop()  # now that the log knows, nobody needs them
+            hand.drop()  # now that the log knows, no request needs them
 
     return written
 
@@ -71,7 +71,7 @@ def _give_back_late(original: Any) -> Any:
 def _give_back_one_too_many(original: Any) -> Any:
     def give_back(self: DrawnValues, to: Sequences) -> None:
         unused = len(self.numbers) - self.at
-        if unused > 1:  # the one at hand is not used yet, either
+        if unused > 1:  # the current one is not used yet, either
             self.at -= 1
         original(self, to)
 

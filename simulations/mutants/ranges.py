@@ -1,4 +1,4 @@
-"""What planted bugs do to ranges: how trees are cut and joined, who owns what, and who is asked."""
+"""Planted bugs in ranges: how trees are cut and joined, who owns what, and who is asked."""
 
 from __future__ import annotations
 

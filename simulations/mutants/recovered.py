@@ -1,4 +1,4 @@
-"""What planted bugs do to recovery, and to what is to be forgotten."""
+"""Planted bugs in recovery, and in what is to be forgotten."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _begin_before_the_last_is_there(original: Any) -> Any:
 def _fight_on(original: Any) -> Any:
     def end(self: Database, taken: Exception) -> None:
         log: Any = self._log
-        log.has_fenced = False  # as if it were opened anew
+        log.has_fenced = False  # as if it were opened again
 
     return end
 

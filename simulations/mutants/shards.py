@@ -1,4 +1,4 @@
-"""What planted bugs do to rounds: how shards vote, install and publish."""
+"""Planted bugs in rounds: how shards vote, install and publish."""
 
 from __future__ import annotations
 

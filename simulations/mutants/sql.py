@@ -1,4 +1,4 @@
-"""What planted bugs do to SQL."""
+"""Planted bugs in SQL."""
 
 from __future__ import annotations
 

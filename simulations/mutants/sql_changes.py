@@ -1,4 +1,4 @@
-"""What planted bugs do to statements that change rows and definitions."""
+"""Planted bugs in statements that change rows and definitions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from simulations.mutants.mutant import Mutant
 
 
 class _Committed:
-    """A transaction as a reader sees it who looks only at what is committed."""
+    """A transaction of which a reader sees only what is committed."""
 
     def __init__(self, transaction: Any) -> None:
         self._transaction = transaction

@@ -1,4 +1,4 @@
-"""What planted bugs do to trees of several pages; a tree of one page hides all of them."""
+"""Planted bugs in trees of several pages; a tree of one page hides all of them."""
 
 from __future__ import annotations
 

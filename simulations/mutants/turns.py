@@ -1,4 +1,4 @@
-"""What planted bugs do where work fails: in an exclusive commit, and at the coordinator."""
+"""Planted bugs where work fails: in an exclusive commit, and at the coordinator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simulations.mutants.mutant import Mutant
 
 
 class _KeptReply(Reply[Any]):
-    """A reply that takes a commit, and keeps silent about there being none."""
+    """A reply that passes a commit on, and never says that there is none."""
 
     def put(self, content: Any) -> None:
         if content is not None:
@@ -36,7 +36,7 @@ def _keep_turn_on(*errors: type[BaseException]) -> Any:
             asked: list[ExclusiveCommit] = []
 
             class Lent:
-                """The generation, but for how it grants exclusive commits and takes them back."""
+                """The generation, except for granting and taking back exclusive commits."""
 
                 def __getattr__(self, name: str) -> Any:
                     return getattr(generation, name)

@@ -1,4 +1,4 @@
-"""The way that clients take: requests of HTTP to the product's own application, without a socket.
+"""The clients' way over HTTP: requests to the product's own application, without a socket.
 
 client ── head, JSON ──► exchange ── endpoint, handle ──► front: Application ──► SqlDatabase
        ◄── Response ────    │    ◄── now, later, parts ──

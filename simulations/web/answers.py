@@ -1,10 +1,10 @@
-"""What a response says, for checkers: results or the error, and whether it keeps the form.
+"""Reads a response for checkers: results or the error, and whether its form is right.
 
     JSON ─┬─ success: the result of each statement, with the version
     SSE  ─┴─ no success: the error, by its code and name; whether anything was applied follows
 
-A checker judges this alone, as a client would. Whatever is wrong with the form is a problem, too:
-a stream that goes on behind its end, rows that are counted wrongly, a status that does not fit.
+A checker judges this alone, as a client would. A wrong form is a problem, too: a stream that goes
+on behind its end, rows that are counted wrongly, a status that does not fit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ decode: Final = msgspec.json.Decoder().decode
 
 
 def read_answer(reply: Reply, complain: Complain) -> TransactionResult:
-    """The results, one for each statement. Raises the error that the response tells of."""
+    """Return the results, one for each statement, or raise the error in the response."""
     kind = reply.headers[b"content-type"]
     if kind == b"text/event-stream":
         return _read_events(reply, complain)

@@ -38,7 +38,7 @@ encode: Final = msgspec.json.Encoder().encode
 
 
 class SqlClient:
-    """Draws how to ask from `chance`; what is wrong with answers goes to the front's problems."""
+    """Draws how to ask from `chance`; reports bad answers to the front's problems."""
 
     def __init__(self, chance: Random, delay_seconds: float) -> None:
         self._chance = chance
@@ -47,7 +47,7 @@ class SqlClient:
     async def write(
         self, front: Front, statements: Sequence[Statement], options: Options, *, single: bool
     ) -> TransactionResult:
-        """Statements that may change something; `single`: there is one, and it may go alone."""
+        """Send statements that may write; `single`: there is one, and it may go alone."""
         chance = self._chance
         if not single or chance.random() < 0.3:
             fields = {"statements": [_fields(each) for each in statements]}
@@ -57,7 +57,6 @@ class SqlClient:
         return await self._ask(front, "/v1/query", _fields(statement), options, accept)
 
     async def read(self, front: Front, statement: Statement) -> TransactionResult:
-        """A statement whose rows are wanted."""
         chance = self._chance
         way = chance.random()
         if way < 0.3:

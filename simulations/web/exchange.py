@@ -4,8 +4,8 @@
               ├─ PENDING ──► respond: any of these ─► …        LEFT: the client is gone, and the
               └─ coroutine ► WAITING: any of these ─► …              server has noticed
 
-What the protocol promises is checked here: an answer comes once, to a request that is pending, and
-carries the id of that request and of no other.
+An exchange checks what the protocol promises: an answer comes once, to a request that is pending,
+and carries the id of that request and of no other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qserver.http1 import PENDING, Answer, ClientGone, Request, Response
 from simulations.web.front import Front
 
 SERVER_NOTICES: Final = 0.5
-"""How often the server ends a request whose client has left; otherwise it goes on for nobody."""
+"""How often the server ends a request whose client has left; otherwise it goes on."""
 
 
 class State(Enum):
@@ -37,7 +37,7 @@ class State(Enum):
 
 
 class ConnectionLost(QserverError):
-    """The process crashed while it was asked, or the client did not wait for the answer."""
+    """The process crashed during the request, or the client did not wait for the answer."""
 
     code = "08006"
     name = "connection_failure"
@@ -46,8 +46,6 @@ class ConnectionLost(QserverError):
 
 @dataclass(slots=True)
 class Reply:
-    """What a client has received."""
-
     status: int
     headers: dict[bytes, bytes]
     request_id: str
@@ -60,7 +58,7 @@ class Reply:
 
 
 class LateBody:
-    """A body that comes after its head; or it does not come, because its client has left."""
+    """A body that comes after its head, or never, because its client has left."""
 
     def __init__(self, body: bytes, seconds: float) -> None:
         self._body = body
@@ -75,7 +73,7 @@ class LateBody:
 
 
 class Exchange:
-    """`pause` is how long the client takes for each part of a stream."""
+    """One request and its answer; `pause` is the client's time for each part of a stream."""
 
     def __init__(self, front: Front, name: str, request: Request, pause: Callable[[], float]):
         self._front = front
@@ -115,7 +113,7 @@ class Exchange:
         )
 
     async def _serve_beside(self, patience: float) -> Reply | None:
-        """In a task of the process, which goes on when the client does not wait any more."""
+        """Serve in a task of the process, which goes on after the client has left."""
         replies: list[Reply] = []
         served = trio.Event()
 
@@ -215,6 +213,5 @@ class Exchange:
 
 
 def head(path: str, headers: dict[bytes, bytes]) -> Request:
-    """The head of a POST."""
     pairs: Any = tuple(headers.items())
     return Request("POST", path, b"", pairs)

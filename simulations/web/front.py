@@ -1,7 +1,7 @@
 """The front end of one simulated process: the product's application on top of its database.
 
-Routes that are not hot are not there: they are a web framework that takes longer to make than most
-runs take. Everything that runs SQL is.
+Routes that are not hot are left out: they need a web framework that takes longer to set up than
+most runs take. All routes that run SQL are there.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ SETTINGS: Final = load({})
 
 
 class Front:
-    """`nursery` is the process's own: what runs there ends when it crashes.
+    """The application of one process.
 
-    `problems` gets what is wrong with an answer as such, whatever it says.
+    `nursery` is the process's own: its tasks end when the process crashes. `problems` gets what is
+    wrong with an answer as such, whatever it says.
     """
 
     def __init__(
@@ -49,18 +50,18 @@ class Front:
         self.problems = problems
         self.under_way = 0
         self.answered: dict[str, str] = {}
-        """Which request has the answer with this id."""
+        """The request that got the answer with this id."""
         self._endpoints: dict[Request, Any] = {}
 
     def endpoint(self, request: Request) -> Any:
-        """The endpoint of a head, found once, as our server does it."""
+        """Return the endpoint of a head, found once, as our server does it."""
         endpoint = self._endpoints.get(request)
         if endpoint is None:
             endpoint = self._endpoints[request] = self.application.endpoint(request)
         return endpoint
 
     def leftovers(self) -> list[str]:
-        """What must not be there when nobody asks anything."""
+        """Return what must not be left when no request is under way."""
         problems = []
         if self.under_way:
             problems.append(f"{self.under_way} requests have not been answered")

@@ -1,11 +1,11 @@
-"""Who may call, in place of the control plane: the one seam between it and the data plane.
+"""Stands in for the control plane: the one seam between it and the data plane.
 
     ordinary    is always let in
     limited     belongs to an organization that has hardly any requests left in its minute
     brief       is let in so many times, and then it is revoked, perhaps in the middle of a stream
 
-Sometimes what a key allows, or its database, is at hand, and sometimes it takes a while; what a
-request does then is the product's own. So are the grants, the rates, and the count of users.
+A key's grant and its database are available at once or after a while, by chance. The rest is the
+product's own: the grants, the rates, the count of users.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BRIEF: Final = "svc_k_brief"
 REQUESTS_LEFT: Final = 2
 """How many requests of the limited organization each process lets in within a minute."""
 
-AT_HAND: Final = 0.85
+AVAILABLE_AT_ONCE: Final = 0.85
 """How often a request need not wait for the grant of its key, or for its database."""
 
 
 def brief_key(name: str, times: int) -> str:
-    """A key of its own that is good so many times."""
+    """Return a key of its own that is good `times` times."""
     return f"{BRIEF}-{name}-{times}"
 
 
@@ -78,7 +78,7 @@ class Keys:
         return self.opened
 
     def _is_at_hand(self) -> bool:
-        return self._world.delays.random() < AT_HAND
+        return self._world.delays.random() < AVAILABLE_AT_ONCE
 
     async def _wait(self) -> None:
         world = self._world

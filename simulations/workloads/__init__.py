@@ -1,7 +1,7 @@
-"""The workloads: each is set up, started by several clients at once, and checked.
+"""The workloads: each is set up, run by several clients at once, and checked.
 
 A workload has an invariant that any isolation, atomicity or durability bug is likely to break, and
-clients that look at it while they work. Add one by writing a class and naming it here.
+clients that check it while they work. Add one by writing a class and naming it here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Blind writes: some registers at once, nothing read before, narrow ones beside wide ones.
+"""Blind writes: several registers at once without a read, narrow ones beside wide ones.
 
     wide     a few registers on several shards: undecided until all of them have voted
     narrow   one register, decided where it lies
     mixed    blind ones and one that was read, so that a shard may refuse the whole
 
 A shard that has accepted a narrow write knows its place before that of an undecided one. The log
-has them in the order of their round, so the two must never write the same register: what remains
-after recovery must be what readers saw before it. Versions tell (`checkers/registers.py`).
+has them in the order of their round, so the two must never write the same register: after recovery
+the registers must hold what readers saw before it. Versions show that (`checkers/registers.py`).
 """
 
 from __future__ import annotations

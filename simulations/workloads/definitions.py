@@ -1,7 +1,7 @@
 """Definitions: a table is redefined while others write to it.
 
-Now and then a transaction moves all rows into a table with one column more and takes the old one's
-name. Every row must fit the definition under which it is found, and none may be left behind.
+Now and then a transaction moves all rows into a table with one column more, which takes the old
+one's name. Every row must fit the definition under which it is found, and none may be left behind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Hot key: everybody increments the same counter, and every transaction must end.
+"""Hot key: all clients increment the same counter, and every transaction must end.
 
-Nobody may starve, so the time that a transaction takes once faults have ceased is bounded by the
-run's own deadline. At the end the counter equals the increments that were made.
+No client may starve, so the run's own deadline bounds the time that a transaction takes once faults
+have ceased. At the end the counter equals the number of increments.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """List-append: transactions read and append to lists, and a checker infers the order.
 
-Every value is appended once, so whoever reads a list learns the order of all that came before. The
-history is judged by `checkers.serializability`.
+Every value is appended once, so a read of a list shows the order of all earlier appends.
+`checkers.serializability` judges the history.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ListAppend(Workload):
                 key: parse(items) for key, items in transaction.rows(transaction.table("lists"))
             }
 
-        attempts = service.history.attempts  # before the look at the end becomes one of them
+        attempts = service.history.attempts  # before the read at the end becomes one of them
         final = (await service.read(work)).result
         self.problems += map(str, check(attempts, final))
         present = [value // 10 for items in final.values() for value in items]

@@ -1,7 +1,7 @@
-"""Numbers: sequences may skip numbers, and never give one out twice, crash or no crash.
+"""Numbers: sequences may skip values, and never give one twice, crash or no crash.
 
-Each number that is taken also becomes the key of a row, so that a number given out twice is seen
-even if the first taker never heard of it.
+Each value that is taken also becomes the key of a row, so that a value given twice shows even if
+the first taker never got its answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from simulations.service import Service
 from simulations.workloads.workload import Workload, create_table
 
 SEQUENCES = (Sequence(-1, "one"), Sequence(-2, "two"))
-"""Of the engine's own: below SQL, as row ids are."""
+"""The engine's own sequences: below SQL, as row ids are."""
 
 
 class Numbers(Workload):

@@ -1,8 +1,8 @@
 """Range sums: a writer adds up a range of rows and notes the sum; phantoms make the notes wrong.
 
-Rows belong to groups. Some transactions scan a range of keys, others the whole table with
-a predicate that picks their group; both add, change or remove a row and write what the group's
-sum is now. Every reader must find notes and rows in agreement.
+Rows belong to groups. Some transactions scan a range of keys, others the whole table with a
+predicate that picks their group; both add, change or remove a row and write the group's new sum.
+Every reader must find notes and rows in agreement.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from simulations.workloads.workload import Body, Workload, create_table
 GROUPS = 3
 KEYS_PER_GROUP = 1_000_000
 NUMBERS_MAX = 1_000
-"""Rows of clients have smaller keys in their group than those that are there at first."""
+"""Rows of clients have smaller keys in their group than the first rows."""
 ROWS_AT_FIRST = (0, 10, 30)
-"""So many in each group; with small pages they are a tree of three levels of branches."""
+"""Rows in each group at first; with small pages they are a tree of three levels of branches."""
 
 
 class RangeSums(Workload):

@@ -1,8 +1,8 @@
 """Registers: blind writes to several keys at once, which readers must see whole.
 
-Nothing is read before it is written, so nothing is validated; what holds the keys together is
-the order of commits alone. All registers always hold the same value, and what readers see
-must agree with the version that they were told.
+Nothing is read before it is written, so nothing is validated; only the order of commits holds the
+keys together. All registers always hold the same value, and what readers see must agree with the
+version in their answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ class RegisterWorkload(Workload):
     """Some registers, all 0 at first. What is seen of them must agree with its version."""
 
     registers: ClassVar[int]
-    """How many there are."""
 
     async def setup(self, service: Service) -> None:
         def work(transaction: Transaction) -> None:

@@ -71,7 +71,6 @@ def follow(transaction: Transaction, ring: Table, key: int) -> int:
 
 
 def walk(transaction: Transaction, start: int) -> list[int]:
-    """The keys from `start` on, KEYS steps far."""
     ring = transaction.table("ring")
     visited = [start]
     while len(visited) <= KEYS:

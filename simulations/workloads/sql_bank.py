@@ -1,9 +1,9 @@
 """A bank in SQL: two UPDATEs and an INSERT … RETURNING move money, and every SELECT sees it all.
 
 A CHECK keeps balances from falling below zero, so some transfers fail at their first or second
-statement and must leave nothing. The ledger's key is SERIAL: no number is given twice, also
-not after a crash. One query weighs all accounts hundreds of times, page by page; as it reads one
-version from its first row to its last, it finds the same weight each time.
+statement and must leave nothing. The ledger's key is SERIAL: no value is given twice, even after a
+crash. One query weighs all accounts hundreds of times, page by page; as it reads one version from
+its first row to its last, it finds the same weight each time.
 """
 
 from __future__ import annotations

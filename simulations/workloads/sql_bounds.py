@@ -1,14 +1,13 @@
-"""Bounds in SQL: rows that keep their distance, told by ranges that end exactly where it matters.
+"""Bounds in SQL: rows keep their distance, checked by ranges that end exactly where it matters.
 
     line 1   ──0─────3──────7───10──────────►     two spots of a line are at least 3 apart
                ▲     │          │
-               └─────┘ anchor   └ anchor NULL     who is an anchor to another stays
+               └─────┘ anchor   └ anchor NULL     an anchor of another spot stays
 
-Nothing but the footprint of what was looked at keeps this true. A new spot asks whether there is
-one within 2 of it: by bounds that are part of the range or not, forward or backward, with all rows
-of the range or only the first, so another that comes to lie on the very bound is a conflict, and so
-is the deletion of the one row at which a LIMIT has stopped. Anchors are found by an index that is
-not unique, and change from NULL and to NULL.
+Only the footprint of the reads keeps this true. A new spot asks whether there is one within 2 of
+it: by bounds that are part of the range or not, forward or backward, with all rows of the range or
+only the first. So a spot on the very bound is a conflict, and so is the deletion of the row at
+which a LIMIT has stopped. Anchors are found by a non-unique index, and change from and to NULL.
 """
 
 from __future__ import annotations
@@ -85,8 +84,8 @@ class SqlBounds(SqlWorkload):
         """The version by the number of a spot."""
         self.deleted: dict[int, int] = {}
         self.uncertain = 0
-        """How many may have been deleted without anybody being told."""
-        # To compile a statement takes as long as many steps of a run, so each run has only some.
+        """How many may have been deleted by requests whose outcome is unknown."""
+        # Compiling a statement takes as long as many steps of a run, so each run has only some.
         self.new_spots = self.chance.sample(NEW_SPOTS, 2)
         self.anchored = self.chance.sample(ANCHORED, 2)
         await super().setup(service)
@@ -118,7 +117,7 @@ class SqlBounds(SqlWorkload):
             self.book.note(number, outcome)
 
     async def _delete(self, service: Service, line: int) -> None:
-        """Delete one that is there, at either end or anywhere."""
+        """Delete an existing spot, at either end or anywhere."""
         found = await self.select(service, ALL)
         spots = sorted(row[1] for row in found.rows if row[0] == line) if found else []
         if not spots:
@@ -148,7 +147,7 @@ class SqlBounds(SqlWorkload):
                 service.world.reach("an indexed column changed from NULL")
 
     async def _compare(self, service: Service, line: int, spot: int) -> None:
-        """What ranges and the index find is what there is, in one version."""
+        """Compare what ranges and the index find with all rows, in one version."""
         high = spot + self.chance.randrange(20)
         statements = [
             Statement(ALL),

@@ -1,8 +1,7 @@
-"""Constraints in SQL that come and go: UNIQUE, FOREIGN KEY and CHECK against those who insert.
+"""Constraints in SQL that come and go: UNIQUE, FOREIGN KEY and CHECK against concurrent inserts.
 
-A constraint is added after a look at all rows, and rows are inserted after a look at the
-constraints. Each may see nothing of the other; still, whenever a constraint is there, all rows
-satisfy it.
+A constraint is added after reading all rows, and rows are inserted after reading the constraints.
+Each may see nothing of the other; still, whenever a constraint exists, all rows satisfy it.
 """
 
 from __future__ import annotations
@@ -34,8 +33,10 @@ ADD: Final = {
     f"ALTER TABLE marks ADD CONSTRAINT small CHECK (mark < {SMALL})": f"""DELETE FROM marks
         WHERE mark >= {SMALL}""",
 }
-"""Each with what deletes the rows that are in its way. That is a transaction of its own, so there
-is time for others to insert some more."""
+"""Each with the statement that deletes the rows in its way.
+
+That is a transaction of its own, so there is time for others to insert some more.
+"""
 
 DROP: Final = (
     "DROP INDEX IF EXISTS marks_mark",

@@ -1,13 +1,13 @@
 """Definitions in SQL: ALTER, CREATE INDEX and DROP TABLE while others insert and select.
 
     items    gets columns and loses and gets its index, and keeps every row
-    drafts   is dropped and made anew, or emptied, each time with another default: its generation
+    drafts   is dropped and made again, or emptied, each time with another default: its generation
     stamp    is a view that is replaced
 
 Plans are kept from statement to statement, and none may outlive the definition that it was made
-from. So each answer is held against its version: it has a column exactly if that is not older than
-the ALTER that added it, and a draft bears the generation that was the newest when it was inserted.
-What is found by index is what a scan finds, and at the end what was inserted is there.
+from. So each answer is compared with its version: it has a column exactly if that version is not
+older than the ALTER that added it, and a draft bears the generation that was the newest when it was
+inserted. An index finds what a scan finds, and at the end all inserted rows exist.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Keys in SQL: those who insert the same key at once, count on one row, or shift a unique key.
+"""Keys in SQL: clients insert the same key at once, count on one row, or shift a unique key.
 
-Clients go through the same names in step, so most inserts are races. Of those who want one name,
-by PRIMARY KEY or by UNIQUE, exactly one gets it, and who is refused was refused for a row that is
-there. INSERT … ON CONFLICT DO UPDATE counts exactly. A new seat at a position shifts all behind it
-by one, in one UPDATE of a unique column: positions are always 1, 2, 3 … without a gap.
+Clients go through the same names in step, so most inserts are races. Of the clients that want one
+name, by PRIMARY KEY or by UNIQUE, exactly one gets it, and a refusal is always for an existing row.
+INSERT … ON CONFLICT DO UPDATE counts exactly. A new seat at a position shifts all behind it by one,
+in one UPDATE of a unique column: positions are always 1, 2, 3 … without a gap.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SqlKeys(SqlWorkload):
     async def setup(self, service: Service) -> None:
         self.winners: dict[tuple[int, int], list[int]] = {}
         self.taken: dict[tuple[int, int], int] = {}
-        """Names that somebody was refused because they were taken."""
+        """Names that were refused to a client because they were taken."""
         self.counted: dict[int, list[int]] = {counter: [] for counter in range(COUNTERS)}
         self.uncertain = dict.fromkeys(range(COUNTERS), 0)
         await super().setup(service)

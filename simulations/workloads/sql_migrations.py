@@ -1,14 +1,14 @@
-"""Migrations in SQL: definitions and data change in one transaction, and others are under way.
+"""Migrations in SQL: definitions and data change in one transaction, while others are under way.
 
-    batches    which of the tables there are, who made each, and how many rows it must have
-    batch_0 …  dropped, made anew with another default, widened, filled and emptied; each row bears
+    batches    which of the tables exist, which migration made each, and how many rows it must have
+    batch_0 …  dropped, made again with another default, widened, filled and emptied; each row bears
                the number of the migration that made its table, by that default
 
-A migration is there with all it has done or not at all: a table without its rows, or rows under a
-definition that was never committed, show as a batch that does not agree with its line in `batches`.
-Some fail at their last statement and must leave nothing, neither a row nor a plan. Clients send the
-same few statements at the same time, so requests of one fingerprint, whose plans are kept, are
-under way whenever a definition changes.
+A migration takes effect as a whole or not at all: a table without its rows, or rows under a
+definition that was never committed, show as a batch that disagrees with its line in `batches`. Some
+fail at their last statement and must leave nothing, neither a row nor a plan. Clients send the same
+few statements at the same time, so requests of one fingerprint, whose plans are kept, are under way
+whenever a definition changes.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class SqlMigrations(SqlWorkload):
     # --- migrations ---
 
     def _renewal(self, number: int, batch: int) -> list[Statement]:
-        """Drop a table, make it anew, and fill it."""
         create = self.chance.choice((CREATE, OTHER_ORDER))
         keys = [number * 10 + at for at in range(3)]
         statements = [

@@ -1,4 +1,4 @@
-"""References in SQL whose keys change: parents are renamed while others come to refer to them.
+"""References in SQL whose keys change: parents are renamed while other rows come to reference them.
 
     parents    id, code UNIQUE, and a stable number that no statement ever changes
     children   refer to a code, ON UPDATE CASCADE, ON DELETE CASCADE
@@ -6,9 +6,9 @@
     guests     refer to a code, ON UPDATE RESTRICT
     pets       refer to an id, which changes too, ON UPDATE CASCADE, ON DELETE CASCADE
 
-Who refers also notes the stable number of the parent that it meant. So at any version all that
-refer must lead to that very parent, whatever it is called now. By the versions of statements it is
-known which wards must have lost theirs.
+A referencing row also has the stable number of its parent. So at any version all references must
+lead to that very parent, whatever its code is now. The versions of statements show which wards must
+have lost theirs.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class SqlMoves(SqlWorkload):
         self.changed: dict[int, list[int]] = {}
         """Versions at which a parent got another code, or was deleted, by its stable number."""
         self.uncertain = False
-        """Whether somebody may have changed a code without being told."""
+        """Whether a request of unknown outcome may have changed a code."""
         await super().setup(service)
         for parent in range(PARENTS):
             await self.must(service, ADD_PARENT, parent, -1 - parent, -1 - parent)
@@ -114,7 +114,7 @@ class SqlMoves(SqlWorkload):
             self.wards[number] = (born[0], version)
 
     async def _rename(self, service: Service, number: int, parent: int) -> None:
-        """Give a parent another code; sometimes right after somebody has come to refer to it."""
+        """Give a parent another code; sometimes right after a row has come to reference it."""
         statements = [Statement(RENAME, [number, parent])]
         if self.chance.random() < 0.3:
             statements.insert(0, Statement(ADD["children"], [number, parent]))

@@ -1,11 +1,11 @@
-"""Predicates in SQL: statements that change one row because of what they saw, or not, in others.
+"""Predicates in SQL: statements that change one row depending on which other rows exist.
 
     doctors    one may go off call if two are on call in that shift   write skew
     bookings   a room is booked if no booking overlaps                phantoms in an index
     entries    a group gets one more if it has fewer than four        phantoms in a range of keys
 
-Each is one statement with a subquery. What the subquery saw is a predicate and not a row, and it
-must still hold when the statement commits.
+Each is one statement with a subquery. The subquery reads a predicate and not a row, and it must
+still hold when the statement commits.
 """
 
 from __future__ import annotations

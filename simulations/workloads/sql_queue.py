@@ -1,6 +1,6 @@
 """A queue in SQL: its first row is taken, and new ones are put at either end, by LIMIT 1.
 
-Such a statement looks at one end of a table and leaves its scan at the first row. It depends on
+Such a statement reads one end of a table and leaves its scan at the first row. It depends on
 nothing behind that row, and yet on there being none before it. So tickets always lie side by side,
 each is taken once at most, and none is lost.
 
@@ -36,7 +36,7 @@ class SqlQueue(SqlWorkload):
         self.taken: dict[int, int] = {}
         """The version by the number of the ticket."""
         self.uncertain = 0
-        """How many may have been taken without anybody being told."""
+        """How many may have been taken by requests whose outcome is unknown."""
         await super().setup(service)
 
     async def transaction(self, service: Service, number: int) -> None:

@@ -1,9 +1,9 @@
 """References in SQL: parents are deleted while children of theirs are inserted.
 
-Children keep their parents from being deleted (NO ACTION), wards go with them (CASCADE). Nobody
-may ever see one whose parent is not there. As each statement tells its version, it is also known
-which rows must be there at the end: those that were inserted after the last deletion that
-would have taken them along.
+Children keep their parents from being deleted (NO ACTION), wards go with them (CASCADE). No reader
+may ever see one whose parent does not exist. Each answer has its version, so the workload knows
+which rows must exist at the end: those inserted after the last deletion that would have taken them
+along.
 """
 
 from __future__ import annotations

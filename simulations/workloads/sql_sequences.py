@@ -1,12 +1,12 @@
-"""Sequences in SQL, while everything happens to them that a statement can do.
+"""Sequences in SQL, under every statement that can change them.
 
     tickets     nextval, one by one and hundreds at a time, beside ALTER SEQUENCE
     laps        the same beside RESTART and setval, each to a height that no other has
-    visits      a table with SERIAL: what is inserted is found by the same transaction
+    visits      a table with SERIAL: a transaction finds what it inserted
     others      made, filled and numbered by one transaction
 
-A third of all redefinitions stand in a transaction that fails at its end, and must leave
-everything as it was: where RESTART did not fail with it, a number comes twice.
+A third of all redefinitions are in a transaction that fails at its end, and must leave everything
+as it was: if RESTART did not fail with it, a value comes twice.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SqlSequences(SqlWorkload):
     # --- defining ---
 
     def _definition(self, number: int) -> str:
-        """A way to count that goes on upward from where the sequence is."""
+        """Return a definition that counts on upward from where the sequence is."""
         return self.chance.choice(
             (
                 f"ALTER SEQUENCE tickets INCREMENT BY {self.chance.randint(1, 4)}",
@@ -106,7 +106,7 @@ class SqlSequences(SqlWorkload):
         await self._send(service, [Statement(self._definition(number))])
 
     async def _begin_lap(self, service: Service, number: int) -> None:
-        """Laps that were answered are beyond those before, those asked for at once in any order."""
+        """Begin a lap: an answered lap is beyond earlier ones, concurrent ones are in any order."""
         first = number * HEIGHT
         if self.chance.random() < 0.5:
             statements = [Statement(f"ALTER SEQUENCE laps RESTART WITH {first}")]
@@ -120,7 +120,7 @@ class SqlSequences(SqlWorkload):
             self.laps.answer_epoch(number)
 
     async def _fail(self, service: Service, number: int) -> None:
-        """A transaction that redefines what others use, and comes to nothing."""
+        """Run a transaction that redefines what others use, and fails."""
         statements = [
             Statement(
                 self.chance.choice(
@@ -146,7 +146,7 @@ class SqlSequences(SqlWorkload):
             self.laps.answer_epoch(number, failed=True)
 
     async def _make_and_fill(self, service: Service, number: int) -> None:
-        """Definitions and data in one transaction: rows of a new table are numbered from 1."""
+        """Define and fill a table in one transaction: its rows are numbered from 1."""
         rows = self.chance.choice((1, 5, 200))
         name = f"other_{number}"
         statements = [
@@ -164,7 +164,7 @@ class SqlSequences(SqlWorkload):
             self.expect(found == [(rows, 1, rows, rows)], f"{rows} new rows have {found}")
             if not drops:
                 again = await self.select(service, f"SELECT nextval('{name}_id_seq')")
-                if again is not None:  # a fall in between makes a gap
+                if again is not None:  # a restart in between makes a gap
                     ((following,),) = again.rows
                     self.expect(following > rows, f"behind {rows} new rows came {following}")
 
@@ -197,7 +197,7 @@ def _column(result: Result) -> list[Any]:
 
 
 def state_problems(transaction: Transaction) -> list[str]:
-    """States that no sequence names, and sequences whose state is not there."""
+    """Return states that no sequence names, and sequences whose state is missing."""
     named = {
         each.state for each in transaction.catalog.others.values() if isinstance(each, Sequence)
     }

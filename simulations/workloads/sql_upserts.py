@@ -1,11 +1,11 @@
 """Several rows at once in SQL: INSERT … ON CONFLICT by a unique index, and INSERT of all or none.
 
-    stock    a name is unique, the key is another; who adds a name that is there counts it up
-    crates   go in by threes, and one that is there already keeps out the other two
+    stock    a name is unique, the key is another; adding a name that exists counts it up
+    crates   go in by threes, and one that exists already keeps out the other two
 
 Each row of a statement meets rows that others have committed, rows that others have written in the
-same round, and rows of its own transaction. Counts are exact, everybody is told another count, a
-name has one row, and a name that a statement proposes twice is refused as a whole.
+same round, and rows of its own transaction. Counts are exact, each answer has another count, a name
+has one row, and a statement that proposes a name twice is refused as a whole.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class SqlUpserts(SqlWorkload):
 
     async def setup(self, service: Service) -> None:
         self.told: dict[int, list[int]] = {name: [] for name in range(NAMES)}
-        """All counts of a name that somebody was told."""
+        """All counts of a name that were answered."""
         self.uncertain = dict.fromkeys(range(NAMES), 0)
         self.crates: dict[int, tuple[int, ...]] = {}
-        """Keys of crates by the number of who put them there."""
+        """Keys of crates by the number of the transaction that put them there."""
         self.removed: dict[tuple[int, int], int] = {}
         self.removals_uncertain = 0
         self.at_once = self.chance.choice(tuple(CRATES))
@@ -119,7 +119,7 @@ class SqlUpserts(SqlWorkload):
     # --- crates ---
 
     async def _put_crates(self, service: Service, number: int) -> None:
-        """There are few places, so that most of these are races."""
+        """Put crates at few places, so that most of these are races."""
         keys = tuple(self.chance.sample(range(PLACES), self.at_once))
         marks = self.chance.sample(range(PLACES), self.at_once)
         outcome = await self.execute(

@@ -1,4 +1,4 @@
-"""What the workloads in SQL share: statements as a client sends them, and trees as they must be.
+"""What the workloads in SQL share: statements as a client sends them, and checks of trees.
 
     select ─┬─ by HTTP       to the application, as a whole or as a stream of events
             ├─ execute       on the newest durable snapshot
@@ -7,16 +7,16 @@
             └─ transaction   the same; without a cached plan on the newest snapshot of all, and an
                              answer when that is durable
 
-All of them must give the same kind of answer: one version, none older than what anybody has been
-told. A workload names the errors that a statement may end in; any other is a problem.
+All of them must give the same kind of answer: one version, none older than any version already
+answered. A workload names the errors that a statement may end in; any other is a problem.
 
     write ─┬─ by HTTP                what the response says is what counts
            ├─ execute, transaction   a task waits for the end
            └─ begin                  a callback is called with the end, or with the rest of the work
                                      where that has to wait for something else
 
-Whether a plan may yield is a hint, and decides whether a transaction is tried before its commit is
-sent, or left to the coordinator. Any hint must do, so it is set at random before each statement.
+Whether a plan may yield is a hint, which decides whether a transaction is tried before its commit
+is sent, or left to the coordinator. Any hint must do, so it is set at random before each statement.
 
 At the end, and now and then before it, the trees are compared below SQL: whatever a plan would
 choose to read, each index has an entry for each row and no other, and no reference leads nowhere.
@@ -66,13 +66,13 @@ BY_HTTP: Final = 0.6
 """How often a request goes to the application; otherwise it goes straight to the engine."""
 
 BEGUN_AT_ONCE: Final = 0.5
-"""How often what writes is begun without a task that waits for its end."""
+"""How often a write is begun without a task that waits for its end."""
 
 TRIED: Final = 0.8
-"""How often what writes is tried before its commit is sent."""
+"""How often a write is tried before its commit is sent."""
 
 IMPATIENT: Final = 0.1
-"""How often what writes has a deadline."""
+"""How often a write has a deadline."""
 
 REFUSALS: Final[dict[type[QserverError], str]] = {
     UniqueViolation: "a unique key was refused",
@@ -83,7 +83,7 @@ REFUSALS: Final[dict[type[QserverError], str]] = {
 
 
 class SqlWorkload(Workload):
-    """`tables` are made at the start; `check_rows` looks at the end state in SQL."""
+    """`setup` makes `tables`; `check_rows` checks the end state in SQL."""
 
     tables: ClassVar[tuple[str, ...]]
 
@@ -97,7 +97,7 @@ class SqlWorkload(Workload):
 
     @abstractmethod
     async def check_rows(self, service: Service) -> None:
-        """Look at the end state, and add what is wrong to `problems`."""
+        """Check the end state, and add what is wrong to `problems`."""
 
     async def check(self, service: Service) -> None:
         await self.compare_trees(service)
@@ -107,7 +107,7 @@ class SqlWorkload(Workload):
         await self.complain(service, tree_problems)
 
     async def complain(self, service: Service, work: Callable[[Transaction], list[str]]) -> None:
-        """Look below SQL: work gives what is wrong."""
+        """Check below SQL: `work` returns what is wrong."""
         try:
             outcome = await service.read(work)
         except QserverError as error:
@@ -125,7 +125,7 @@ class SqlWorkload(Workload):
         number: int | None = None,
         may: tuple[type[QserverError], ...] = (),
     ) -> Result | QserverError:
-        """One statement, or the error that it ended in; noted in the book."""
+        """Run one statement, and note it in the book; return its result or error."""
         statement = Statement(sql, list(parameters))
         done = await self._send_statements(service, [statement], number, may, single=True)
         return done.results[0] if isinstance(done, TransactionResult) else done
@@ -138,7 +138,7 @@ class SqlWorkload(Workload):
         number: int | None = None,
         may: tuple[type[QserverError], ...] = (),
     ) -> TransactionResult | QserverError:
-        """Several in one transaction."""
+        """Run several statements in one transaction."""
         return await self._send_statements(service, statements, number, may, single=False)
 
     async def _send_statements(
@@ -170,7 +170,7 @@ class SqlWorkload(Workload):
         return await self._sent(asked, service, number, may)  # type: ignore[no-any-return]
 
     def _timeout(self, service: Service) -> float | None:
-        """Some clients do not wait for long, while things go wrong."""
+        """Return a short timeout for some clients, while faults strike."""
         if not service.world.faults.on or self.chance.random() >= IMPATIENT:
             return None
         return self.chance.uniform(0.0, 100.0)
@@ -183,7 +183,7 @@ class SqlWorkload(Workload):
         options: Options,
         at_once: bool,
     ) -> TransactionResult:
-        """By a task that waits for the end, or by a callback."""
+        """Write by a task that waits for the end, or by a callback."""
         self._hint(database)
         if at_once:
             return await self._begin(service, database, statements, options)
@@ -192,7 +192,7 @@ class SqlWorkload(Workload):
         )
 
     def _hint(self, database: SqlDatabase) -> None:
-        """Say of all plans that they are short, or that none is."""
+        """Mark all plans as short, or none."""
         may_yield = self.chance.random() < TRIED
         for kept in database.planner.cache._fingerprints.values():
             for plan in kept.plans.values():
@@ -205,7 +205,7 @@ class SqlWorkload(Workload):
         statements: Sequence[Statement],
         options: Options,
     ) -> TransactionResult:
-        """Begin it without waiting, and wait here for the callback."""
+        """Begin the statements without waiting, and wait here for the callback."""
         world = service.world
         ended = trio.Event()
         outcomes: list[TransactionResult | Exception | Waiting] = []
@@ -238,7 +238,7 @@ class SqlWorkload(Workload):
         return outcome
 
     async def must(self, service: Service, sql: str, *parameters: Any) -> Result:
-        """A statement at a time when nothing goes wrong."""
+        """Run a statement at a time when nothing goes wrong."""
         result = await self.execute(service, sql, *parameters)
         assert isinstance(result, Result), result
         return result
@@ -335,7 +335,7 @@ async def _transaction(
 
 
 def tree_problems(transaction: Transaction) -> list[str]:
-    """Rows under keys that are not theirs, indexes that disagree with rows, orphans."""
+    """Return rows under wrong keys, indexes that disagree with rows, and orphans."""
     problems = []
     for _, table in sorted(transaction.snapshot.catalog.tables.items()):
         rows = []

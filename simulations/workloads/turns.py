@@ -1,10 +1,10 @@
-"""Turns: long work on one hot row, until it gets an exclusive commit, where things then go wrong.
+"""Turns: long work on one hot row, until it gets an exclusive commit, where things go wrong.
 
-Whoever has conflicted too often asks for an exclusive commit, and nobody else commits until it is
-returned. In such an exclusive commit work raises, its deadline passes, or its client leaves; short
-work meets the same when the coordinator runs it again. Whatever happens, the exclusive commit must
-be returned, nothing of the work may be there that was told to have failed, and the others must go
-on. Here work takes its time: the clock goes on while it runs.
+A request that has conflicted too often gets an exclusive commit, and no other commits until it is
+returned. Meanwhile work raises, its deadline passes, or its client leaves; the same happens to
+short work when the coordinator reruns it. In every case the exclusive commit must be returned, work
+that reported failure must leave nothing, and the others must go on. The clock goes on while work
+runs.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ class Turns(Workload):
         impatient = LONG in (patience, leaves_after)
 
         def work(transaction: Transaction) -> Body:
-            """Count up, and leave a mark; raise where it was told to, having written already."""
+            """Count up, and leave a mark; raise where planned, after the writes."""
             again = ACTOR.get() == "coordinator"
             counters, marks = transaction.table("counters"), transaction.table("marks")
             row = transaction.get(counters, (0,))
             assert row is not None
             transaction.put(counters, (0, row[1] + 1))
             for _ in range(steps):
-                # Those who have much patience lose it where they have waited to get to.
+                # A patient client loses its patience only in the exclusive commit that it waited
+                # for.
                 world.spend(LONG if world.has_exclusive_commit() and impatient else STEP_SECONDS)
                 yield
             transaction.insert(marks, (number, row[1] + 1))

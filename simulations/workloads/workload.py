@@ -25,7 +25,7 @@ Body: TypeAlias = Generator[None, None, Any]
 class Workload(ABC):
     """`setup` once, `client` many times at once, `check` at the end, on a database at rest.
 
-    `problems` collects what clients see go wrong; whoever finds one need not stop.
+    `problems` collects what clients see go wrong; a client that finds one need not stop.
     """
 
     name: ClassVar[str]
@@ -41,14 +41,14 @@ class Workload(ABC):
 
     @abstractmethod
     async def transaction(self, service: Service, number: int) -> None:
-        """One transaction of a client; errors that a client must expect are its own to handle."""
+        """Run one transaction of a client, which handles the errors that it must expect."""
 
     @abstractmethod
     async def check(self, service: Service) -> None:
-        """Look at the end state, and add what is wrong to `problems`."""
+        """Check the end state, and add what is wrong to `problems`."""
 
     async def client(self, service: Service, first: int) -> None:
-        """One client's work: transactions with numbers of its own."""
+        """Run one client: transactions with numbers of its own."""
         for number in range(first, first + self.profile.transactions_per_client):
             await trio.sleep(self.chance.expovariate(1.0) * self.profile.delay_seconds * 5)
             if service.world.faults.strikes("client_pauses"):
@@ -65,7 +65,7 @@ class Workload(ABC):
         intended: Operations = (),
         seen: Seen = nothing,
     ) -> Outcome | None:
-        """Try once; None when it was refused or its outcome is unknown. Noted in the book."""
+        """Try once, and note it in the book; None if it was refused or its outcome is unknown."""
         try:
             outcome = await service.transact(work, intended, seen)
         except QserverError as error:
@@ -86,7 +86,7 @@ class Workload(ABC):
             return None
 
     def is_long(self) -> bool:
-        """Whether the next piece of work yields while it runs."""
+        """Return whether the next piece of work yields while it runs."""
         return self.chance.random() < self.profile.long_work
 
     def expect(self, truth: bool, problem: str) -> None:
@@ -95,7 +95,7 @@ class Workload(ABC):
 
 
 class Book:
-    """What clients were told: numbers of transactions by how they ended."""
+    """The answers that clients got: numbers of transactions by their outcome."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[int, None] = {}
@@ -111,7 +111,7 @@ class Book:
             self.refused[number] = None
 
     def compare(self, present: Iterable[int], service: Service) -> list[str]:
-        """What is wrong if exactly these transactions have left their mark."""
+        """Return what is wrong if exactly these transactions have left their mark."""
         there = dict.fromkeys(present)
         lost = [number for number in self.acknowledged if number not in there]
         ghosts = [number for number in self.refused if number in there]
@@ -132,7 +132,7 @@ def create_table(
     text: Iterable[str] = (),
     unique: Iterable[int] = (),
 ) -> Table:
-    """A table of INTEGER columns, TEXT where said, whose first column is the key."""
+    """Make a table of INTEGER columns, TEXT where said, whose first column is the key."""
     number = transaction.next_tree()
     indexes = tuple(
         Index(transaction.next_tree(), f"{name}_{columns[at]}_key", (at,), True) for at in unique

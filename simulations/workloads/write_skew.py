@@ -1,5 +1,7 @@
-"""Write skew: two accounts may not be negative together, and each transaction looks at both
-before it draws from one. Snapshot isolation lets this go wrong; serializability must not.
+"""Write skew: two accounts may not be negative together.
+
+Each transaction reads both before it draws from one. Snapshot isolation lets this go wrong;
+serializability must not.
 """
 
 from __future__ import annotations
