@@ -181,7 +181,7 @@ class Context:
         if self.held > self._noticed_from:
             self._notice()
 
-    # --- costly calls ----------------------------------------------------------------------------
+    # --- costly calls ---
 
     def costly(self, each: CostlyCall, *arguments: Any) -> Generator[None, None, Any]:
         """Call a function that may be expensive. Yields first if a yield is due now or would be
