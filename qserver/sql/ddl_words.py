@@ -117,7 +117,6 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
 
 
 def _mark_options(words: Sequence[str], start: int, end: int, marks: dict[int, str]) -> None:
-    """Mark the options of a sequence."""
     for index in range(start, end):
         terminal = _SEQUENCE_OPTIONS.get(words[index])
         if terminal and words[index - 1] not in (".", "by"):

@@ -78,8 +78,6 @@ class SequencePort(Protocol):
 
 
 class MemoryPort(Protocol):
-    """Memory shared with other statements."""
-
     def take(self, count: int) -> None: ...
     def give_back(self, count: int) -> None: ...
 

@@ -173,7 +173,6 @@ def _counted(count: int) -> str:
 
 
 def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
-    """Return the parameter list for the types that the binder inferred."""
     numbers = sorted(name for name in types if isinstance(name, int))
     names = [name for name in types if isinstance(name, str)]
     if numbers and names:

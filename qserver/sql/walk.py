@@ -252,8 +252,6 @@ def is_volatile(node: Any) -> bool:
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:
-    """Replace columns by expressions."""
-
     def change(each: Any) -> Any:
         if type(each) is Column:
             return replacements.get((each.source, each.position), each)

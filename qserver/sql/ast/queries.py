@@ -23,8 +23,6 @@ class TableSample(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableRef(Node):
-    """A table, view or CTE in FROM."""
-
     name: tuple[str, ...]
     alias: str | None = None
     column_aliases: tuple[str, ...] = ()

@@ -52,7 +52,6 @@ Children = list[Any]
 
 
 def parts(terminals: list[Terminal]) -> tuple[str, ...]:
-    """Return the parts of a qualified name."""
     return tuple([terminal.value for terminal in terminals])
 
 

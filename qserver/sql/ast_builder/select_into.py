@@ -11,8 +11,6 @@ from qserver.sql.terminals import Source
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """The new table."""
-
     name: tuple[str, ...]
     temporary: bool
     position: int

@@ -249,7 +249,6 @@ class Attribute:
 
 
 def _attach(attribute: Attribute, constraints: list[Constraint]) -> None:
-    """Attach an attribute to the constraint before it."""
     last = constraints[-1] if constraints else None
     if last is None or (attribute.words != "not valid" and last.kind not in _DEFERRABLE):
         raise SqlSyntaxError(

@@ -31,7 +31,6 @@ def operator(
 
 
 def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
-    """`name(operands)`"""
     operands = [_whole(binding, each) for each in operands]
 
     def resolve(types: Sequence[SqlType]) -> Resolved:

@@ -124,7 +124,6 @@ def _not_assignable(column: str, target: SqlType, given: str, position: int) -> 
 
 
 def condition(binding: Binding, operand: Operand, place: str, position: int) -> Expression:
-    """Require a boolean."""
     if isinstance(operand, Unknown):
         return implicit(binding, operand, BOOLEAN)
     if operand.type.kind is not Kind.BOOLEAN:

@@ -20,7 +20,6 @@ _SOURCES = ("source", "left_source", "right_source", "recursive_source")
 
 
 def again(binding: Binding, operand: Operand) -> Operand:
-    """Return the operand for another use."""
     if isinstance(operand, Unknown):
         return operand
     if isinstance(operand, RowValue):

@@ -29,7 +29,6 @@ def bind_field(scope: Scope, node: ast.Field) -> Operand:
 
 
 def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
-    """Return all fields of the row operand, with their names."""
     operand = scope.bind(node.operand)
     if isinstance(operand, RowValue):
         names = operand.names or [f"f{at + 1}" for at in range(len(operand.items))]

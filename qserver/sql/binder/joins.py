@@ -76,7 +76,6 @@ def bind_sources(scope: Scope, item: ast.FromItem) -> Sources:
 
 
 def _is_lateral(item: ast.FromItem, left: Plan, right: Plan) -> bool:
-    """Tell whether the right plan names sources of the left one."""
     if isinstance(item, ast.TableRef):
         return False
     return not free_sources(right).isdisjoint(output_sources(left))

@@ -45,7 +45,6 @@ def in_list(
 def _compared(
     binding: Binding, symbol: str, operand: Operand, items: Sequence[Operand], position: int
 ) -> list[Expression]:
-    """Compare the operand with each item."""
     parts: list[Expression] = []
     for at, item in enumerate(items):
         value = operand if at == 0 else again(binding, operand)
@@ -195,7 +194,6 @@ def _cost_of_each(comparison: Function) -> Cost:
 
 
 def flat(array: tuple[Any, ...]) -> Iterator[Any]:
-    """Yield the elements of all dimensions."""
     for element in array:
         if type(element) is tuple:
             yield from flat(element)

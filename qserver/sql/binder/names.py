@@ -45,7 +45,6 @@ def bind_name(scope: Scope, node: ast.Name) -> Operand:
 
 
 def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
-    """Return a column of one relation by name."""
     at = relation.positions.get(name)
     if at is None:
         raise UndefinedColumn(
@@ -95,7 +94,6 @@ def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] |
 
 
 def find_relation(scope: Scope | None, name: tuple[str, ...]) -> AnyRelation | None:
-    """Return the innermost visible relation of that name."""
     while scope is not None:
         for relation in scope.relations:
             if (
@@ -113,7 +111,6 @@ def _schema_of(relation: AnyRelation) -> str:
 
 
 def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:
-    """Return all columns of a relation as one row."""
     items = tuple(
         [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
     )

@@ -45,8 +45,6 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """LIMIT and OFFSET."""
-
     limit: Expression | None
     offset: Expression | None
     with_ties: bool

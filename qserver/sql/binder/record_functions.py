@@ -35,7 +35,6 @@ def wants_columns(item: ast.FunctionRef) -> bool:
 
 
 def record_scan(scope: Scope, item: ast.FunctionRef) -> FunctionScan:
-    """Bind such a function in FROM."""
     name, position = item.call.name[-1], item.position
     find_type = scope.binding.catalog.find_type
     types = [bind_type(each, scope.literals, find_type) for each in item.column_types]

@@ -70,7 +70,6 @@ def function_scan(
 
 
 def join_row_functions(scope: Scope, plan: Plan, functions: Sequence[FunctionScan]) -> Plan:
-    """Join the functions' rows to each row of the plan."""
     waiting = list(functions)
     while waiting:
         later = {each.source for each in waiting}

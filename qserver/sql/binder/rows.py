@@ -28,7 +28,6 @@ COMPARISONS = ORDERINGS | {"=", "<>", "!="}
 def compare(
     binding: Binding, symbol: str, left: Operand, right: Operand, position: int
 ) -> Expression:
-    """Compare rows or plain operands."""
     if not (isinstance(left, RowValue) and isinstance(right, RowValue)):
         return operator(binding, symbol, left, right, position)
     _check_lengths(left, right, position)

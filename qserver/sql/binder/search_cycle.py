@@ -125,7 +125,6 @@ def _with_old(node: ast.CommonTable, body: ast.QueryBody) -> ast.QueryBody:
 
 
 def _reference(items: Sequence[ast.FromItem], table: str) -> str | None:
-    """Return the name of the CTE in FROM."""
     for item in items:
         if isinstance(item, ast.Join):
             found = _reference((item.left, item.right), table)

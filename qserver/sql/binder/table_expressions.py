@@ -93,7 +93,6 @@ def has_generated(table: Table) -> bool:
 
 
 def old_values(table: Table, source: int) -> list[Expression]:
-    """Return the columns of the old row."""
     return [
         BoundColumn(source, at, column.type, column.nullable, column.name)
         for at, column in enumerate(table.columns)

@@ -122,7 +122,6 @@ def refuse_value(column: Column, position: int, inserting: bool) -> None:
 def bind_returning(
     scope: Scope, targets: Sequence[ast.Target], relations: tuple[AnyRelation, ...]
 ) -> Returning | None:
-    """Bind RETURNING over the given relations."""
     if not targets:
         return None
     inner = scope.inside().with_relations(relations)

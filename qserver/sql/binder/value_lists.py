@@ -29,7 +29,6 @@ def check_lengths(node: ast.Values) -> None:
 
 
 def for_rows(scope: Scope, node: ast.Values) -> Scope:
-    """Return the scope of the rows' expressions."""
     return replace(scope, literals=RepeatedLiterals()) if node.repeated else scope
 
 

@@ -47,7 +47,6 @@ class Apart:
         )
 
     def items(self, codes: Sequence[str]) -> str:
-        """Return the items of a tuple or set."""
         found = []
         for piece in _pieces(codes):
             if len(piece) == 1:

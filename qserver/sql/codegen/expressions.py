@@ -150,7 +150,6 @@ class Printer:
         return f"({items},)" if len(expressions) == 1 or "*" in items else f"({items})"
 
     def together(self, codes: list[str]) -> str:
-        """Return a tuple of printed codes."""
         return f"({self.apart.items(codes) if is_long(codes) else ', '.join(codes)},)"
 
     def items(self, expressions: Sequence[Expression], rows: Rows) -> str:

@@ -160,7 +160,6 @@ class Pipeline:
     def loop(
         self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
     ) -> None:
-        """Loop over an iterable of rows of one source."""
         name = self.source.fresh("r")
         with self.loop_by_pages(name, iterable):
             consume(rows.with_row(made, name, width))

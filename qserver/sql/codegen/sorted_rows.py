@@ -30,7 +30,6 @@ Steps = Generator[None, None, Any]
 
 
 def yield_check(context: Context) -> Steps:
-    """Check the deadline and yield."""
     context.work = context.made = 0
     context.check()
     yield None

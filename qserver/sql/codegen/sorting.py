@@ -81,7 +81,6 @@ def print_sort(
     sources: tuple[int, ...],
     rows: Rows,
 ) -> None:
-    """Print the sort of a list of materialized rows."""
     runs = [(down, list(run)) for down, run in groupby(keys, key=lambda key: key.descending)]
     for descending, run in reversed(runs):
         print_sort_by(pipeline, name, sources, rows, descending, run)

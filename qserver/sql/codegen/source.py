@@ -48,7 +48,6 @@ class Source:
         return self.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()
 
     def fresh(self, prefix: str) -> str:
-        """Return a new name."""
         count = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         return f"{prefix}{count}"
 
@@ -80,7 +79,6 @@ class Source:
         self._lines[at:at] = lines
 
     def replace_end(self, at: int, old: str, new: str) -> None:
-        """Replace the end of a printed line."""
         self._lines[at] = self._lines[at].removesuffix(old) + new
 
     def place(self) -> int:

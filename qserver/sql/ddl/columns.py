@@ -152,7 +152,6 @@ def sequence_for(
     sql_type: SqlType,
     options: Options = (),
 ) -> Sequence:
-    """Create the sequence that a column owns."""
     if sql_type.kind not in INTEGER_BITS:
         raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
     name = choose_relation_name(work, schema, (table, column), "seq")

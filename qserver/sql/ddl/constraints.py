@@ -83,7 +83,6 @@ def require_new_constraint(table: Table, name: str) -> None:
 def with_unique(
     work: Work, table: Table, constraint: ast.Constraint, columns: Sequence[str]
 ) -> tuple[Table, Index]:
-    """Return the table with one more UNIQUE constraint."""
     positions = key_columns(table.columns, columns, "unique", table.name)
     name = constraint.name
     if name is None:

@@ -90,7 +90,6 @@ def find_table(work: Work, name: tuple[str, ...]) -> Table:
 
 
 def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
-    """Return the table, view or sequence of that name."""
     definition = work.find(known_key(name))
     if definition is None or isinstance(definition, Enumeration | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])

@@ -32,7 +32,6 @@ DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
 
 
 def perform(work: Work, statement: ast.Statement) -> Steps:
-    """Execute a DDL statement."""
     check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
     if type(statement) not in _WITHOUT_REFERENCES:

@@ -184,7 +184,6 @@ def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueVi
 
 
 def require_no_null(work: Work, table: Table, name: str) -> Steps:
-    """Require that no row is NULL in the column."""
     work.require_read(table)
     at = table.position(name)
     for rows in work.transaction.scan_values(table.id):

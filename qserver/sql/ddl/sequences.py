@@ -49,7 +49,6 @@ def sequence_type(work: Work, node: ast.TypeName) -> SqlType:
 
 
 def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) -> Sequence:
-    """Create a sequence with these options."""
     number = work.transaction.next_tree()
     given = _given(work, options)
     increment = given.get("increment", 1)
@@ -63,7 +62,6 @@ def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) ->
 
 
 def restart_sequence(work: Work, sequence: Sequence, value: int) -> None:
-    """Restart the sequence at this value."""
     work.transaction.define(sequence.key, _renewed(work, sequence, value, called=False))
 
 

@@ -25,12 +25,10 @@ _TOKENS = re.compile(
 
 
 def mentions(text: str, name: str) -> bool:
-    """Tell whether the name occurs in the text."""
     return any(found == name for found, _ in _names(text))
 
 
 def renamed_in(text: str, old: str, new: str) -> str:
-    """Replace one name by another in the text."""
     quoted = '"' + new.replace('"', '""') + '"'
     places = [span for found, span in _names(text) if found == old]
     for start, end in reversed(places):

@@ -108,7 +108,6 @@ def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def midnight(value: date) -> datetime:
-    """Convert a date to a timestamp."""
     return datetime(value.year, value.month, value.day)
 
 

@@ -94,7 +94,6 @@ def resolve_operator(symbol: str, left: SqlType | None, right: SqlType) -> Resol
 
 
 def resolve_function(name: str, argument_types: Sequence[SqlType]) -> Resolved:
-    """Resolve a scalar function."""
     return _resolve_function(name, tuple(argument_types))
 
 
@@ -107,12 +106,10 @@ def resolve_aggregate(name: str, argument_types: Sequence[SqlType]) -> ResolvedA
 
 
 def resolve_table_function(name: str, argument_types: Sequence[SqlType]) -> ResolvedTableFunction:
-    """Resolve a set-returning function."""
     return _resolve_table_function(name, _bare(argument_types))
 
 
 def is_function(name: str) -> bool:
-    """Tell whether there is a scalar function of that name."""
     return name in FUNCTIONS or name in TYPE_NAMES or name in ("greatest", "least")
 
 
@@ -133,7 +130,6 @@ def is_window_function(name: str) -> bool:
 
 
 def is_table_function(name: str) -> bool:
-    """Tell whether there is a set-returning function of that name."""
     return name in TABLE_FUNCTIONS
 
 

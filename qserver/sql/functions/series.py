@@ -13,7 +13,6 @@ from qserver.values.types import BIGINT, INTEGER, NUMERIC
 
 
 def integers(start: int, stop: int, step: int = 1) -> Iterator[tuple[int]]:
-    """Return the integers from start to stop, both included."""
     if step == 0:
         raise InvalidParameterValue("step size cannot equal zero")
     return zip(range(start, stop + (1 if step > 0 else -1), step))

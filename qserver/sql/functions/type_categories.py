@@ -47,7 +47,6 @@ def category(sql_type: SqlType) -> str:
 
 
 def is_preferred(sql_type: SqlType) -> bool:
-    """Tell whether this is the preferred type of its category."""
     return sql_type.kind in _PREFERRED
 
 

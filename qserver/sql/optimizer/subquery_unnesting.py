@@ -49,7 +49,6 @@ def _unnest(node: plan.Filter) -> Plan:
 
 
 def _joined(left: Plan, condition: Expression) -> Plan | None:
-    """Return the join that replaces the condition, if there is one."""
     negated = False
     while isinstance(condition, Not):
         negated, condition = not negated, condition.operand

@@ -152,7 +152,6 @@ def cardinality(array: Array) -> int:
 
 
 def position(array: Array | None, element: Any, start: int | None = 1) -> int | None:
-    """Return the first position of an element, from a start on."""
     if not array:
         return None
     if start is None:

@@ -34,7 +34,6 @@ from qserver.values.types import ANYARRAY, ANYELEMENT, INTEGER, JSONB, TEXT, Sql
 
 
 def array_assign(array: Array | None, element: Any, *places: int | None) -> Array:
-    """Return the array with another element at a place."""
     if None in places:
         raise _null_subscript("array")
     numbers = [place for place in places if place is not None]

@@ -63,7 +63,6 @@ Part = Field | Text
 
 @lru_cache(maxsize=1024)
 def parts_of(pattern: str) -> tuple[Part, ...]:
-    """Return the parts of a pattern in order."""
     parts: list[Part] = []
     at = 0
     while at < len(pattern):

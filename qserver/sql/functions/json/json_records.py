@@ -55,7 +55,6 @@ def record_function(name: str, columns: Columns, base: SqlType | None = None) ->
 
 
 def populate_function(name: str, base: SqlType) -> Function:
-    """json_populate_record as a function that returns a record."""
     row = _row_maker(base.columns)
 
     def populated(given: tuple[Any, ...] | None, value: Any) -> Record | None:

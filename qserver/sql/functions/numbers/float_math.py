@@ -67,7 +67,6 @@ def divide(left: float, right: float) -> float:
 
 
 def real(operation: str, left: float, right: float) -> float:
-    """Apply an operation to two REALs."""
     result = _OPERATIONS[operation](left, right)
     rounded = round_to_real(result)
     if isinf(rounded) and not isinf(result):

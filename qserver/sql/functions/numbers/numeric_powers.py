@@ -129,7 +129,6 @@ def natural_logarithm(value: Decimal) -> Decimal:
 
 
 def logarithm(base: Decimal, value: Decimal) -> Decimal:
-    """Return the logarithm of the value to the base."""
     if base.is_nan() or value.is_nan():
         return NOT_A_NUMBER
     if base.is_infinite() or value.is_infinite():

@@ -27,7 +27,6 @@ class Dissection:
         self._holding: dict[Node, bool] = {}
 
     def groups_of(self, text: str, start: int, end: int) -> list[Span | None]:
-        """Return the place of each group in the match from `start` to `end`."""
         found: list[Span | None] = [None] * self._groups
         self._work_left = WORK_MOST
         self._take_apart(self._tree, text, start, end, found)

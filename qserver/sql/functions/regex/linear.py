@@ -253,7 +253,6 @@ def _each_once(matches: Iterator[Any], groups: int) -> Iterator[Match]:
 
 
 def _atoms(node: Node) -> list[str]:
-    """Return the sources of all atoms."""
     match node:
         case One(source):
             return [source]

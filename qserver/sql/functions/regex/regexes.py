@@ -58,8 +58,6 @@ _TRIES_MOST: Final = 1_200_000
 
 
 class Regex:
-    """A pattern with its options."""
-
     def __init__(self, pattern: str, options: Options) -> None:
         parsed = parse(pattern, options)
         check_size(parsed.tree, ATOMS_MOST)
@@ -81,7 +79,6 @@ class Regex:
         self._dissection: Dissection | None = None
 
     def matches(self, text: str) -> bool:
-        """Tell whether the pattern matches anywhere in the text."""
         if self._stoppable is not None:
             return self._stopped_search(text, 0) is not None
         if len(text) <= self._length_most:
@@ -93,7 +90,6 @@ class Regex:
             return self._own_automaton().matches(text)
 
     def search(self, text: str, start: int = 0) -> Match | None:
-        """Return the first match at `start` or later."""
         return next(self.find_all(text, start), None)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[Match]:
@@ -262,13 +258,11 @@ Matcher = Callable[[str], bool]
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def regex_matcher(pattern: str) -> Matcher:
-    """Return the test for ~."""
     return regex(pattern).matches
 
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def iregex_matcher(pattern: str) -> Matcher:
-    """Return the test for ~*."""
     return regex(pattern, "i").matches
 
 

@@ -400,7 +400,6 @@ class _Parser:
         return literal(self.character_escape())
 
     def character_escape(self) -> str:
-        """Return the character of an escape, after the backslash."""
         letter = self.take()
         if letter in _CHARACTERS:
             return _CHARACTERS[letter]

@@ -106,7 +106,6 @@ def not_ilike(text: str, pattern: str) -> bool:
 
 
 def _pieces(pattern: str, escape: str) -> list[Piece]:
-    """Split a pattern at its %."""
     pieces: list[Piece] = [[]]
     characters = iter(pattern)
     for character in characters:

@@ -97,7 +97,6 @@ def overlay(text: str, replacement: str, start: int) -> str:
 
 
 def overlay_for(text: str, replacement: str, start: int, count: int) -> str:
-    """Replace `count` characters from `start` on."""
     if start <= 0:
         raise SubstringError("negative substring length not allowed")
     return substring_for(text, 1, start - 1) + replacement + substring(text, start + count)
