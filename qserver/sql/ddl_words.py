@@ -3,9 +3,8 @@
     ALTER TABLE type ADD COLUMN add int, ALTER type SET DATA TYPE text
     ALTER TABLE NAME ADD COLUMN NAME NAME, ALTER NAME SET DATA TYPE NAME
 
-These words are unreserved and plausible column names. But a count of tokens finds the place where a
-definition names what it defines, or where an ALTER names its next action, so no other word becomes
-a keyword.
+These words are unreserved and plausible column names. But a count of tokens finds where a
+definition names its kind, or an ALTER its next action, so no other word becomes a keyword.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The binder creates them, optimizer rules rewrite them, codegen prints them. All are frozen.
 
-A column is a *source* and a position in its row. Sources are numbered through the whole statement:
-each table in FROM, derived table, grouping and projection has its own number. So an expression
-means the same wherever a rule moves it, and a subquery is correlated if and only if it names a
-source that it does not produce.
+A column is a *source* and a position in its row. Each table in FROM, derived table, grouping and
+projection of the statement is a source with its own number. So an expression means the same
+wherever a rule moves it, and a subquery is correlated if and only if it names a source that it does
+not produce.
 
 `nullable` says whether the value can be NULL. False is a guarantee: generated code then omits the
 NULL check.

@@ -6,10 +6,9 @@
         kinds        "isn"
 
 Statements with equal fingerprint and kinds differ only in the values of their slots, so the two are
-the key of every statement cache. Parameterizing runs for each request, so it creates no tokens: one
-regular expression splits the text at its literals. The expression is built from the lexer's
-patterns and must find the literals that the lexer finds, in the same order; a Hypothesis test
-compares the two.
+the key of every statement cache. Each request is parameterized, so this creates no tokens: one
+regular expression, built from the lexer's patterns, splits the text at its literals. A Hypothesis
+test compares its literals with the lexer's.
 
 A NUL stands for a literal. No statement may contain one, so no text can forge another's
 fingerprint.
@@ -21,9 +20,9 @@ Rows of VALUES
         kinds        "(is)"
 
 Two or more rows of plain values become one slot whose value is the list of rows, so a thousand rows
-have the fingerprint of two; see `value_rows`. The statement gets `rows: list[tuple]`, with None for
-NULL in any column and all values of a column of one kind. ␀␀ stands for the rows: two literals are
-never adjacent in a valid statement, and even then the parentheses in `kinds` distinguish them.
+have the fingerprint of two; see `value_rows`. NULL is None in any column, and all other values of a
+column have one kind. ␀␀ stands for the rows: two literals are never adjacent in a valid statement,
+and even then the parentheses in `kinds` distinguish them.
 """
 
 from __future__ import annotations

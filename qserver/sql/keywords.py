@@ -1,9 +1,8 @@
 """Keywords: which words are which terminals, and where.
 
-PostgreSQL has four categories of keywords. Reserved ones name nothing; some name only functions and
-types (LEFT, LIKE); some only columns and tables (TIME, VALUES); most are unreserved and may name
-anything (KEY, VALUE, DATA). `KEYWORDS` maps words that are keywords everywhere to the grammar's
-terminals.
+Some keywords are reserved; some name only functions and types (LEFT, LIKE), some only columns and
+tables (TIME, VALUES); most are unreserved and may name anything (KEY, VALUE, DATA). `KEYWORDS` maps
+words that are keywords everywhere to the grammar's terminals.
 
 Most unreserved words have a meaning in one context only: FIRST after NULLS, PARTITION before BY.
 `NEIGHBOURS` lists those. Everywhere else they are plain names, so the grammar need not repeat that

@@ -3,9 +3,8 @@
     SELECT "a""b", t.c1 - .5e3 /* why /* not */ */ || E'it\\'s' -- so
     word   quoted  word op number                  op string
 
-`tokenize` uses one regular expression. Its parts are exported: `parameterize`, which must find the
-same literals without creating other tokens, is built from them, so the two cannot disagree about
-where a string ends.
+`tokenize` uses one regular expression. `parameterize` is built from the same parts, so the two
+cannot disagree about where a string ends.
 
 Every character belongs to some match, even in an invalid text: an unterminated string or comment
 matches to the end of the text as `open`. So a scan is linear in the length of any text, and errors

@@ -3,9 +3,9 @@
     given ─► is_heavy? ─ no ──► ParameterList.slots, in one go
                  └────── yes ─► _weighed ─► _converted, a part at a time ─► the same slots
 
-A request may have megabytes of lists, whose conversion takes seconds. Other tasks run in between,
-and the deadline is checked. A value beyond the size limit, or a text whose conversion cannot be
-interrupted and costs too much, is refused first, with the errors that a cast would cause.
+The conversion of megabytes of lists takes seconds. A value beyond the size limit, or a text whose
+conversion cannot be interrupted and costs too much, is refused first, with the errors that a cast
+would cause.
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ Lark's LALR(1) machine reads the terminals one by one and calls the builder for 
 without an intermediate tree or recursion. It is a hundred times slower than `parameterize`, so it
 should see a fingerprint only once.
 
-Lark's tables take seconds to generate. The first statement generates them, and they are cached
-beside the bytecode of this file, because they too depend on the source alone. Anyone who can write
-there can change the program anyway; if the place is not writable, each process generates them. All
-statements share the tables and the builder: neither has state.
+Lark's tables take seconds to generate. They are cached beside the bytecode of this file, because
+they too depend on the source alone; anyone who can write there can change the program anyway. If
+the place is not writable, each process generates them. All statements share the tables and the
+builder: neither has state.
 """
 
 from __future__ import annotations

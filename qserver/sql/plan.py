@@ -2,12 +2,11 @@
 
 A plan node passes rows to its parent. A row consists of the current rows of one or more sources: a
 Scan produces one source, a Join the sources of both sides; Filter, Sort and Limit pass on their
-input. Project, Aggregate, Values and SetOperation produce a new source. The topmost node of a query
-always produces a new source, whose columns are the query's.
+input. Project, Aggregate, Values and SetOperation produce a new source, and the topmost node of a
+query always does: its columns are the query's.
 
-The binder creates Scan, Join with a condition, Filter, Project, Aggregate, …; optimizer rules push
-predicates down, order joins, and select access paths and join methods (`Scan.access`,
-`Join.method`).
+The binder creates plans; optimizer rules push predicates down, order joins, and select access paths
+and join methods (`Scan.access`, `Join.method`).
 """
 
 from __future__ import annotations

@@ -4,17 +4,14 @@
     [[1, "it's"], [-2, null]]        brackets for parentheses, JSON's quotes, lower case
     [(1, "it's"), (-2, None)]        decoded, then checked column by column
 
-An INSERT of a thousand rows is a hundred times more data than language. If all rows of a VALUES
-list have the same width and hold only values (numbers, with or without a sign, strings, NULL, TRUE,
-FALSE), a JSON decoder reads the list.
-
-JSON is stricter than SQL about numbers and has no expressions, so it accepts only lists of values.
-A list that it refuses is not an error: the parser reads that list.
+If all rows of a VALUES list have the same width and hold only values (numbers, with or without a
+sign, strings, NULL, TRUE, FALSE), a JSON decoder reads the list: an INSERT of a thousand rows is a
+hundred times more data than language. JSON is stricter than SQL about numbers and has no
+expressions, so it accepts only lists of values. The parser reads a list that JSON refuses.
 
 A column has one kind, as in `literals`: "i", "l", "n" for numbers, the widest of them, "s" for
-text, and here also "t" for booleans and "0" for a column of NULLs. A column that mixes numbers and
-strings has no kind, and the parser reads the list. NULL may stand in every column and does not
-change its kind, so a NULL does not change the fingerprint.
+text, and here also "t" for booleans and "0" for a column of NULLs. The parser reads a list with a
+column of numbers and strings. A NULL does not change a column's kind, nor the fingerprint.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Constraint(Node):
     text: str = ""
     """The source text of `expression`, which is stored for DEFAULT, CHECK and GENERATED."""
     attributes: tuple[str, ...] = ()
-    """"deferrable", "not deferrable", "initially deferred", "initially immediate", "not valid", "no
-    inherit": as written, for kinds that allow them."""
+    """As written, for kinds that allow them: "deferrable", "not deferrable", "initially deferred",
+    "initially immediate", "not valid", "no inherit"."""
     options: tuple[tuple[str, Expression | None], ...] = ()
     """Options of an identity's sequence, as in CreateSequence."""
 

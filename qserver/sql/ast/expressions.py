@@ -60,8 +60,7 @@ class Star(Node):
 class Operator(Node):
     """`left operator right`; a prefix operator has no left. Comparison, arithmetic, ||, ->, ~ ….
 
-    Its position is that of the symbol; so are those of the other infix nodes, and that of `x::type`
-    is that of the colons.
+    The position of infix nodes, and of `x::type`, is that of the symbol.
 
     Also "and", "or", "not", "is distinct from", "is not distinct from", "like", "not like",
     "ilike", "not ilike", "similar to", "not similar to" (an ESCAPE is the third operand of Like).
@@ -193,13 +192,16 @@ class Window(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function call. Special forms become ordinary calls with PostgreSQL's own names:
+    """A function call. Special forms become ordinary calls with PostgreSQL's own names.
 
-    EXTRACT(year FROM x) → `extract('year', x)` with the field as Word; SUBSTRING(x FROM a FOR b) →
-    `substring(x, a, b)`; POSITION(a IN b) → `position(a, b)`; TRIM(BOTH a FROM b) → `btrim(b, a)`,
-    `ltrim`, `rtrim`; OVERLAY → `overlay`; COALESCE, NULLIF, GREATEST, LEAST → calls of that name;
-    CURRENT_DATE, CURRENT_TIMESTAMP, … → calls without arguments; x AT TIME ZONE z → `timezone(z,
-    x)`.
+        EXTRACT(year FROM x)         extract('year', x), the field as Word
+        SUBSTRING(x FROM a FOR b)    substring(x, a, b)
+        POSITION(a IN b)             position(a, b)
+        TRIM(BOTH a FROM b)          btrim(b, a), also ltrim, rtrim
+        x AT TIME ZONE z             timezone(z, x)
+
+    OVERLAY, COALESCE, NULLIF, GREATEST and LEAST are calls of that name; CURRENT_DATE,
+    CURRENT_TIMESTAMP, … calls without arguments.
     """
 
     name: tuple[str, ...]

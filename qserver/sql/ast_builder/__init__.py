@@ -7,10 +7,9 @@
     tables, definitions, alterations     CREATE, DROP, ALTER, COMMENT
     session_statements                   EXPLAIN, SHOW, SET, BEGIN …
 
-Lark calls a method for each completed rule, with the results of its parts. So the AST is built from
-the leaves up, without recursion and without a tree of Lark's. A method has the name of its rule, or
-the name after `->`. Its children are in the order of the rule: terminals, results of other methods,
-and None for a missing `[option]`.
+Lark calls a method for each completed rule, so the AST is built from the leaves up, without
+recursion. A method has the name of its rule, or the name after `->`. Its children are in the order
+of the rule: terminals, results of other methods, and None for a missing `[option]`.
 """
 
 from __future__ import annotations

@@ -3,12 +3,10 @@
     NOT a = b OR c BETWEEN 1 AND 2 + d
     ──► or( not(=(a, b)), between(c, 1, +(2, d)) )
 
-The levels are those of PostgreSQL's manual, lowest first: an operator waits on a stack until one
-comes that binds no tighter, then it takes its operands. There is no recursion, so a chain may have
-as many terms as memory allows.
+The levels are those of PostgreSQL's manual: an operator waits on a stack until one comes that binds
+no tighter, then takes its operands. Without recursion, a chain may have any number of terms.
 
-A run of AND, or of OR, becomes a balanced tree instead of one that leans to the left: both mean the
-same, but a thousand conditions are then ten levels deep.
+A run of AND, or of OR, becomes a balanced tree: a thousand conditions are ten levels deep.
 """
 
 from __future__ import annotations

@@ -5,16 +5,15 @@
               clauses are ordered    FROM … LIMIT as a plan       select, grouping, ordering
          ──►  bound expressions in a plan, fully resolved
 
-Everything is bound in one pass, with one step afterwards: after GROUP BY, expressions are rewritten
-in terms of its keys (`grouping`). The binder optimizes nothing, so a plan says what the statement
-says; `optimizer` pushes predicates down and orders joins.
+Everything is bound in one pass; afterwards `grouping` rewrites expressions in terms of the keys of
+GROUP BY. The binder optimizes nothing: a plan says what the statement says.
 
-Invariants: only a QserverError comes out, with its position in the text if it has one. Every column
-of a plan names a source that is produced below it, or, in a subquery, around it. A literal's value
-is read only through `Literals.value`, which makes the value part of the fingerprint.
+Invariants: only a QserverError comes out, with its position if it has one. Every column of a plan
+names a source that is produced below it, or, in a subquery, around it. A literal's value is read
+only through `Literals.value`, which makes the value part of the fingerprint.
 
-Not done, and why: there is no separate pass for names, because types decide what names mean (a
-function's, an operator's), so a second pass would repeat the work.
+There is no separate pass for names, because types decide what names of functions and operators
+mean.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 """Binds aggregates and GROUPING(…).
 
-An aggregate belongs to the innermost query whose columns its arguments name: in SELECT (SELECT
-max(t.a + u.b) FROM u) FROM t the inner one, with max(t.a) the outer one. That query must be in a
-clause that allows aggregates, and it computes the value: the expression gets a column of the
-query's provisional source, which `grouping` replaces.
+    SELECT (SELECT max(t.a + u.b) FROM u) FROM t      an aggregate of the inner query
+    SELECT (SELECT max(t.a) FROM u) FROM t            one of the outer query
+
+An aggregate belongs to the innermost query whose columns its arguments name. That query must be in
+a clause that allows aggregates, and computes the value: the expression gets a column of the query's
+provisional source, which `grouping` replaces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """The state of one binding, shared by a whole statement.
 
-Sources and CTEs are numbered through the whole statement, including subqueries and views, so the
-numbers come from here. So do results outside of the plan: the tables used and the types of
-parameters.
+Sources and CTEs are numbered through the whole statement, including subqueries and views.
 """
 
 from __future__ import annotations

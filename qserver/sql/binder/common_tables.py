@@ -1,8 +1,7 @@
 """WITH: queries that have a name for the rest of the statement, and may refer to themselves.
 
-A CTE is computed once; each reference reads its rows (CommonTableScan). With RECURSIVE the names
-are known before the queries, so each query is bound when it is first needed: by another one, by
-itself (see `recursive_tables`), or at the end.
+A CTE is computed once; each reference reads its rows (CommonTableScan). With RECURSIVE a query is
+bound when it is first needed: by another one, by itself (see `recursive_tables`), or at the end.
 
 A query without references is checked and dropped; INSERT, UPDATE and DELETE always run. References
 are known only when the whole statement is bound, so its plan is wrapped in the CTEs last.

@@ -3,12 +3,11 @@
     SELECT a + 1, sum(b) FROM t GROUP BY a + 1      →  g.0, g.1
     SELECT a FROM t GROUP BY a + 1                  →  column "t.a" must appear in …
 
-After grouping there are only keys and aggregates, no rows of FROM. Later expressions (the select
-list, HAVING, ORDER BY, windows) are bound as if there were no grouping; here each expression equal
-to a key becomes that key's column, each aggregate its column, and a remaining column of FROM is an
-error.
+The select list, HAVING, ORDER BY and windows are bound as if there were no grouping; here each
+expression equal to a key becomes that key's column, each aggregate its column, and a remaining
+column of FROM is an error.
 
-A primary key determines its row, so if the keys include one, the other columns of that table may be
+A primary key determines its row: if the keys include one, the other columns of its table may be
 named; they become keys, too.
 """
 

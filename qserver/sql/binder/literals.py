@@ -1,9 +1,9 @@
 """The literals of a text, and the only access to their values.
 
-A plan serves every statement of the same fingerprint, so it may not depend on a literal's value,
-only on its kind. Where it must depend on a value (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside
-SELECT a + 1), `value` returns the value and makes the literal part of the fingerprint: there is no
-other access, so no dependency can be forgotten. Such literals are part of a plan's key.
+A plan serves every statement of the same fingerprint, so it may depend on a literal's kind, not on
+its value. Where it must (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside SELECT a + 1), `value`
+makes the literal part of the fingerprint, and so of the plan's key: there is no other access, so no
+dependency can be forgotten.
 
 Literals in the text of a view, a DEFAULT or a CHECK never change: they are `fixed`, become
 constants of the plan, and belong to no fingerprint.

@@ -1,9 +1,9 @@
 """FOR UPDATE, FOR SHARE and similar clauses: where they are allowed.
 
-There are no locks. Every transaction is serializable: what it reads does not change before it
-commits, or it is retried. So FOR UPDATE keeps its promise, and NOWAIT does too, because nobody
-waits for a row. SKIP LOCKED would return other rows, so it is refused, and so is what PostgreSQL
-refuses: a row of the result must be a row of each locked table.
+There are no locks. What a transaction reads does not change before it commits, or it is retried. So
+FOR UPDATE keeps its promise, and NOWAIT too, because nobody waits for a row. SKIP LOCKED would
+return other rows, so it is refused, and so is what PostgreSQL refuses: a row of the result must be
+a row of each locked table.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     WHEN MATCHED AND s.gone THEN DELETE            over t and s
     WHEN NOT MATCHED THEN INSERT VALUES (s.k)      over s alone
 
-The plan is a left join from the source to the table; a row is matched if the key of the table's
-row, which is never NULL, is not NULL. The first action whose condition holds is taken.
+The plan is a left join from the source to the table. A stored key is never NULL, so a NULL key
+means that the row is unmatched. The first action whose condition holds is taken.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The select list: its items, their names, and references to them from other clauses.
 
-ORDER BY, GROUP BY and DISTINCT ON may refer to an item by its number (ORDER BY 2), by its name, or
-by an equal expression. The rules are PostgreSQL's: ORDER BY prefers the name of an item to a column
-of FROM, GROUP BY the other way round, and a name inside of a larger expression is always a column
-of FROM.
+ORDER BY, GROUP BY and DISTINCT ON may refer to an item by its number, by its name, or by an equal
+expression. As in PostgreSQL, ORDER BY prefers the name of an item to a column of FROM, GROUP BY the
+other way round, and a name inside of a larger expression is always a column of FROM.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
     Prepared   names and types of the columns, UNKNOWN where undetermined
     Finished   a plan that produces rows of `source`, with `columns`
 
-SELECT 'a' has a column of unknown type. Alone it is text; in a UNION it has the type of the other
-side; in INSERT that of the column. So a query is prepared first, and finished when its context has
-determined the types.
+The column of SELECT 'a' is text if it is alone; in a UNION it has the type of the other side, in
+INSERT that of the column. So a query is finished when its context has determined the types.
 """
 
 from __future__ import annotations

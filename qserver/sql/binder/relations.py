@@ -4,9 +4,8 @@
     FROM a JOIN b USING (k) no name: k once, then the others of a and of b
     (…) AS j                a join with an alias
 
-A relation is visible in two ways, which joins separate: by its name (`x.a`), and by its columns
-alone (`a`). After USING the columns of both sides are visible through the join, but `x.k` still
-means the side's own.
+A relation is visible by its name (`x.a`), and by its columns alone (`a`). Joins separate the two:
+after USING columns are visible through the join, but `x.k` still means the side's own.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Tells whether two bound expressions are equal.
 
-GROUP BY a + 1 and SELECT a + 1 have two literals, each its own slot, and are equal only if both
-literals have the same value. So literals are compared by value, last and only if everything else is
-equal: reading a value makes it part of the fingerprint. Columns are equal by source and position;
-nullability and names do not matter.
+GROUP BY a + 1 and SELECT a + 1 have two literals, and are equal only if both have the same value.
+Literals are compared last, only if everything else is equal: reading a value makes it part of the
+fingerprint. Columns are equal by source and position; nullability and names do not matter.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Binds UNION, INTERSECT and EXCEPT.
 
 Each column gets the common type of both sides; a column of unknown type gets the other side's. A
-chain leans to the left, and a loop combines two at a time, as PostgreSQL does: in SELECT 1 UNION
-SELECT 2 UNION SELECT 3.5 the first two are integers.
+loop combines two at a time, as PostgreSQL does: of 1 UNION 2 UNION 3.5 the first two are integers.
 """
 
 from __future__ import annotations

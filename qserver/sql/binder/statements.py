@@ -1,7 +1,7 @@
 """The entry point: binds a statement's AST.
 
-`bind` handles SELECT, INSERT, UPDATE, DELETE and MERGE. Expressions of definitions (DEFAULT, CHECK,
-indexes) are bound with the statement that needs them, see `table_expressions`.
+Expressions of definitions (DEFAULT, CHECK, indexes) are bound with the statement that needs them,
+see `table_expressions`.
 """
 
 from __future__ import annotations

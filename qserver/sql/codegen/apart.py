@@ -3,11 +3,9 @@
     WHERE a = 1 OR a = 2 OR …        if apart0(r0, made) or apart1(r0, made) or …:
     CASE WHEN … WHEN …               apart0: if …: return …, line after line
 
-Python's compiler cannot be interrupted, takes about a microsecond per character, and blocks every
-other task. So its input has a bound: a longer expression is split between its operands. That also
-avoids nesting where Python would nest.
-
-Such a function gets all its free names as arguments: rows, slots, sets.
+Python's compiler takes about a microsecond per character and cannot be interrupted. So its input
+has a bound: a longer expression is split between its operands, which also limits nesting. Such a
+function gets all its free names as arguments: rows, slots, sets.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 
     (call_3(r0[1], slot0) if len(r0[1]) + len(slot0) < 1024 else (yield from costly(call_4, …)))
 
-A call with short arguments is direct, after a check of their lengths. A call with long arguments
-goes through `Context.costly`, which refuses calls that would take too long, charges the others, and
-yields when enough steps are charged. A lambda cannot yield: it uses `Context.compute`, and its
-caller yields between rows.
+A call with short arguments is direct. A call with long ones goes through `Context.costly`, which
+refuses calls that would take too long, charges the others, and yields when enough steps are
+charged. A lambda cannot yield: it uses `Context.compute`, and its caller yields between rows.
 
 Comparisons with a value of the statement are not charged: the length check would cost more than
 most of them.

@@ -1,8 +1,8 @@
 """Finds the columns of materialized rows whose long values the statement itself holds.
 
-A value from a table or from the statement is in memory anyway: a materialized row only refers to
-it. A computed value occupies the statement's memory as long as the row is held. So only computed
-columns of unbounded types are measured.
+A value from a table or from the statement is in memory anyway; a computed value occupies the
+statement's memory as long as the row is held. So only computed columns of unbounded types are
+measured.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
                     out.append((r0[0], r1[3]))      the consumer
 
 An operator *produces* rows for a consumer, which prints the code for each row. A scan prints a loop
-with the consumer inside; a filter prints an `if` around the consumer; a hash join prints the
-construction of a table, then the loop of its left side with the look-up and the consumer inside. So
-a whole pipeline is one nest of loops over plain tuples, with nothing in between.
+with the consumer inside; a filter prints an `if` around the consumer; a hash join prints a table,
+then the loop of its left side with the look-up and the consumer inside. So a pipeline is one nest
+of loops over plain tuples.
 
 Python allows twenty nested blocks, so a deep pipeline is split: its rows go into a list, and a new
 nest begins.

@@ -4,9 +4,8 @@
     [ piece | piece | piece | … ][ … ]                 each merged
 
 Python's sort cannot be interrupted. So rows are sorted in runs of a few thousand, and runs are
-merged pairwise, piece by piece: a piece of one run and the matching rows of the other are sorted
-together, which costs no more than a merge, because Python's sort detects sorted runs. There is a
-yield check between runs and between pieces.
+merged pairwise, piece by piece: Python sorts a piece of one run with the matching rows of the
+other, as fast as a merge, because its sort detects sorted runs.
 
 The sort is stable, as SQL's window functions need. Descending is ascending on the reversed rows,
 reversed.

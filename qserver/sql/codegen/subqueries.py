@@ -1,15 +1,13 @@
 """Subqueries inside expressions: functions of the outer columns that they name.
 
-Each subquery becomes a function beside the main one. Its arguments are the outer columns that it
-depends on, and it caches its results, so it runs once for each distinct combination of them, and
-once in all if it depends on none. A volatile subquery runs for each row, unless it depends on no
-outer column.
+A subquery becomes a function whose arguments are the outer columns that it depends on. It caches
+its results, so it runs once for each distinct combination of them. A volatile subquery runs for
+each row, unless it depends on no outer column.
 
-A subquery may take as long as any statement, so its function yields like the main one: it is a
-generator, called with `yield from`, which Python allows within an expression. Python does not allow
-it within a lambda or a comprehension, nor is it possible in a function that yields something else;
-a statement with such a call (see `may_yield`) is printed again with plain functions, which only
-check the deadline.
+A subquery may take as long as any statement, so its function is a generator, called with `yield
+from`. Python does not allow that within a lambda or a comprehension, nor is it possible in a
+function that yields something else; a statement with such a call (see `may_yield`) is printed again
+with plain functions, which only check the deadline.
 
 CTEs that the subquery reads and does not compute are arguments too. Each iteration of a recursion,
 and each outer row of an enclosing subquery, recomputes them, which clears the cache.

@@ -1,9 +1,9 @@
 """Window functions at run time: computes one column of values for all materialized rows.
 
 Rows are sorted by partition and order; within a partition each row has its peers (rows with an
-equal order) and its frame (a slice of the partition, minus exclusions). Aggregates over the default
-frame, from the start of the partition to the current row, are running aggregates; over any other
-frame they are recomputed for each distinct frame.
+equal order) and its frame (a slice of the partition, minus exclusions). Aggregates from the start
+of the partition to the current row are running aggregates; over any other frame they are recomputed
+for each distinct frame.
 """
 
 from __future__ import annotations

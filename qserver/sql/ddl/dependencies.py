@@ -1,8 +1,7 @@
 """Finds dependencies: of views on relations, of foreign keys on keys, of columns on types.
 
-Dependencies are not stored. A catalog is small and definitions change rarely, so DROP scans the
-catalog for dependents. Without CASCADE a dependent is an error; with it, dependents are dropped
-first, recursively.
+Dependencies are not stored: a catalog is small, so DROP scans it for dependents. Without CASCADE a
+dependent is an error; with it, dependents are dropped first, recursively.
 """
 
 from __future__ import annotations

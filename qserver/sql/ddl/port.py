@@ -1,9 +1,8 @@
 """The interface of DDL to storage and to the compiler.
 
-A DDL statement changes the catalog and, if necessary, the rows: all in one storage transaction,
-which this room knows only by the protocol below. To compute expressions (a new column's default,
-the rows of CREATE TABLE AS) it builds the query that a user would write and runs it like any other
-statement.
+A DDL statement changes the catalog and, if necessary, the rows, all in one storage transaction. To
+compute expressions (a new column's default, the rows of CREATE TABLE AS) it builds the query that a
+user would write and runs it like any other statement.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
                             becomes SELECT "b" FROM t WHERE "b" > 0
 
 In a view of one relation names are unambiguous, so the new name replaces the old one, and the view
-stays updatable. The view's own columns keep their names. In subqueries only `t.a` is replaced; if a
-subquery could refer to the column in another way, the text is not rewritten here.
+stays updatable. The view's own columns keep their names. In subqueries only `t.a` is replaced; a
+view whose subqueries could refer to the column in another way is not rewritten here.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@
     FREE               almost nothing, however long the arguments are
     anything else      costs that depend on more than lengths: repeat, powers, JSON
 
-Generated code charges each row as a step and yields after enough steps. That is correct if a row
-costs about a microsecond. A function of long values may cost a thousand times as much, so it states
-its cost as a function of its arguments (`Function.cost`).
+Generated code charges each row as a step and yields after enough steps. A function of long values
+may cost a thousand steps, so it states its cost as a function of its arguments (`Function.cost`).
 
 A call that would cost more than `STEPS_AT_ONCE_MAX` is refused, because nothing else could run
 meanwhile; every other is charged, and the next yield check after the row yields.

@@ -4,11 +4,10 @@ An implementation is a plain Python function on values that are not NULL, or, if
 more than the work, a template of Python source. Templates are filled with generated code for the
 arguments, never with a user's text.
 
-In every template {v} and {w} are fresh names from the compiler: a template may bind them with :=
-and use them, as in "({v} if ({v} := {0} + {1}) <= 9 else overflow())". Templates may raise
-`decimal.Overflow` beside a QserverError; the caller of compiled code turns it into 22003 "value
-overflows numeric format" (`numeric_math.overflow_error`). A name in `names` means the same object
-in all templates.
+In every template {v} and {w} are fresh names, which it may bind with :=, as in "({v} if ({v} := {0}
++ {1}) <= 9 else overflow())". Templates may raise `decimal.Overflow`; the caller of compiled code
+turns it into 22003 (`numeric_math.overflow_error`). A name in `names` means the same object in all
+templates.
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ A parameter may be a placeholder (PostgreSQL: a polymorphic type). All ANYELEMEN
 ANYENUM of one call are one type, ANYARRAY its array; ANYCOMPATIBLE and ANYCOMPATIBLEARRAY are the
 common type of their arguments; ANY takes an argument as it is.
 
-If the implementation is the same for all types, a plain Function with placeholders in `parameters`
-and `returns` suffices: they are replaced when the types of a call are known. If it depends on the
-type, a `Generic` creates the function for it. Either way there is one object per function and
-types.
+A plain Function may have placeholders in `parameters` and `returns`, which are replaced when the
+types of a call are known. If the implementation depends on the type, a `Generic` creates the
+function for it. Either way there is one object per function and types.
 """
 
 from __future__ import annotations

@@ -1,18 +1,17 @@
 """The optimizer: an ordered tuple of plain functions from plan to plan.
 
-Each rule makes one kind of improvement. It gets one tree of plan nodes, connected by `input`,
-`left` and `right`, and stays inside it. `optimize` finds the trees: that of the statement, of each
-subquery, and both of a recursive CTE; the inner ones first, each once.
+A rule gets one tree of plan nodes, connected by `input`, `left` and `right`, and stays inside it.
+`optimize` finds the trees: that of the statement, of each subquery, and both of a recursive CTE;
+the inner ones first, each once.
 
-A rule is idempotent: it does not change its own output. No rule may lose a condition. A condition
-is in one place: in a filter, a scan or a join, or in the key of a scan's access path. A join has
-all its conditions in `condition`; the keys of a hash table are derived from it (`join_conditions`).
-`test_conditions_are_kept` adds conditions up before and after each rule, over every statement of
-the golden scripts.
+A rule is idempotent, and may not lose a condition. A condition is in one place: in a filter, a scan
+or a join, or in the key of a scan's access path. A join has all its conditions in `condition`; the
+keys of a hash table are derived from it (`join_conditions`). `test_conditions_are_kept` adds
+conditions up before and after each rule, over every statement of the golden scripts.
 
-The order of `RULES` matters: the first rules normalize the plan (right joins, subqueries,
-predicates pushed down), then joins are ordered, then access paths and join methods selected; the
-last rules handle the order of rows.
+The order of `RULES` matters: the first rules normalize the plan and push predicates down, then
+joins are ordered, then access paths and join methods selected; the last rules handle the order of
+rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Order preservation: rows without ORDER BY have the order that users expect.
 
 Tables are read in the order of their keys; for a table without a primary key that is the insertion
-order. A LIMIT ends its scans early, so they read page by page, and know how many rows are wanted if
-that is known.
+order. A LIMIT ends its scans early, so they read page by page, and get the number of wanted rows if
+it is known.
 
 Rows of a query with windows leave it in the order of the window that was defined first, as in
 PostgreSQL.

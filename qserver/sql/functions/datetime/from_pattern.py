@@ -1,9 +1,9 @@
 """to_date and to_timestamp: parses a text by a format pattern.
 
-First each field of the pattern takes its part of the text (`_Scanner`), then `_Found` combines the
-parts. PostgreSQL is lenient, and so is this parser: blanks and punctuation match each other, text
-after the last field is ignored, and a text that ends early leaves the remaining fields at their
-defaults. A date without a year would be in the year 0, which does not exist here: that is an error.
+Each field of the pattern takes its part of the text (`_Scanner`), then `_Found` combines the parts.
+As in PostgreSQL, blanks and punctuation match each other, text after the last field is ignored, and
+a text that ends early leaves the remaining fields at their defaults. A date without a year would be
+in the year 0, which does not exist here: that is an error.
 """
 
 from __future__ import annotations

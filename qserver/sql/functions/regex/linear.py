@@ -5,14 +5,14 @@
 RE2 runs an automaton in C and never backtracks. But its classes, case folding and word boundaries
 are those of ASCII or of its own tables, and its positions are bytes of UTF-8. So RE2 never gets the
 text itself. Two characters get the same code if no atom of the pattern distinguishes them, and if
-both or neither are word characters; an atom is the set of its codes. Python's own expression for
-the atom decides what it matches, so both engines agree by construction; a code is one byte, so
+both or neither are word characters; an atom is the set of its codes. Python's expression for the
+atom decides what it matches, so both engines agree by construction; a code is one byte, so
 positions need no translation; and codes of word characters are RE2's word characters, so \\b is
 correct.
 
-An automaton with few atoms has few states, which RE2 caches, so it scans a gigabyte in two seconds.
-With many atoms there may be more states than it caches; then its time is the product of both, which
-is limited here.
+RE2 caches the states of an automaton with few atoms, and scans a gigabyte in two seconds. With many
+atoms there may be more states than it caches; then its time is the product of both, which is
+limited here.
 """
 
 from __future__ import annotations

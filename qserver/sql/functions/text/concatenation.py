@@ -1,4 +1,4 @@
-"""|, concat, concat_ws and similar: concatenate texts with values of any type.
+"""Concatenation of texts with values of any type: ||, concat, concat_ws and similar.
 
 `||` casts its other operand to text; concat, concat_ws and format print values as a client sees
 them. The difference shows for booleans: `true` by the cast, `t` by printing.
