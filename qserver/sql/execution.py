@@ -171,7 +171,6 @@ class Context:
             )
 
     def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
-        """Charge a page of results that is held."""
         count = len(page) * (64 + 32 * width)
         for at in long:
             count += sum([size_of(row[at]) for row in page])

@@ -12,7 +12,6 @@ from qserver.sql.walk import everything, is_plan, parts
 
 
 def explain(statement: Select | Change) -> list[str]:
-    """Return the lines of a statement's plan."""
     lines: list[str] = []
     if isinstance(statement, Select):
         _print(statement.plan, 0, lines)

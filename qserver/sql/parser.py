@@ -161,7 +161,6 @@ _IN_FRONT = frozenset({"or", "replace", "temp", "temporary", "unique", "on", "co
 
 
 def _refusal(source: Source) -> QserverError:
-    """Return the error for a text that the grammar refuses."""
     words = [str(terminal.value) for terminal in source.terminals[:5]]
     if words and words[0] in _UNSUPPORTED:
         place = source.terminals[0].start + 1

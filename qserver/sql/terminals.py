@@ -318,7 +318,6 @@ class _Classifier:
 
 
 def _places_of_row(text: str, rows: Rows) -> list[int]:
-    """Return the offsets of the values of the first row."""
     places: list[int] = []
     begins = False
     for token in tokenize(text, rows.start, rows.end):

@@ -30,7 +30,6 @@ def _operands(node: Node) -> tuple[Node, ...]:
 
 
 def unexpected(terminal: Terminal) -> SqlSyntaxError:
-    """Return the error for a terminal in a wrong place."""
     text = terminal.source.text[terminal.start : terminal.end]
     return syntax_error("syntax error", text, terminal.start)
 

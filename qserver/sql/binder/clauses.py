@@ -56,28 +56,25 @@ _OF_DEFINITIONS: Final = {
 
 
 def refuse_aggregate(clause: Clause) -> QserverError | None:
-    """Return the error for an aggregate whose query is in the clause, or None."""
+    """Return the error for an aggregate whose query is in the clause, or None; likewise below."""
     if clause in _AGGREGATES_ALLOWED:
         return None
     return GroupingError(f"aggregate functions are not allowed in {clause.value}")
 
 
 def refuse_grouping(clause: Clause) -> QserverError | None:
-    """Return the error for GROUPING(…), or None."""
     if clause in _AGGREGATES_ALLOWED:
         return None
     return GroupingError(f"grouping operations are not allowed in {clause.value}")
 
 
 def refuse_window(clause: Clause) -> QserverError | None:
-    """Return the error for a window function, or None."""
     if clause in _WINDOWS_ALLOWED:
         return None
     return WindowingError(f"window functions are not allowed in {clause.value}")
 
 
 def refuse_rows(clause: Clause) -> QserverError | None:
-    """Return the error for a set-returning function, or None."""
     if clause in _ROWS_ALLOWED:
         return None
     return FeatureNotSupported(f"set-returning functions are not allowed in {clause.value}")
@@ -91,7 +88,6 @@ def refuse_subquery(clause: Clause) -> QserverError | None:
 
 
 def refuse_column(clause: Clause) -> QserverError | None:
-    """Return the error for a column's name, or None."""
     if clause is not Clause.DEFAULT:
         return None
     return FeatureNotSupported("cannot use column reference in DEFAULT expression")

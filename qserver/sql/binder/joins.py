@@ -197,7 +197,6 @@ def _visible(
     left: tuple[AnyRelation, ...],
     right: tuple[AnyRelation, ...],
 ) -> tuple[AnyRelation, ...]:
-    """Return the relations that are visible after the join."""
     if not merged and join.alias is None:
         return (*left, *right)
     names: list[str] = []

@@ -173,7 +173,6 @@ def _mismatch(node: ast.Expression) -> InvalidColumnReference:
 def output_keys(
     keys: Sequence[OrderKey], source: int, columns: Sequence[OutputColumn]
 ) -> list[SortKey]:
-    """Return sort keys over the projected rows."""
     found: list[SortKey] = []
     for key in keys:
         assert key.output is not None

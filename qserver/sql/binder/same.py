@@ -66,7 +66,6 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
 def position_in(
     expression: Expression, candidates: Sequence[Expression], literals: Literals | None = None
 ) -> int | None:
-    """Return the position of the first equal candidate."""
     for at, candidate in enumerate(candidates):
         if same(expression, candidate, literals):
             return at

@@ -253,7 +253,6 @@ def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]
 
 
 def array_bounds(scope: Scope, chain: Sequence[ast.Subscript]) -> list[Expression]:
-    """Return two bounds for each dimension of a slice."""
     bounds: list[Expression] = []
     for each in chain:
         if each.is_slice:

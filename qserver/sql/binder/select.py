@@ -69,8 +69,6 @@ def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepar
 
 
 class _Select:
-    """A SELECT whose clauses are bound."""
-
     def __init__(self, scope: Scope, select: ast.Select, query: ast.Query) -> None:
         self.select = select
         self.level = scope.level

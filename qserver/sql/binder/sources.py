@@ -136,7 +136,6 @@ def missing_table(name: tuple[str, ...], position: int) -> QserverError:
 def aliased(
     relation: Relation, alias: str | None, column_aliases: Sequence[str], position: int
 ) -> Relation:
-    """Apply the statement's aliases."""
     if len(column_aliases) > len(relation.names):
         raise InvalidColumnReference(
             f'table "{alias or relation.name}" has {len(relation.names)} columns available but '

@@ -34,7 +34,6 @@ _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 def is_costly(expression: Any) -> bool:
-    """Tell whether some part of the expression may be expensive."""
     return any(
         (type(each) is Apply and bool(measured(each)))
         or (type(each) is Cast and cost_of_cast(each) is not None)
@@ -111,7 +110,6 @@ def cost_of_cast(expression: Cast) -> Cost | None:
 
 
 def cost_of_slot(slot: Slot) -> Cost | None:
-    """Return the cost of converting a literal or parameter."""
     cost = cast_cost(SqlType(Kind.UNKNOWN), slot.type)
     return None if cost is FREE else cost
 

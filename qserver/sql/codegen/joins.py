@@ -228,7 +228,6 @@ def _nulls(pipeline: Pipeline, node: plan.Plan) -> str:
 
 
 def _width(node: plan.Plan, made: int) -> int:
-    """Return the number of columns of a source."""
     from qserver.sql.walk import everything
 
     for each in everything(node):

@@ -231,7 +231,6 @@ def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
 
 
 def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
-    """Raise for the first NULL in a NOT NULL column."""
     for column, value in zip(table.columns, row, strict=True):
         if value is None and not column.nullable:
             raise NotNullViolation(

@@ -133,7 +133,6 @@ def print_sort_by(
 
 
 def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
-    """Return the source of the length of one element of a key."""
     if kind in TEXT_KINDS:
         return f"len({key}[{position}] or '')"
     pipeline.source.name("size_of", size_of)

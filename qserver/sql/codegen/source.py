@@ -97,7 +97,6 @@ _NOT_BRACKETS = re.compile(r"[^()\[\]]+")
 
 
 def brackets_of(code: str) -> int:
-    """Return how deep brackets nest."""
     deepest = depth = 0
     for bracket in _NOT_BRACKETS.sub("", code):
         depth += 1 if bracket in "([" else -1

@@ -328,7 +328,6 @@ class _Partition:
     # --- frames ---
 
     def _frame(self, number: int) -> Sequence[int]:
-        """Return the indexes of the rows in a row's frame."""
         start, end = max(self._start(number), 0), min(self._end(number), len(self.rows))
         members = range(start, max(start, end))
         exclude = self.call.frame.exclude

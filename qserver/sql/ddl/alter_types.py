@@ -70,7 +70,6 @@ def _rename_value(work: Work, old: Enumeration, action: ast.AlterAction) -> Step
 
 
 def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[float, Label]) -> Steps:
-    """Rewrite the rows with the new labels."""
     now = work.table_now(old.key)
     places = [at for at, column in enumerate(old.columns) if is_of(column.type, enumeration)]
 

@@ -217,5 +217,4 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
 
 
 def _column_as(name: str, column: OutputColumn) -> Column:
-    """Return a column for the values of a query's column."""
     return Column(name, type_of_output(name, column))

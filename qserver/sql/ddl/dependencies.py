@@ -157,7 +157,6 @@ def drop_definition(
 
 
 def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:
-    """Return the sequences that a table, or one of its columns, owns."""
     return [
         each
         for each in work.transaction.catalog.definitions()

@@ -104,7 +104,6 @@ def _find(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Definition | Non
 
 
 def _require_not_identity(work: Work, sequence: Sequence) -> None:
-    """Refuse to drop the sequence of an identity column."""
     table = None if sequence.owner is None else work.find(sequence.owner[0])
     if isinstance(table, Table) and sequence.owner is not None:
         column = table.column(sequence.owner[1])

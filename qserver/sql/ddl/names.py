@@ -30,7 +30,6 @@ _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def new_place(work: Work, name: tuple[str, ...]) -> tuple[str, str]:
-    """Return schema and name of a new object."""
     schema = PUBLIC if len(name) == 1 else name[-2]
     _refuse_other_database(name)
     if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
@@ -57,7 +56,6 @@ def _refuse_other_database(name: tuple[str, ...]) -> None:
 
 
 def shown_name(key: str) -> str:
-    """Return the name in a key, without its schema."""
     return key.rpartition("\0")[2]
 
 
@@ -97,7 +95,6 @@ def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
 
 
 def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObject:
-    """Return DROP's error for a missing object."""
     if kind == "type":
         return UndefinedObject(f'type "{".".join(name)}" does not exist')
     message = f'{kind} "{name[-1]}" does not exist'
@@ -105,7 +102,6 @@ def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObjec
 
 
 def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> WrongObjectType:
-    """Return DROP's error for an object of another kind."""
     found = "index" if is_index else kind_of(definition)
     article = "an" if kind == "index" else "a"
     hints = {

@@ -110,7 +110,6 @@ def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
 
 
 def unused_hidden_columns(table: Table) -> set[int]:
-    """Return the hidden columns that no index uses any more."""
     used = {at for index in table.indexes for at in index.columns}
     return {
         at

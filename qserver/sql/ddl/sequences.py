@@ -201,7 +201,6 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
 
 
 def _number(work: Work, expression: ast.Expression) -> int:
-    """Return an integer with its sign."""
     match expression:
         case ast.Operator(symbol="-", left=None, right=right):
             return -_number(work, right)

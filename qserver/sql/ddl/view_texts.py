@@ -42,7 +42,6 @@ def views_using(work: Work, key: str) -> list[View]:
 def follow_relation(
     work: Work, views: Sequence[View], old: Table | View, new: Table | View
 ) -> Generator[Any, Any, None]:
-    """Update the name of a renamed relation in the views."""
     changed = []
     for view in views:
         uses = tuple(new.key if each == old.key else each for each in view.uses)

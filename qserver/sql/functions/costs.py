@@ -249,7 +249,6 @@ def pretty_cost(value: Any) -> int:
 
 
 def cast_cost(source: SqlType, target: SqlType) -> Cost:
-    """Return the cost of a cast between two types."""
     if target.kind is source.kind and target.element is None:
         return FREE
     if source.element is not None and target.element is not None:

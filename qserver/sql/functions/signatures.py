@@ -63,7 +63,6 @@ def parameters_for(signature: Signature, count: int) -> tuple[SqlType, ...] | No
 
 
 def is_variadic(signature: Signature) -> bool:
-    """Tell whether the last parameter may repeat."""
     return isinstance(signature, Function | Generic) and signature.variadic
 
 

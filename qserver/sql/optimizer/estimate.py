@@ -40,7 +40,6 @@ def with_estimates(node: Plan, row_count: RowCount) -> Plan:
 
 
 def selectivity(condition: Expression | None) -> float:
-    """Return the share of rows that a condition selects."""
     share = 1.0
     for each in conjuncts(condition):
         if isinstance(each, Apply) and each.function.comparison == "=":

@@ -76,7 +76,6 @@ def _windows_sorted(node: Plan) -> Plan:
 
 
 def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
-    """Tell whether this sort is already there."""
     if isinstance(node, plan.Project):
         made = dict(enumerate(node.expressions))
         replacements = {(node.source, position): each for position, each in made.items()}

@@ -100,7 +100,6 @@ def _each(compute: Any, fractions: Sequence[Any] | None, values: Sequence[Any]) 
 
 
 def most_frequent(values: Sequence[Any]) -> Any:
-    """Return the first of the most frequent values."""
     best, best_count, at = None, 0, 0
     while at < len(values):
         end = at + 1

@@ -39,7 +39,6 @@ from qserver.values.types import (
 
 
 def too_large() -> QserverError:
-    """Return the error for an array with too many elements."""
     return ProgramLimitExceeded(f"array size exceeds the maximum allowed ({ARRAY_ELEMENTS_MAX})")
 
 

@@ -50,7 +50,6 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def out_of_range(what: str) -> QserverError:
-    """Return the error for a result outside of the calendar."""
     return DatetimeFieldOverflow(f"{what} out of range")
 
 

@@ -18,7 +18,6 @@ Operation = Callable[..., int]
 
 
 def bounds(sql_type: SqlType) -> tuple[int, int]:
-    """Return the smallest and the largest value."""
     bits = INTEGER_BITS[sql_type.kind]
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 

@@ -199,7 +199,6 @@ def _spans(found: Any) -> Match | None:
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def regex(pattern: str, letters: str = "") -> Regex:
-    """Compile the pattern with the options that the letters name."""
     return Regex(pattern, parse_options(letters))
 
 

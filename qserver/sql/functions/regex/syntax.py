@@ -224,7 +224,6 @@ class _Parser:
         return self.pattern[self.at - 1 : self.at]
 
     def skip_expanded(self) -> None:
-        """Skip blanks and comments of an expanded pattern."""
         while (
             self.options.expanded and self.peek() and (self.peek().isspace() or self.peek() == "#")
         ):

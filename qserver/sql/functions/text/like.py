@@ -61,7 +61,6 @@ _kept_matcher = lru_cache(maxsize=4096)(_matcher)
 
 
 def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
-    """Return the test for a pattern, regardless of case."""
     matches = like_matcher(lower(pattern), escape)
     return lambda text: matches(lower(text))
 
