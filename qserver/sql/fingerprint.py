@@ -7,8 +7,8 @@
 
 Statements with equal fingerprint and kinds differ only in the values of their slots, so the two are
 the key of every statement cache. Each request is parameterized, so this creates no tokens: one
-regular expression, built from the lexer's patterns, splits the text at its literals. A Hypothesis
-test compares its literals with the lexer's.
+regular expression, built from the lexer's patterns, splits the text at its literals. It must find
+the lexer's literals, in the same order; a Hypothesis test compares the two.
 
 A NUL stands for a literal. No statement may contain one, so no text can forge another's
 fingerprint.

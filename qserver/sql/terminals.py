@@ -288,7 +288,7 @@ class _Classifier:
         # In ROWS ? PRECEDING, ROWS is not a name.
         return self._words[index + 1] in ("preceding", "following")
 
-    # --- punctuation and operators ---------------------------------------------------------------
+    # --- punctuation and operators ----------------------------------------------------------------
 
     def _add_punctuation(self, index: int, token: Token) -> None:
         """Add punctuation; `:name` is a parameter, except in the slices `a[1:name]` and

@@ -108,7 +108,7 @@ class Alterations:
         word, name = children
         return AlterAction("validate constraint", name.value, position=word.start)
 
-    # --- the whole relation ----------------------------------------------------------------------
+    # --- the whole relation -----------------------------------------------------------------------
 
     def owner(self, children: Children) -> AlterAction:
         word, name = children

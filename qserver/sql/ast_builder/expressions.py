@@ -133,7 +133,7 @@ class Expressions:
 
         return Infix(AT_TIME_ZONE, word, combine)
 
-    # --- suffixes --------------------------------------------------------------------------------
+    # --- suffixes ---------------------------------------------------------------------------------
 
     def cast_suffix(self, children: Children) -> Suffix:
         sign, type_name = children

@@ -85,7 +85,7 @@ class Functions:
         assert isinstance(window, Window)
         return replace(window, position=word.start)
 
-    # --- calls with keywords ---------------------------------------------------------------------
+    # --- calls with keywords ----------------------------------------------------------------------
 
     def special_call(self, children: Children) -> Call:
         word, arguments = children

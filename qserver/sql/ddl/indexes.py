@@ -1,7 +1,8 @@
 """CREATE INDEX, including indexes on expressions and partial indexes.
 
 The index is filled inside the transaction that defines it, so nobody sees an incomplete one. NULLS
-FIRST or LAST has no effect: the order inside an index is not visible.
+FIRST or LAST has no effect: the order inside an index is not visible, and the planner sorts where
+it does not fit.
 
 An index is over columns. An expression becomes a hidden generated column, and WHERE one that is
 true where the condition is true and NULL elsewhere: NULLs are never duplicates, so a unique index

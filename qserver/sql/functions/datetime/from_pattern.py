@@ -38,7 +38,7 @@ _YEAR_WITH_COMMA: Final = re.compile(r"\s*([+-]?[0-9]+),([0-9]{1,3})", re.ASCII)
 _JULIAN_OF_ORDINAL: Final = 1_721_425
 _INT_MAX: Final = 2**31 - 1
 
-# The widths of fields that differ from the number of their letters.
+# Widths of fields; by default the number of their letters.
 _WIDTHS: Final = {"HH": 2, "HH12": 2, "HH24": 2, "MS": 3, "IDDD": 3, "ID": 1, "US": 6, "TZM": 2}
 _ISO_FIELDS: Final = frozenset({"IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I"})
 _GREGORIAN_FIELDS: Final = frozenset(
@@ -129,7 +129,7 @@ class _Scanner:
         else:
             self.skipped -= 1
 
-    # --- fields ----------------------------------------------------------------------------------
+    # --- fields -----------------------------------------------------------------------------------
 
     def _take(self, field: Field, number: int) -> None:
         name = field.name
@@ -311,7 +311,7 @@ class _Found:
             )
         self.numbers[target] = value
 
-    # --- assembly --------------------------------------------------------------------------------
+    # --- assembly ---------------------------------------------------------------------------------
 
     def timestamp(self) -> datetime:
         hour, minute, second = self._time()
