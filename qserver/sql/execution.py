@@ -137,8 +137,7 @@ class Context:
             self._notice()
 
     def _notice(self) -> None:
-        """Refuse too much memory, and report to the pool now and then; small statements never
-        report."""
+        """Refuse too much memory, and report to the pool now and then, for large statements."""
         if self.held > self.memory_bytes_most:
             raise out_of_memory(self.memory_bytes_most)
         if self.pool is not None:
@@ -241,8 +240,7 @@ class CostlyCall:
 
 
 Run: TypeAlias = Generator[Rows | None, None, int]
-"""A running statement: yields pages of result rows, or None to yield; returns the number of
-affected rows."""
+"""A running statement: yields pages of rows, or None; returns the number of affected rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

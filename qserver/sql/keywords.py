@@ -171,8 +171,7 @@ _HEADS = """
 
 
 class Neighbour(NamedTuple):
-    """The word is `terminal` if its predecessor is in `after` and its successor in `before`; None
-    is no condition."""
+    """`terminal` if the previous word is in `after` and the next in `before`; None: any."""
 
     terminal: str
     after: frozenset[str] | None

@@ -106,8 +106,7 @@ _UNTERMINATED: Final = {
 
 
 class Token(NamedTuple):
-    """A token. `kind` is the name of a group above; `start` is the offset of the first
-    character."""
+    """A token. `kind` is the name of a group above; `start` the offset of its first character."""
 
     kind: str
     text: str

@@ -65,8 +65,7 @@ class ParameterList:
     """The types of `positional` or of `named`, in their order."""
 
     def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
-        """Return literals and parameters of one execution, keyed as generated code looks them
-        up."""
+        """Return literals and parameters of one execution, keyed for generated code."""
         slots: dict[int | str, Any] = dict(enumerate(literals))
         if self.named:
             values = self._checked_names(given)
@@ -153,8 +152,7 @@ def types_of_values(given: Given) -> dict[int | str, SqlType | None]:
 
 
 def types_of(given: Given, names: tuple[int | str, ...]) -> tuple[SqlType | None, ...]:
-    """Return `type_of_value` of some parameters, for the key of a plan that depends on their
-    types."""
+    """Return `type_of_value` of some parameters, for the key of a plan that needs their types."""
     if isinstance(given, Mapping):
         return tuple([type_of_value(given.get(str(name))) for name in names])
     values = given or ()

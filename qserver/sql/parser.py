@@ -63,8 +63,7 @@ class ParsedExpression:
 
 
 def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Parsed:
-    """Parse a text of one statement, with an optional semicolon. `repeat` is as in
-    `parameterize`."""
+    """Parse a text of one statement, semicolon allowed. `repeat` is as in `parameterize`."""
     source = Source(sql, repeat=repeat, effort=effort)
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
@@ -122,8 +121,7 @@ def _lark() -> Lark:
 
 
 def grammar_text() -> str:
-    """Return the grammar with terminals for Lark. A word in capitals is a terminal that spells
-    itself."""
+    """Return the grammar with terminals for Lark: a word in capitals spells itself."""
     text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     rules = re.sub(r"//.*", "", text)
     words = sorted(set(re.findall(r"\b[A-Z][A-Z_]+\b", rules)) - {"EQUAL", "STAR"})

@@ -44,8 +44,7 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The access path of a scan: the table's tree (index None) or an index, in key order or
-    backward."""
+    """The access path of a scan: the table's tree (index None) or an index, perhaps backward."""
 
     index: Index | None = None
     range: KeyRange = KeyRange()
@@ -200,8 +199,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class SetOperation:
-    """kind: "union", "intersect", "except"; both sides produce the same number and types of
-    columns."""
+    """kind: "union", "intersect", "except"; columns of both sides agree in number and types."""
 
     kind: str
     every: bool

@@ -50,8 +50,7 @@ def escaped_text(body: str) -> str:
 
 
 def unicode_text(text: str) -> str:
-    """Return the text of a U& string or identifier, given with its quotes and its UESCAPE
-    clause."""
+    """Return the text of a U& string or identifier, given with quotes and UESCAPE clause."""
     sign = "\\"
     clause = _CLAUSE.fullmatch(text)
     if clause:

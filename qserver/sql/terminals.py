@@ -114,8 +114,7 @@ class Source:
         _Classifier(self, tokens, rows).run()
 
     def feed(self) -> Iterator[Terminal]:
-        """Yield the terminals to the parser, which builds a node after it sees the next
-        terminal."""
+        """Yield the terminals to the parser, which builds a node after the next terminal."""
         end = 0
         spend = self.effort.spend
         for terminal in self.terminals:
@@ -138,8 +137,7 @@ def _tokens(text: str, rows: Rows | None, effort: Effort) -> list[Token]:
 
 
 def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
-    """Return the tokens and charge one step for sixteen: sixteen are lexed as fast as one is
-    parsed."""
+    """Return the tokens and charge one step for sixteen, which lex as fast as one parses."""
     found: list[Token] = []
     while some := list(islice(tokens, 16)):
         effort.spend()
@@ -148,8 +146,7 @@ def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
 
 
 def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int | None]:
-    """Return the tokens of the first statement, the offset of its semicolon, and the offset of a
-    second statement."""
+    """Return the first statement's tokens, and the offsets of its semicolon and of a second one."""
     first = 0
     while first < len(tokens) and tokens[first].text == ";":
         first += 1
@@ -291,8 +288,7 @@ class _Classifier:
     # --- punctuation and operators ----------------------------------------------------------------
 
     def _add_punctuation(self, index: int, token: Token) -> None:
-        """Add punctuation; `:name` is a parameter, except in the slices `a[1:name]` and
-        `a[:name]`."""
+        """Add punctuation; `:name` is a parameter, except in slices: `a[1:name]`, `a[:name]`."""
         following = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
         if (
             token.text == ":"

@@ -93,8 +93,7 @@ def find_rows(sql: str) -> Rows | None:
 
 
 def _read_rows(sql: str, start: int) -> Rows | None:
-    """Return the rows whose first parenthesis is at `start`, or None if they hold more than
-    values."""
+    """Return the rows whose first parenthesis is at `start`, or None if not all are values."""
     pieces = _STRING.split(sql[start:])
     rows_text = _ROWS.match("\0".join(pieces[0::2]))
     if rows_text is None:
@@ -125,8 +124,7 @@ def _read_rows(sql: str, start: int) -> Rows | None:
 
 
 def _decode(text: str, strings: list[str]) -> list[Row] | None:
-    """Return the rows of a text in which a NUL replaces each string; None if they are not
-    values."""
+    """Return the rows of a text with NULs for strings; None if they are not values."""
     outside = text.translate(_TO_JSON).lower()
     inside = "\0".join(strings).replace("\\", "\\\\").replace('"', '\\"')
     rows = _decode_json(outside, inside)
@@ -162,8 +160,7 @@ _CAREFUL: Final = msgspec.json.Decoder(list[tuple], float_hook=_exact)  # type: 
 
 
 def _kind(column: Row) -> str:
-    """Return the kind of a column: "?" for none, "N" for "n" with values that are not yet
-    Decimals."""
+    """Return the kind of a column: "?" for none, "N" for "n" that has values still to convert."""
     types = set(map(type, column))
     types.discard(type(None))
     if len(types) != 1:

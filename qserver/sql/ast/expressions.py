@@ -266,8 +266,7 @@ class Field(Node):
 
 @dataclass(frozen=True, slots=True)
 class Default(Node):
-    """DEFAULT in VALUES or SET. The parser accepts it as any expression; the binder refuses it
-    elsewhere."""
+    """DEFAULT in VALUES or SET. The parser accepts it as any expression, the binder does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,8 +245,7 @@ def _with_text(item: IndexItem, source: Source) -> IndexItem:
 def _recursive_view(
     name: list[Terminal], columns: tuple[str, ...] | None, query: Query, text: str
 ) -> tuple[Query, str]:
-    """Rewrite CREATE RECURSIVE VIEW v (a) AS q to CREATE VIEW v AS WITH RECURSIVE v (a) AS (q)
-    SELECT …"""
+    """Rewrite CREATE RECURSIVE VIEW v (a) AS q to AS WITH RECURSIVE v (a) AS (q) SELECT …"""
     if not columns:
         raise unexpected(name[-1])
     place = query.position

@@ -96,8 +96,7 @@ def operator_level(symbol: str) -> int:
 
 
 def build_chain(elements: Sequence[Any]) -> Any:
-    """Build the tree of a chain: operands are nodes, operators are terminals, `Infix` and
-    `Suffix`."""
+    """Build the tree of a chain: operands are nodes, operators terminals, `Infix` and `Suffix`."""
     if len(elements) == 1:
         return operand(elements[0])
     chain = _Chain()

@@ -172,8 +172,7 @@ def _check_distinct(
 
 
 def _owner(scope: Scope, nodes: Sequence[object]) -> Level:
-    """Return the innermost query whose columns or aggregates are named; by default the current
-    one."""
+    """Return the innermost query whose columns or aggregates are named; else the current one."""
     named = {each.source for node in nodes for each in everything(node) if type(each) is Column}
     level: Level | None = scope.level
     while level is not None:

@@ -94,8 +94,7 @@ class Binding:
         self._positions: dict[int, tuple[Column, int]] = {}
 
     def new_source(self) -> int:
-        """Return a new source number, from 1: 0 is none. Views over views can make many from a
-        short text."""
+        """Return a new source number, from 1. Views over views can make many from a short text."""
         self.sources += 1
         if self.sources > SOURCES_MAX:
             raise ProgramLimitExceeded(
@@ -126,8 +125,7 @@ class Binding:
     # --- positions of columns ---
 
     def remember(self, column: Column, position: int) -> None:
-        """Record where a column was named. Columns hold no position, so that equal columns are
-        equal."""
+        """Record where a column was named. Columns hold no position: equal ones must be equal."""
         self._positions[id(column)] = column, position
 
     def position_of(self, column: Column) -> int:
@@ -137,8 +135,7 @@ class Binding:
     # --- parameters ---
 
     def parameter(self, name: int | str, position: int) -> Operand:
-        """Return a slot if the type is known, from the caller or from an earlier use; else an
-        Unknown."""
+        """Return a slot if the caller or an earlier use determines the type; else an Unknown."""
         label = f"${name}" if isinstance(name, int) else f":{name}"
         declared = None
         if self.declared is not None:

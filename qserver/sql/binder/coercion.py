@@ -285,8 +285,7 @@ def _reader(target: SqlType) -> CastFunction:
 
 @lru_cache(maxsize=1024)
 def _assigning_reader(target: SqlType) -> CastFunction:
-    """Return a reader that parses the text, then checks the length: 'abcd' is too long for
-    CHAR(3)."""
+    """Return a reader that parses the text, then checks the length: 'abcd' is no CHAR(3)."""
     bare = target.bare
     read = _reader(bare)
     return read if bare == target else _composed(read, assignment_function(bare, target))

@@ -100,8 +100,7 @@ class _Counts:
         return settled(self.scope.binding, again(self.scope.binding, key.expression))
 
     def _before(self) -> Expression:
-        """Return the condition that a row sorts before the values: the first different key
-        decides."""
+        """Return the condition that a row sorts before the values; the first difference decides."""
         steps = []
         for number, (key, value) in enumerate(self.pairs):
             before = self._key_before(key, value)

@@ -188,8 +188,7 @@ def _from_query(
     query: ast.Query,
     places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
-    """Bind a query as the source; its columns of unknown type get the types of the table's
-    columns."""
+    """Bind a query as the source; columns of unknown type get the types of the table's columns."""
     prepared = scope.binding.prepare_query(scope, query)
     positions = [outline.position for outline in prepared.outlines]
     _check_count(node, places, len(positions), positions)

@@ -107,8 +107,7 @@ def _joined(scope: Scope, join: ast.Join, left: Sources, right: Sources) -> Sour
 
 
 def _wrong_way(scope: Scope, left: Sources, right: Sources) -> QserverError:
-    """Return the error for a right side that depends on rows of the left, but may have rows
-    without."""
+    """Return the error for a RIGHT or FULL JOIN whose right side depends on the left."""
     sources = output_sources(left.plan)
     column = next(each for each in free_columns(right.plan) if each.source in sources)
     table = column.name.partition(".")[0]

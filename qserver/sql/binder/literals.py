@@ -33,8 +33,7 @@ class Literals:
         self.fixed = fixed
 
     def value(self, index: int) -> Any:
-        """Return the value and make it part of the fingerprint: the plan is now for this value
-        only."""
+        """Return the value and make it part of the fingerprint: the plan is for this value only."""
         if not self.fixed:
             self._pinned.add(index)
         return self._values[index]

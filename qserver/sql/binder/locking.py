@@ -78,8 +78,7 @@ def check_locked_select(scope: Scope, select: ast.Select, locking: Lockings) -> 
 
 
 def _reason(scope: Scope, select: ast.Select) -> str | None:
-    """Return PostgreSQL's word for the clause that prevents locking, in PostgreSQL's order of
-    checks."""
+    """Return PostgreSQL's word for the first clause, in its order, that prevents locking."""
     level = scope.level
     reasons = (
         (select.distinct or select.distinct_on, "DISTINCT clause"),

@@ -144,8 +144,7 @@ def check_distinct_on(
     keys: Sequence[OrderKey],
     nodes: Sequence[ast.Expression],
 ) -> None:
-    """Require that ORDER BY begins with the expressions of DISTINCT ON, so that groups are
-    contiguous."""
+    """Require that ORDER BY begins with the expressions of DISTINCT ON: groups are contiguous."""
     expressions = [expression for _, expression in on]
     other_seen = False
     matched: set[int] = set()

@@ -49,8 +49,7 @@ class Relation:
     """Whether it is a table under its own name, so that `public.t.a` means it."""
 
     def expression(self, at: int) -> Expression:
-        """Return the column at a position: a new object each time, which identifies its place in
-        the text."""
+        """Return the column at a position: a new object, which identifies its place in the text."""
         field = self.fields[at]
         name = f"{self.name}.{self.names[at]}" if self.name else self.names[at]
         return Column(self.source, at, field.type, self.nullable or field.nullable, name)

@@ -24,8 +24,7 @@ Outline: TypeAlias = tuple[Any, ...]
 
 
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
-    """Tell whether expressions are equal. Without `literals`, different literals are never
-    equal."""
+    """Tell whether expressions are equal. Without `literals`, two literals are never equal."""
     pairs: list[tuple[Slot, Slot]] = []
     waiting: list[tuple[Any, Any]] = [(left, right)]
     while waiting:

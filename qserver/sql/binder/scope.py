@@ -155,8 +155,7 @@ _LEFT: dict[type, Callable[..., ast.Node | None]] = {
 
 
 def _is_first(node: ast.Cast) -> bool:
-    """Tell whether errors point at the operand: in DATE '…' they do, in CAST(a AS t) they do
-    not."""
+    """Tell whether errors point at the operand: in DATE '…' they do, in CAST(a AS t) not."""
     operand = node.operand
     is_text = isinstance(operand, ast.Literal) and operand.kind == "text"
     return is_text or operand.position < node.position

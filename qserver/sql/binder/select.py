@@ -146,8 +146,7 @@ class _Select:
         )
 
     def _row_functions(self) -> tuple[list[FunctionScan], list[FunctionScan]]:
-        """Split set-returning functions: those that grouping uses come before it, the others
-        last."""
+        """Split set-returning functions: those that grouping uses come before it, others last."""
         functions = self.level.row_functions
         if not functions:
             return [], []

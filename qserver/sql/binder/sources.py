@@ -109,8 +109,7 @@ def scan_table(scope: Scope, table: Table, item: ast.TableRef) -> tuple[Scan, Re
 
 
 def _sampled(scope: Scope, scan: Scan, sample: ast.TableSample) -> Plan:
-    """TABLESAMPLE: selects each row at random. A seed has no effect: randomness comes from
-    outside."""
+    """TABLESAMPLE: selects rows at random. A seed has no effect: randomness comes from outside."""
     binding, method = scope.binding, sample.method[-1]
     if method not in ("bernoulli", "system"):
         raise UndefinedObject(

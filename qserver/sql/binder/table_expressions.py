@@ -118,8 +118,7 @@ def _bind_text(
     table: Table | None = None,
     source: int = 0,
 ) -> Expression:
-    """Bind a text; `finish` converts the result, given where it begins, to the type of its
-    place."""
+    """Bind a text; `finish` converts the result, given its position, to the type of its place."""
     node, literals = parsed_expression(text)
     scope: Scope = outermost(binding, literals)
     if table is not None:

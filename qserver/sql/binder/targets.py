@@ -47,8 +47,7 @@ class Target:
     def checks(
         self, binding: Binding, source: int, changed: frozenset[int] | None = None
     ) -> tuple[CheckedExpression, ...]:
-        """Return the conditions of a new row: the table's CHECKs, then WITH CHECK OPTION of the
-        view."""
+        """Return the conditions of a new row: the table's CHECKs, then the view's CHECK OPTION."""
         of_table = checks_of(binding, self.table, source, changed)
         return of_table if self.view is None else of_table + self.view.checks_over(source)
 
@@ -102,8 +101,7 @@ def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
 
 
 def refuse_value(column: Column, position: int, inserting: bool) -> None:
-    """Refuse a value for a generated column, or for an identity GENERATED ALWAYS; DEFAULT is
-    allowed."""
+    """Refuse a value other than DEFAULT for a generated column or an identity GENERATED ALWAYS."""
     if column.generated is not None:
         detail, hint = f'Column "{column.name}" is a generated column.', None
     elif column.identity == "always":

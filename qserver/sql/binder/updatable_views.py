@@ -48,8 +48,7 @@ class UpdatableView:
     expressions: tuple[Expression, ...]
     condition: Expression | None
     checks: tuple[tuple[str, Expression], ...] = ()
-    """The conditions of WITH CHECK OPTION on a new row, with the names of their views, innermost
-    first."""
+    """The conditions of WITH CHECK OPTION on a new row, by view, innermost first."""
 
     def relation(self, name: str, source: int) -> JoinedRelation:
         """Return the view's relation over another row of the table."""

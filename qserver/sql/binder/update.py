@@ -76,8 +76,7 @@ def bind_delete(around: Scope, node: ast.Delete) -> Delete:
 def _found_rows(
     outer: Scope, target: Target, node: ast.TableRef, sources: Sequence[ast.FromItem]
 ) -> tuple[Plan, Scope, int]:
-    """Return the table's rows, joined to those of FROM or USING; the first relation is the
-    table's."""
+    """Return the table's rows joined to those of FROM or USING; the table's relation is first."""
     inner = outer.inside()
     scan, plain = scan_table(inner, target.table, node)
     old = plain.source

@@ -117,8 +117,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
 def _window(
     scope: Scope, window: ast.Window
 ) -> tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]:
-    """Bind PARTITION BY, ORDER BY and the frame. Their quoted literals are read after the
-    others."""
+    """Bind PARTITION BY, ORDER BY and the frame. Their quoted literals are read last."""
     binding = scope.binding
     before = len(binding.quoted)
     partition_by = tuple(

@@ -264,8 +264,7 @@ class _AggregatePrinter:
             self.source.line(statement)
 
     def _collect(self, call: AggregateCall, name: str, codes: list[str], rows: Rows) -> None:
-        """Print the collection of a row's sort key and arguments; the steps run in order at the
-        end."""
+        """Print the collection of a row's sort key and arguments; steps run in order at the end."""
         self.source.name("Descending", Descending)
         elements = []
         for key in call.order_by:

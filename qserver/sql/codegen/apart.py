@@ -27,8 +27,7 @@ _BUILTINS: Final = frozenset(dir(builtins))
 
 
 class Apart:
-    """The functions for parts of long expressions; `texts` has their sources, in order of
-    dependency."""
+    """The functions for parts of long expressions; `texts` has their sources by dependency."""
 
     def __init__(self, source: Source) -> None:
         self.texts: list[str] = []
@@ -55,8 +54,7 @@ class Apart:
         return ", ".join(found)
 
     def first(self, choices: Sequence[tuple[str, str]], otherwise: str) -> str:
-        """Return the value of the first choice whose condition is true; a choice is (condition,
-        value)."""
+        """Return the value of the first (condition, value) whose condition is true."""
         codes = []
         name = self._source.fresh("v")
         for piece in _pieces([f"if {condition}: return {value}" for condition, value in choices]):

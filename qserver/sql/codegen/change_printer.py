@@ -273,8 +273,7 @@ class ChangePrinter:
             self.done(rows)
 
     def _untouched(self, key: str, old: str) -> str:
-        """Return the condition that no other change of the statement came first: a row changes
-        once."""
+        """Return the condition that no other change came first: a statement changes a row once."""
         if not self.source.reads_before:
             return ""
         return f" and transaction.get_entry({self.table}.id, {key}) == {old}"

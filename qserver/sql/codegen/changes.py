@@ -55,8 +55,7 @@ def _print(printer: ChangePrinter) -> None:
 
 
 def changes_before_it_reads(statement: Select | Change) -> bool:
-    """Tell whether the statement could see its own changes, through WITH or subqueries of
-    RETURNING."""
+    """Tell whether the statement could see its own changes, by WITH or subqueries of RETURNING."""
     changes = [each for each in everything(statement) if isinstance(each, Change)]
     returning = [each.returning for each in changes if each.returning is not None]
     return (

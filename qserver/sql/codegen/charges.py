@@ -49,8 +49,7 @@ def comparison_of(expression: IsDistinct) -> Apply:
 
 
 def measured(expression: Apply) -> tuple[int, ...]:
-    """Return the arguments whose length determines the call's cost; (-1,) if more than length
-    does."""
+    """Return the arguments whose length determines the cost; (-1,) if more than length does."""
     function = expression.function
     if function.explodes or function.name in BASED or _reads_patterns(expression):
         return (-1,)
@@ -62,8 +61,7 @@ def measured(expression: Apply) -> tuple[int, ...]:
 
 
 def _reads_patterns(expression: Apply) -> bool:
-    """Tell whether each row has its own pattern: to compile a pattern costs more than to match
-    it."""
+    """Tell whether each row has its own pattern, which costs more to compile than to match."""
     function = expression.function
     if function.prepare is None and function.name not in PATTERNED:
         return False
@@ -133,8 +131,7 @@ def costly_cast(function: Callable[[Any], Any], cost: Cost, target: SqlType) -> 
 
 @lru_cache(maxsize=2048)
 def costly_rows(function: TableFunction) -> CostlyCall:
-    """Return a table function with its cost. Its rows are consumed one by one, and measured where
-    they are held."""
+    """Return a table function with its cost. Its rows are measured where they are held."""
     cost = cost_of(function.name, function.parameters, function.cost)
     return CostlyCall(function.name, function.call, cost, makes_long=False)
 

@@ -82,8 +82,7 @@ def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> 
 def _print_turns(
     pipeline: Pipeline, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
 ) -> None:
-    """Print the loop that runs the recursive part on the last iteration's rows until it adds
-    none."""
+    """Print the iterations, each over the rows of the last one, until one adds none."""
     line, name = pipeline.source.line, f"table{table.number}"
     fresh, seen = pipeline.source.fresh("rows"), pipeline.source.fresh("seen")
     assert table.recursive is not None

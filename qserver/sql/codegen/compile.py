@@ -174,8 +174,7 @@ class _Compiler:
         line("return 0")
 
     def _is_plain_scan(self, node: plan.Plan) -> bool:
-        """Tell whether the node is a scan, or the first rows of one, whose pages are consumed
-        whole."""
+        """Tell whether the node is a scan, or its first rows, whose pages are consumed whole."""
         if not isinstance(node, plan.Limit):
             return is_read_by_pages(node)
         scan = node.input
@@ -237,8 +236,7 @@ class _Compiler:
         self.source.line("return 0")
 
     def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
-        """Return the code of the list of output rows of a page; `itemgetter` handles plain
-        columns."""
+        """Return the code of a page's list of output rows; `itemgetter` handles plain columns."""
         made = self.printer.values(node.expressions, inner)
         if made == row and not condition:
             return page
@@ -308,8 +306,7 @@ class _Compiler:
             self._converted(name, slot, value)
 
     def _converted(self, name: str, slot: Slot, value: str) -> None:
-        """Print a conversion whose error carries the literal's number: the caller has the text and
-        finds the position."""
+        """Print a conversion whose error has the literal's number, for the caller to locate."""
         assert slot.convert is not None
         if not isinstance(slot.name, int):
             self.source.line(f"{name} = {self.printer.converted(slot, value)}")

@@ -30,8 +30,7 @@ class Rows:
         return Rows({**self._rows, source: name}, self._columns, widths)
 
     def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
-        """Return the variable that holds exactly these expressions, if they are all columns of one
-        row."""
+        """Return the variable that holds exactly these expressions, if they are one whole row."""
         first = expressions[0] if expressions else None
         if not isinstance(first, Column) or self._widths.get(first.source) != len(expressions):
             return None

@@ -92,8 +92,7 @@ class Printer:
         self.apart = Apart(source)
         self.functions: list[str] = []
         self.row_of_literals: str | None = None
-        """The variable with the current row of literals, while a parameterized VALUES list is
-        printed."""
+        """The variable with the current row of literals, inside of a parameterized VALUES list."""
         self.subqueries: SubqueryPrinter | None = None
         self.may_yield = True
         """Whether an expression may yield; in a lambda it may not."""
@@ -132,8 +131,7 @@ class Printer:
         return f"(not {self.truth(expression, rows)})"
 
     def _not_too_deep(self, code: str) -> str:
-        """Return the code, or a call of a function with it: Python limits the nesting of
-        brackets."""
+        """Return the code, or a call of a function with it: Python limits nested brackets."""
         if len(code) < 4 * BRACKETS_MOST or brackets_of(code) < BRACKETS_MOST:
             return code
         name = self.source.fresh("deep")
@@ -242,8 +240,7 @@ class Printer:
         return f"({' and '.join([*checks, wrong])})"
 
     def _call(self, apply: Apply, rows: Rows, check: str = "is None") -> tuple[list[str], str]:
-        """Return the NULL checks of the arguments, and the call, which uses the checks'
-        variables."""
+        """Return the NULL checks of the arguments, and the call, which uses their variables."""
         checks: list[str] = []
         codes: list[str] = []
         before: list[str] = []

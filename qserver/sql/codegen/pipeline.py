@@ -177,8 +177,7 @@ class Pipeline:
             self.source.replace_end(head, "):", f", {weight.rows}):")
 
     def keep(self, node: Plan, rows: Rows) -> str:
-        """Print the materialization of the plan's rows; return the list's name. `pattern` is its
-        item."""
+        """Print the list of the plan's rows; return its name. `pattern` is the item."""
         name = self.source.fresh("rows")
         self.source.line(f"{name} = []")
         sources = output_sources(node)
@@ -239,8 +238,7 @@ class Pipeline:
             self.yield_check()
 
     def count_kept(self, count: str, sizes: list[str]) -> None:
-        """Print the charge for a value that an aggregate holds; `sizes` are the codes of its
-        bytes."""
+        """Print the charge for a value that an aggregate holds; `sizes` are codes of its bytes."""
         self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
         with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
             self.source.line(f"context.hold_bytes({count})")

@@ -275,8 +275,7 @@ class _ScanPrinter:
         self._matches()
 
     def _predicate(self) -> str:
-        """Return the condition as a function of a row, if it depends only on the row and on
-        slots."""
+        """Return the condition as a function of a row, if it depends only on row and slots."""
         condition = self.node.condition
         if condition is None or has_subquery(condition) or is_volatile(condition):
             return "None"

@@ -46,8 +46,7 @@ def drained(steps: Steps) -> Any:
 def sorted_rows(
     context: Context, rows: list[Any], keys: list[Any], reverse: bool, key_bytes: int = 0
 ) -> Steps:
-    """Return the rows in the order of their keys; `key_bytes` is the length of all keys
-    together."""
+    """Return the rows in the order of their keys; `key_bytes` is the length of all keys."""
     order = yield from sorted_numbers(context, keys, reverse, key_bytes)
     return [rows[number] for number in order]
 

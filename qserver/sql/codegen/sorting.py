@@ -140,8 +140,7 @@ def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
 
 
 def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
-    """Return the elements that a key compares by: the place of NULL, the place of NaN, the
-    value."""
+    """Return the elements that a key compares by: the places of NULL and NaN, then the value."""
     expression = key.expression
     code = pipeline.printer.value(expression, rows)
     kind = expression.type.kind

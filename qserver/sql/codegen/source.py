@@ -66,8 +66,7 @@ class Source:
 
     @contextmanager
     def set_aside(self, depth: int = 1) -> Iterator[list[str]]:
-        """Collect the lines printed inside, from indentation `depth`, for the caller to place
-        elsewhere."""
+        """Collect the lines printed inside, indented by `depth`, for the caller to place."""
         lines, before = self._lines, self.depth
         self._lines, self.depth = [], depth
         try:

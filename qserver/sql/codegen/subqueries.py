@@ -109,8 +109,7 @@ class Subqueries:
         return f"(None if ({name} := {code}) is None else not {name})"
 
     def _call(self, node: Plan, rows: Rows, way: str, result: str) -> str:
-        """Print the function of a subquery; return the code that calls it with the outer
-        columns."""
+        """Print the function of a subquery; return the code that calls it with outer columns."""
         outer = free_columns(node)
         name = self.source.fresh(FUNCTION)
         arguments = [self.source.fresh("a") for _ in outer]

@@ -61,8 +61,7 @@ def _repeated_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume:
 
 
 def _say_which_value(pipeline: Pipeline, node: plan.Values, given: str) -> None:
-    """Print an error handler that adds the literal's number: the caller has the text and finds the
-    position."""
+    """Print an error handler that adds the literal's number, for the caller to locate."""
     readers = {
         each.name: each.convert
         for each in node.items[0]

@@ -105,8 +105,7 @@ def _bytes_of(call: WindowCall, orders: list[Any]) -> int:
 def _check_offset(
     call: WindowCall, what: str, bound: tuple[str, Expression | None], offset: Any
 ) -> None:
-    """Refuse a NULL offset, and a negative count of rows or groups, even for a function that
-    ignores its frame."""
+    """Refuse NULL offsets and negative counts of rows or groups, even if the frame is ignored."""
     if bound[1] is None:
         return
     if offset is None:
@@ -313,8 +312,7 @@ class _Partition:
         return [found[end] for end in ends]
 
     def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
-        """Yield the aggregate of all rows up to each end; additional results, with end None, allow
-        yield checks."""
+        """Yield the aggregate up to each end; results with end None allow yield checks."""
         assert self.call.aggregate is not None
         stops: list[tuple[int, int | None]] = []
         done = 0

@@ -137,8 +137,7 @@ def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> 
 def with_foreign_key(
     work: Work, table: Table, constraint: ast.Constraint, column: str | None
 ) -> tuple[Table, ForeignKey]:
-    """Return the table with one more FOREIGN KEY; its columns are given, or `column` is the only
-    one."""
+    """Return the table with one more FOREIGN KEY; `column` is its only one if none are given."""
     node = constraint.foreign_key
     assert node is not None
     columns = node.columns or constraint.columns or ((column,) if column is not None else ())
@@ -222,8 +221,7 @@ _FAMILIES = (INTEGER_KINDS, FLOAT_KINDS, TEXT_KINDS, DATETIME_KINDS)
 
 
 def referenced_index(table: Table, columns: Sequence[str]) -> Table | Index | None:
-    """Return what makes the referenced columns unique: the table's primary key, or a unique
-    index."""
+    """Return what makes the referenced columns unique: the primary key, or a unique index."""
     wanted = sorted(table.position(name) for name in columns)
     if sorted(table.primary_key) == wanted:
         return table

@@ -77,8 +77,7 @@ class Statements(Protocol):
         """Return the columns of a query."""
 
     def check(self, statement: ast.Statement) -> Generator[Any, Any, None]:
-        """Raise the errors that the statement, which has no literals, would raise before it
-        runs."""
+        """Raise the errors of a statement without literals that occur before it runs."""
 
     def run(
         self, statement: ast.Statement, literals: Sequence[Any]
@@ -102,8 +101,7 @@ class Statements(Protocol):
         """Return a new id for a row without a primary key."""
 
     def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
-        """Return a sequence's value and whether it is used: the last value if True, else the next
-        one."""
+        """Return a sequence's value: the last used one if True, else the next one."""
 
     def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
         """Create the state of a sequence. Its number must come from `next_tree`."""

@@ -69,8 +69,7 @@ def create_schema(work: Work, node: ast.CreateSchema) -> Steps:
 
 
 def comment_on(work: Work, node: ast.CommentOn) -> Steps:
-    """Set or remove a comment. It is stored in the definition, so it is dropped and moved with
-    it."""
+    """Set or remove a comment, which is stored in the definition and moves with it."""
     text = None if node.text is None else str(work.value(node.text)) or None
     match node.kind:
         case "column":

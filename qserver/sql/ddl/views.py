@@ -84,8 +84,7 @@ def set_view_options(work: Work, view: View, options: Sequence[tuple[str, str]])
 
 
 def _names_in(node: object) -> set[str]:
-    """Return the relations and types that the query itself names, not those of the views it
-    uses."""
+    """Return the relations and types that the query itself names, without those of its views."""
     if isinstance(node, ast.TableRef):
         return {known_key(node.name)}
     if isinstance(node, ast.TypeName):

@@ -98,8 +98,7 @@ def check_collation(name: str) -> None:
 
 
 def check_attributes(constraint: ast.Constraint) -> None:
-    """Refuse INITIALLY DEFERRED and accept DEFERRABLE: keys are checked at the end of each
-    statement."""
+    """Refuse INITIALLY DEFERRED, accept DEFERRABLE: keys are checked after each statement."""
     if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
     if "initially deferred" in constraint.attributes:

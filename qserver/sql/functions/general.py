@@ -19,8 +19,7 @@ VERSION: Final = "PostgreSQL 15.0 (qserver)"
 
 
 def extreme(name: str, sql_type: SqlType, count: int, less: Callable[[Any, Any], bool]) -> Function:
-    """Return GREATEST or LEAST of `count` values of a type that `less` orders; NULLs are
-    ignored."""
+    """Return GREATEST or LEAST of `count` values, ordered by `less`; NULLs are ignored."""
     better = less if name == "least" else lambda left, right: less(right, left)
 
     def choose(*values: Any) -> Any:

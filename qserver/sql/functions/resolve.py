@@ -114,8 +114,7 @@ def is_function(name: str) -> bool:
 
 
 def is_aggregate(name: str) -> bool:
-    """Tell whether there is an aggregate of that name. Hypothetical ones may be window functions,
-    too."""
+    """Tell whether the name is an aggregate's. Hypothetical ones may be window functions, too."""
     return name in AGGREGATES
 
 
@@ -250,8 +249,7 @@ def _best(
     call: _Call,
     sized: tuple[SqlType, ...] | None = None,
 ) -> Found:
-    """Return the only candidate for bare arguments; `sized` are the same with precision and
-    length."""
+    """Return the only candidate for bare arguments; `sized` have precision and length."""
     candidates: list[Candidate[S]] = []
     for signature in signatures:
         parameters = parameters_for(signature, len(arguments))

@@ -58,8 +58,7 @@ def converts(source: SqlType, target: SqlType) -> bool:
 
 
 def common_of(types: Sequence[SqlType]) -> SqlType | None:
-    """Return the common type of bare types, TEXT if all are unknown; None if their categories
-    differ."""
+    """Return the common type of bare types, TEXT if all are unknown, None across categories."""
     chosen = UNKNOWN
     for candidate in types:
         if candidate in (UNKNOWN, chosen):

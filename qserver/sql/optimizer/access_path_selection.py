@@ -40,8 +40,7 @@ def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
 def best_access(
     scan: plan.Scan, conditions: Iterable[Expression]
 ) -> tuple[Access | None, list[Expression]]:
-    """Return the best access path for the conditions, and the conditions that it does not
-    guarantee."""
+    """Return the best access path for the conditions, and the conditions it leaves."""
     every = list(conditions)
     terms = _terms(scan, every)
     candidates = [_fit(scan, None, scan.table.primary_key, terms)]
@@ -87,8 +86,7 @@ def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
 
 
 def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) -> None:
-    """Add the bounds of a LIKE prefix. LIKE itself is still checked: its bounds only narrow the
-    scan."""
+    """Add the bounds of a LIKE prefix. LIKE itself is still checked: bounds only narrow."""
     if not probably_has_prefix(condition.function):
         return
     column, pattern = condition.arguments
@@ -145,8 +143,7 @@ def _fit(
     columns: tuple[int, ...],
     terms: dict[int, _Terms],
 ) -> tuple[float, Access, set[int]]:
-    """Return the score of a key for the terms, its access path, and the conditions it
-    guarantees."""
+    """Return the score of a key for the terms, its access path, and the guaranteed conditions."""
     equal: list[Expression] = []
     used: set[int] = set()
     score = 0.0

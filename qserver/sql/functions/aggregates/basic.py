@@ -233,8 +233,7 @@ def _append_text(state: list[str] | None, text: str, delimiter: str | None) -> l
 
 
 def joinable(parts: Parts) -> Parts:
-    """Return the parts; refuse them if the result is too long, because a join would block other
-    tasks."""
+    """Return the parts, unless the result is too long: a join would block other tasks."""
     length = sum(map(len, parts))
     if length > TEXT_RESULT_LENGTH_MAX:
         raise refuse_size(length, TEXT_RESULT_LENGTH_MAX)

@@ -42,8 +42,7 @@ def _checked(fraction: float) -> float:
 
 
 def percentile_between(fraction: float, values: Sequence[float]) -> float | None:
-    """Return the value at a fraction of the sorted values, interpolated between two if
-    necessary."""
+    """Return the value at a fraction of the sorted values, interpolated if necessary."""
     if not values:
         return None
     place = _checked(fraction) * (len(values) - 1)

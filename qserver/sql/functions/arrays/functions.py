@@ -46,8 +46,7 @@ def too_large() -> QserverError:
 
 
 def subscript(array: Any, *places: int) -> Any:
-    """Return the element at a place; NULL if there is none, also for too few or too many
-    subscripts."""
+    """Return the element at a place; NULL for none, or for too few or too many subscripts."""
     for place in places:
         if type(array) is not tuple or not 1 <= place <= len(array):
             return None
@@ -257,8 +256,7 @@ def trim(array: Array, count: int) -> Array:
 def string_to_array(
     text: str | None, delimiter: str | None, null: str | None = None
 ) -> Array | None:
-    """Split a text. Without a delimiter each character is an element; an empty one splits
-    nothing."""
+    """Split a text: at a NULL delimiter into characters, at an empty one not at all."""
     if text is None:
         return None
     if not text:

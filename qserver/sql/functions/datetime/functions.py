@@ -58,8 +58,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def age(later: datetime, earlier: datetime) -> Interval:
-    """Return years, months, days and time by the calendar; negative if `later` is the earlier
-    one."""
+    """Return years, months, days and time by the calendar; negative if `later` is earlier."""
     if later < earlier:
         parts = _calendar_difference(earlier, later, borrowed_from=later)
         return Interval(-parts.months, -parts.days, -parts.microseconds)

@@ -30,8 +30,7 @@ _JULIAN_OF_ORDINAL: Final = 1_721_425
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """The values that fields show: those of a timestamp, or of an interval, whose parts may be
-    negative."""
+    """The values of fields: of a timestamp, or of an interval, whose parts may be negative."""
 
     year: int
     month: int

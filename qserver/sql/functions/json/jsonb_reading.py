@@ -29,8 +29,7 @@ Keys = tuple[str | None, ...]
 
 
 def contains(whole: Jsonb, part: Jsonb) -> bool:
-    """Tell whether the whole contains the part at the same place; an array contains a lone
-    scalar."""
+    """Tell whether the whole contains the part in place; an array contains a lone scalar."""
     left, right = whole.value, part.value
     if isinstance(left, list) and not isinstance(right, _CONTAINERS):
         return _contains(left, [right])
@@ -62,8 +61,7 @@ def _contains_elements(whole: list[Structure], part: list[Structure]) -> bool:
 
 
 def exists(value: Jsonb, key: str) -> bool:
-    """Tell whether the text is a key of the object, an element of the array, or the value
-    itself."""
+    """Tell whether the text is a key of the object, an element of the array, or the value."""
     structure = value.value
     if isinstance(structure, dict | list):
         return key in structure

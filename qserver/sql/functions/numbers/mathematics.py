@@ -86,8 +86,7 @@ def _to_integral(value: Decimal, rounding: str) -> Decimal:
 
 
 def _on_float(compute: Callable[[float], int]) -> Callable[[float], float]:
-    """Return a rounding function of floats: zero keeps its sign, and large values are whole
-    already."""
+    """Return a rounding function of floats: zero keeps its sign, and large values are whole."""
 
     def call(value: float) -> float:
         if not -(2.0**52) < value < 2.0**52:

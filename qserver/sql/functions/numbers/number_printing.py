@@ -182,8 +182,7 @@ class _Layout:
             self.sign_where = "after"
 
     def _last_relevant(self) -> int | None:
-        """Return the last digit after the point that FM keeps; the point itself if there is
-        none."""
+        """Return the last digit after the point that FM keeps; the point itself if none."""
         if not (self.picture.fill and self.point) or "." not in self.number:
             return None
         last = max(len(self.number.rstrip("0")) - 1, self.number.index("."))

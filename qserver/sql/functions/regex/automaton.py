@@ -30,8 +30,7 @@ STEPS_MOST: Final = 20_000
 """The limit of cached steps; beyond it the cache is cleared."""
 
 WORK_MOST: Final = 300_000
-"""The cost limit of one query: a character counts 1, an uncached step the number of its states,
-plus ten."""
+"""The cost limit of one query: 1 per character, and 10 + states per uncached step."""
 
 _EDGE, _NEWLINE, _WORD, _OTHER = range(4)
 
@@ -230,8 +229,7 @@ class Automaton:
         return self._net.end in self._reached(state[0], state[1], after)
 
     def _reached(self, states: Iterable[int], before: int, after: int) -> set[int]:
-        """Return all states that are reachable by empty transitions between two kinds of
-        characters."""
+        """Return the states reachable by empty transitions between two kinds of characters."""
         reached = set(states)
         waiting = list(reached)
         while waiting:

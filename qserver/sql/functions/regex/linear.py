@@ -82,8 +82,7 @@ class Linear:
         self._size = 1 if size <= FEW_ATOMS or _has_words_only(tree) else size
         """The automaton's size, as far as it determines the speed."""
         self._classes: dict[tuple[bool, ...], int] = {}
-        """The code of characters that the same atoms match; the first bool: is it a word
-        character."""
+        """The code of characters that the same atoms match; the first bool: a word character?"""
         self._codes: dict[int, int] = {}
         self._latin = bytes(self._code(number) for number in range(_LATIN))
         self._compiled: dict[bool, re2._Regexp] = {}
@@ -265,8 +264,7 @@ def _atoms(node: Node) -> list[str]:
 
 
 def _has_words_only(node: Node) -> bool:
-    """Tell whether it is one word or a choice of words: then there are no more states than
-    letters."""
+    """Tell whether it is a word or a choice of words: no more states than letters."""
     match node:
         case Choice(options):
             return all(map(_has_words_only, options))

@@ -21,8 +21,7 @@ SECONDS_MOST: Final = 0.15
 """The limit for all searches of a call, beyond the allowance of each."""
 
 SECONDS_OF_SEARCH: Final = 0.000_05
-"""The allowance of a search, which is not counted: a caller that takes matches one by one can yield
-in between."""
+"""The time of a search that is not counted: callers can yield between searches."""
 
 _LOOK_EVERY: Final = 32
 

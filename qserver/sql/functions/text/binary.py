@@ -80,8 +80,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _bytes_of_base64(symbols: str) -> bytes:
-    """Decode groups of four symbols; from the first = on, groups give fewer bytes, as in
-    PostgreSQL."""
+    """Decode groups of four symbols; from the first = on, they give fewer bytes (PostgreSQL)."""
     first = symbols.find("=")
     if first < 0:
         return b64decode(symbols)

@@ -34,8 +34,7 @@ Piece = list[object]  # single characters and _ANY
 
 
 def like_matcher(pattern: str, escape: str = "\\") -> Matcher:
-    """Return the test for a pattern; an empty `escape` disables escapes. Long patterns are not
-    cached."""
+    """Return the test for a pattern, cached if it is short; an empty `escape` disables escapes."""
     return (_kept_matcher if len(pattern) <= _KEPT_LENGTH_MAX else _matcher)(pattern, escape)
 
 
