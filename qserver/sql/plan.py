@@ -103,9 +103,9 @@ class FunctionScan:
 class Join:
     """kind: "inner", "left", "right", "full", "semi", "anti"; `lateral`: right names left's rows.
 
-    "null_aware_anti" is NOT IN. The optimizer sets `method`: "loop", "hash" or "index"; None means
-    a loop. `condition` is the whole condition of a pair of rows, whatever the method:
-    `join_conditions` says which part a hash table looks up.
+    The optimizer sets `method`: "loop", "hash" or "index"; None means a loop. `condition` is the
+    whole condition of a pair of rows, whatever the method: `join_conditions` says which part a hash
+    table looks up.
     """
 
     kind: str
