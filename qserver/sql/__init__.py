@@ -1,26 +1,36 @@
-"""SQL: from the text of a statement to a Python function that carries it out.
+"""SQL: compiles the text of a statement into a Python function.
 
-    text ─► fingerprint, literals ─► cached? ────────────────────────────────────────► function
-                                       │ no                                             ▲
-    text ─ lexer ─► tokens ─ terminals ─► grammar ─ builder ─► syntax                   │
-                                                                 │ binder               │
-                                                               bound ─ plan ─ rules ─ codegen
+    text ─ fingerprint ─► fingerprint, literals ─► cached? ─── yes ───► function
+                                                     │ no                  ▲
+                                                     ▼                     │
+    text ─ lexer ─► tokens ─ terminals ─► terminals ─ parser ─► AST        │
+                                                                 │ binder  │
+    logical plan, whose expressions are bound  ◄─────────────────┘         │
+         │ optimizer                                                       │
+    optimized plan ─ codegen ──────────────────────────────────────────────┘
 
-    fingerprint, value_rows         the statement without its literals, for each request and fast
-    lexer, literals,            what a token is, and what a literal is worth
+    fingerprint, value_rows     the statement without its literals, and multi-row VALUES as data
+    lexer, literals,            tokens, and the values of literals
       string_escapes
-    keywords, ddl_words, which word is a keyword where
+    keywords, ddl_words,        from words to the grammar's terminals
       terminals
-    grammar.lark, parser,       the grammar, and AST nodes from what it recognizes
-      builder, depth
-    syntax                      what a statement says
-    binder, bound               what its names mean
-    plan, rules, explain        how it will be answered, optimized step by step, and shown
-    codegen, execution          the plan as Python source; what runs it
-    functions                   what can be called and computed
-    definitions                 CREATE, ALTER, DROP
-    ports, parameters           what this room reads through; values that come beside the text
+    grammar.lark, parser,       the LALR(1) grammar and its parser, and the limit on nesting
+      depth
+    ast, ast_builder            the AST, and its construction from grammar rules
+    binder, expressions         name and type resolution, and the bound expressions it produces
+    plan, walk,                 logical plans, how to traverse and rewrite them, and the keys of
+      join_conditions             hash joins
+    optimizer, explain          the optimizer rules, and EXPLAIN
+    codegen, execution          from plan to Python source, and the interface of compiled code
+    functions/                  functions and operators by family: aggregates, arrays, datetime,
+                                  json, numbers, regex, text
+    ddl                         CREATE, ALTER, DROP
+    parameters,                 values that come beside the text
+      parameter_steps
+    effort                      the budget of planning, in steps
+    ports                       what this room needs from the catalog
 
-The room is pure: no waiting, no clock, no chance, no files. It asks the database through ports, and
-whoever runs a function decides when. Start with `fingerprint`, then `ast`.
+The room is pure: no waiting, no clock, no randomness, no files. It reads the database through
+ports, and the caller drives the generators that compiled code returns. Start with `fingerprint`,
+then `ast`.
 """

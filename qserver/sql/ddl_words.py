@@ -1,10 +1,10 @@
-"""Words of CREATE, ALTER, DROP and their kin, which mean something at a certain place only.
+"""Finds the keywords of CREATE, ALTER, DROP and similar statements by their position.
 
     ALTER TABLE type ADD COLUMN add int, ALTER type SET DATA TYPE text
     ALTER TABLE NAME ADD COLUMN NAME NAME, ALTER NAME SET DATA TYPE NAME
 
-All of them are unreserved, and good names for columns. But the place where a definition says what
-it defines, or what an ALTER does next, can be counted out, so no other word is taken for a keyword.
+These words are unreserved and plausible column names. But a count of tokens finds where a
+definition names its kind, or an ALTER its next action, so no other word becomes a keyword.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _LIKE_OPTIONS = frozenset(
         *("indexes", "statistics", "storage"),
     }
 )
-# After one of these, CASCADE is the name of a thing.
+# After one of these, CASCADE is a name.
 _BEFORE_A_NAME = _KINDS | {"table", "column", "constraint", "exists", "only", "concurrently"}
 _BEFORE_A_NAME |= {",", ".", "drop", "truncate", "to"}
 
 
 def ddl_words(words: Sequence[str]) -> dict[int, str]:
-    """Index to terminal, for the words of a statement whose first is one of HEADS.
+    """Map the index of each keyword to its terminal, in a statement whose first word is in HEADS.
 
     `words` are the tokens in lower case, with "$" at the end.
     """
@@ -74,7 +74,7 @@ def _mark_set(words: Sequence[str], marks: dict[int, str]) -> None:
 
 
 def _mark_alterations(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
-    """What an ALTER does: after the name of what it alters, and after each comma on that level."""
+    """Mark the actions of ALTER: after the altered name, and after each comma on that level."""
     if words[at : at + 2] == ["if", "exists"]:
         at += 2
     if words[at] == "only":
@@ -116,7 +116,6 @@ def _mark_action(words: Sequence[str], at: int, marks: dict[int, str]) -> None:
 
 
 def _mark_options(words: Sequence[str], start: int, end: int, marks: dict[int, str]) -> None:
-    """The options of a sequence."""
     for index in range(start, end):
         terminal = _SEQUENCE_OPTIONS.get(words[index])
         if terminal and words[index - 1] not in (".", "by"):

@@ -1,4 +1,4 @@
-"""How deep a tree is. Whoever follows it down by recursion must not be led too far."""
+"""Limits the depth of ASTs, because later stages recurse into them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qserver.sql.ast import Node
 
 
 def check_depth(tree: Node) -> None:
-    """Refuse a tree with a leaf that is too far from the root. Looks at each node once."""
+    """Refuse a tree with a leaf too far from the root. Visits each node once."""
     pending: list[tuple[Any, int]] = [(tree, 1)]
     while pending:
         value, depth = pending.pop()

@@ -1,11 +1,11 @@
-"""How much it may cost to plan a statement, counted in steps and not by a clock.
+"""Limits the cost of planning, counted in steps instead of time.
 
-A step is one word or sign that is parsed, one expression that is bound, one node that a rule looks
-at, one piece of code that is printed: each costs some tens of microseconds. Whoever plans says
-what happens when the steps in hand are used up:
+    while other tasks wait       `NotShort`: planning restarts elsewhere
+    while no task waits          check now and then whether the client still waits for the plan
 
-    where others wait meanwhile      `NotShort`: it has to be done elsewhere, from the start
-    where nobody is held up          now and then look whether anybody still waits for the plan
+A step is one token parsed, one expression bound, one node that an optimizer rule visits, or one
+piece of code printed: each costs some tens of microseconds. The planner's caller decides what
+happens when the steps are used up.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 
-class NotShort(Exception):  # news for whoever plans, not for users
-    """Planning takes more steps than can be made where others wait. Nothing has been done."""
+class NotShort(Exception):  # a signal to the planner's caller, not to users
+    """Planning takes more steps than allowed while other tasks wait. It has had no side effects."""
 
 
 class Effort:
-    """Counts steps. `more` is asked when they are used up: it gives some more, or raises."""
+    """Counts steps. When they are used up, `more` returns further steps or raises."""
 
     __slots__ = ("_left", "_more")
 
@@ -29,13 +29,13 @@ class Effort:
 
     @staticmethod
     def short(steps: int) -> Effort:
-        """For planning that keeps others waiting."""
+        """For planning that delays other tasks."""
         return Effort(steps, _refuse)
 
     @staticmethod
     def watched(steps: int, check: Callable[[], None]) -> Effort:
-        """For planning that nobody waits for but who asked: after so many steps `check` is called,
-        and raises when nobody does any more."""
+        """For planning that delays nobody else: `check` is called after every `steps` steps, and
+        raises when the client has gone."""
 
         def more() -> int:
             check()

@@ -1,7 +1,7 @@
-"""What a compiled statement needs to run, and what it is.
+"""The interface of compiled statements: how they read, write, charge memory and yield.
 
-The room of SQL knows nothing of storage: it reads and writes through `Reader` and `Writer`, which
-it declares here and a storage transaction happens to satisfy.
+SQL does not import storage: it declares `Reader` and `Writer`, which a storage transaction
+satisfies.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
 
 BYTES_UNNOTICED_MAX = 16 * 1024
-"""What a statement may hold more than the memory pool knows of."""
+"""Bytes that a statement may hold before it reports them to the memory pool."""
 
 STEPS_BETWEEN_PAUSES = 2048
-"""Steps, rows that are looked at in whatever loop or what functions cost, before others may run."""
+"""Steps (rows visited in any loop, or the cost of functions) between two yield checks."""
 
 
 class Reader(Protocol):
-    """How compiled code reads: by key, by range in order, or a whole range in any order."""
+    """Reads by key, by range in order, or a whole range in any order."""
 
     def get_entry(self, tree: int, key: Key) -> Row | None: ...
 
@@ -69,7 +69,7 @@ class Writer(Reader, Protocol):
 
 
 class SequencePort(Protocol):
-    """Sequences by the name that a statement gives them; see `functions.sequences`."""
+    """Sequences, by the name in the statement; see `functions.sequences`."""
 
     def next(self, name: str) -> int: ...
     def current(self, name: str) -> int: ...
@@ -78,32 +78,30 @@ class SequencePort(Protocol):
 
 
 class MemoryPort(Protocol):
-    """Memory that is shared with other statements."""
-
     def take(self, count: int) -> None: ...
     def give_back(self, count: int) -> None: ...
 
 
 class Context:
-    """What one execution brings along: time, chance, and its bounds.
+    """The environment of one execution: time, randomness, and limits.
 
-    `now` is one value in a transaction. `check` is called between pages; it raises when the
-    deadline is over. `memory_rows_most` bounds the rows that a statement may hold at once.
+    `now` is one value per transaction. `check` is called at each yield and raises after the
+    deadline. `memory_bytes_most` limits the bytes of rows that a statement holds at once.
     """
 
     held = 0
-    """Bytes that the statement keeps."""
+    """Bytes that the statement holds."""
     made = 0
-    """Bytes of long values that functions made since the loop was last given back."""
+    """Bytes of long values that functions produced since the last yield."""
     written = 0
     """Bytes of the rows that the transaction has written."""
     work = 0
-    """Steps, rows mostly, since others last had a chance to run."""
+    """Steps, mostly rows, since the last yield."""
     value_bytes_most = VALUE_BYTES_MAX
     pool: MemoryPort | None = None
-    """Where the memory that is held is counted together with that of others."""
+    """Counts the held memory together with that of other statements."""
     _pooled = 0
-    """How much of it the pool knows of."""
+    """Bytes reported to the pool."""
     _noticed_from = BYTES_UNNOTICED_MAX
 
     def __init__(
@@ -125,21 +123,21 @@ class Context:
         self.sequences = sequences
 
     def charge_memory(self, rows: int, width: int) -> None:
-        """Count rows of so many columns that are kept at once; refuse when they are too many.
+        """Charge rows of `width` columns that are held at once; refuse too many.
 
-        A row is taken for 64 bytes and 32 for each of its columns, which is near what CPython
-        needs for small values. Long ones are counted beside, by `hold_bytes`.
+        A row counts 64 bytes plus 32 per column, close to CPython's need for small values.
+        `hold_bytes` counts long values in addition.
         """
         self.hold_bytes(rows * (64 + 32 * width))
 
     def hold_bytes(self, count: int) -> None:
-        """Count bytes that are kept until the statement ends."""
+        """Charge bytes that are held until the statement ends."""
         self.held += count
         if self.held > self._noticed_from:
             self._notice()
 
     def _notice(self) -> None:
-        """Refuse what is too much; the pool is told now and then, small statements never tell."""
+        """Refuse too much memory, and report to the pool now and then, for large statements."""
         if self.held > self.memory_bytes_most:
             raise out_of_memory(self.memory_bytes_most)
         if self.pool is not None:
@@ -148,7 +146,7 @@ class Context:
         self._noticed_from = min(self.held + BYTES_UNNOTICED_MAX, self.memory_bytes_most)
 
     def free_bytes(self, count: int) -> None:
-        """Bytes that were held are not any more."""
+        """Return bytes that are no longer held."""
         self.held -= count
         if self.pool is not None and self._pooled > self.held:
             self.pool.give_back(self._pooled - self.held)
@@ -156,13 +154,13 @@ class Context:
             self._noticed_from = min(self.held + BYTES_UNNOTICED_MAX, self.memory_bytes_most)
 
     def release(self) -> None:
-        """The statement has ended: what it held is free."""
+        """Return all memory to the pool when the statement ends."""
         if self._pooled and self.pool is not None:
             self.pool.give_back(self._pooled)
             self._pooled = 0
 
     def write_rows(self, rows: int, width: int, long_bytes: int = 0) -> None:
-        """Count rows that the transaction keeps until it commits."""
+        """Charge rows that the transaction holds until it commits."""
         self.written += rows * (64 + 32 * width) + long_bytes
         if self.written > TRANSACTION_MEMORY_BYTES_MAX:
             raise OutOfMemory(
@@ -172,7 +170,6 @@ class Context:
             )
 
     def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
-        """Count a page of results that is kept."""
         count = len(page) * (64 + 32 * width)
         for at in long:
             count += sum([size_of(row[at]) for row in page])
@@ -180,11 +177,11 @@ class Context:
         if self.held > self._noticed_from:
             self._notice()
 
-    # --- calls that may take long ---
+    # --- costly calls ---
 
     def costly(self, each: CostlyCall, *arguments: Any) -> Generator[None, None, Any]:
-        """The result of a call that may take long. The loop is given back first, if it is due, or
-        would be after the call: a long call is a step of its own."""
+        """Call a function that may be expensive. Yields first if a yield is due now or would be
+        after the call: an expensive call is a step of its own."""
         steps = each.cost(*arguments)
         if self.work + steps > STEPS_BETWEEN_PAUSES and steps <= STEPS_AT_ONCE_MAX:
             self.work = 0
@@ -193,7 +190,7 @@ class Context:
         return self._call(each, steps, arguments)
 
     def compute(self, each: CostlyCall, *arguments: Any) -> Any:
-        """The same where the loop cannot be given back."""
+        """`costly` where code cannot yield."""
         return self._call(each, each.cost(*arguments), arguments)
 
     def _call(self, each: CostlyCall, steps: int, arguments: tuple[Any, ...]) -> Any:
@@ -206,11 +203,11 @@ class Context:
         return self.weigh(result) if each.makes_long else result
 
     def check_deadline(self) -> None:
-        """Called before a long step; `check` is called where the loop is given back."""
+        """Check the deadline before a long step; `check` itself is called at yields."""
         self.check()
 
     def weigh(self, value: Any) -> Any:
-        """A value that was made just now, unless it is too long, or too many are."""
+        """Return a new value; refuse it if it is too long, or if there are too many."""
         size = size_of(value)
         if size > BYTES_SMALL:
             if size > self.value_bytes_most:
@@ -223,7 +220,7 @@ class Context:
 
 
 def out_of_memory(most: int) -> OutOfMemory:
-    """The error for a statement that needs more memory than it may have."""
+    """Return the error for a statement beyond its memory limit."""
     return OutOfMemory(
         "the statement needs more memory than one statement may have",
         detail=f"The limit is {most} bytes of intermediate rows.",
@@ -233,7 +230,7 @@ def out_of_memory(most: int) -> OutOfMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostlyCall:
-    """A function as `Context.costly` calls it. `makes_long`: its result may be long."""
+    """A function with its cost, for `Context.costly`. `makes_long`: the result may be long."""
 
     name: str
     call: Callable[..., Any]
@@ -243,16 +240,15 @@ class CostlyCall:
 
 
 Run: TypeAlias = Generator[Rows | None, None, int]
-"""A running statement: yields pages of result rows, or None to yield; returns how many rows
-were inserted, updated or deleted."""
+"""A running statement: yields pages of rows, or None; returns the number of affected rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
     """A statement as a Python function: `run(transaction, slots, context)`.
 
-    `slots` holds the literals by index and the parameters by name, as they came; conversions are
-    part of the function. `repeated` is the list of rows of a parameterized multi-row VALUES.
+    `slots` holds the literals by index and the parameters by name, unconverted; the function
+    converts them.
     """
 
     columns: tuple[OutputColumn, ...]
@@ -261,4 +257,4 @@ class Compiled:
     source: str
     tables: tuple[Table, ...]
     long_columns: tuple[int, ...] = ()
-    """Columns whose values the statement makes and may be long: who keeps rows measures them."""
+    """Columns of computed values that may be long: callers that hold rows measure them."""

@@ -1,4 +1,4 @@
-"""EXPLAIN: a plan as lines of text, each node with what it does and how many rows it expects."""
+"""EXPLAIN: prints a plan as lines of text, each node with its details and its estimated rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from qserver.sql.walk import everything, is_plan, parts
 
 
 def explain(statement: Select | Change) -> list[str]:
-    """The lines of a statement's plan."""
     lines: list[str] = []
     if isinstance(statement, Select):
         _print(statement.plan, 0, lines)
@@ -48,7 +47,7 @@ def _inputs(node: Plan) -> list[Plan]:
 
 
 def _subplans(node: Plan) -> list[Plan]:
-    """Plans inside the expressions of the node itself."""
+    """Return the plans inside the expressions of the node itself."""
     found: list[Plan] = []
     below = {id(each) for each in _inputs(node)}
     waiting: list[Any] = [node]
@@ -149,7 +148,7 @@ def _sort_keys(keys: tuple[SortKey, ...]) -> str:
 
 
 def text_of(expression: Expression) -> str:
-    """An expression as people write it."""
+    """Return an expression as SQL-like text."""
     match expression:
         case expressions.Constant():
             return "NULL" if expression.value is None else repr(expression.value)

@@ -1,14 +1,14 @@
-"""Bound expressions: names resolved, types known, casts made explicit.
+"""Bound expressions: names resolved, types known, casts explicit.
 
-The binder makes them, rules rewrite them, the code generator prints them. All are frozen.
+The binder creates them, optimizer rules rewrite them, codegen prints them. All are frozen.
 
-A column is named by the *source* that it comes from and its position there. Sources are numbered
-through the whole statement: each table in FROM, each derived table, each grouping or projection has
-its own number. So an expression means the same wherever a rule moves it, and a subquery that
-names a source which it does not produce itself is correlated, nothing else marks it.
+A column is a *source* and a position in its row. Each table in FROM, derived table, grouping and
+projection of the statement is a source with its own number. So an expression means the same
+wherever a rule moves it, and a subquery is correlated if and only if it names a source that it does
+not produce.
 
-`nullable` says whether the value can be NULL. It is never False by optimism: generated code leaves
-out the check for NULL where it says no.
+`nullable` says whether the value can be NULL. False is a guarantee: generated code then omits the
+NULL check.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value known when the plan is made: TRUE, NULL, or a folded literal or one of the
-    fingerprint."""
+    """A value known at planning time: TRUE, NULL, a folded literal, or one in the fingerprint."""
 
     value: Any
     type: SqlType
@@ -39,11 +38,11 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A value that comes with each execution: the literal `name` (an int) or a parameter.
+    """A value that comes with each execution: a literal or a parameter.
 
-    `name`: an int is the index of a literal; a str such as "$1" or ":id" is a parameter.
-    `convert` turns what comes into a value of `type`, once per execution; None: it is one already.
-    It is never given NULL, and may raise a QserverError.
+    `name`: an int is the index of a literal; a str such as "$1" or ":id" is a parameter. `convert`
+    turns the given value into one of `type`, once per execution; None: no conversion. It never gets
+    NULL, and may raise a QserverError.
     """
 
     name: int | str
@@ -51,7 +50,7 @@ class Slot:
     convert: Callable[[Any], Any] | None = None
     nullable: bool = False  # parameters may be NULL, literals are not
     reader: Callable[[Any], Any] | None = field(default=None, compare=False)
-    """What reads a quoted literal as the first type that it has: `convert`, before any cast."""
+    """Reads a quoted literal as the first type that it has: `convert`, before any cast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """`function` converts a value that is not NULL; `to_null` says it may give NULL."""
+    """A type conversion. `function` never gets NULL and never returns it."""
 
     operand: Expression
     function: Callable[[Any], Any]
@@ -156,7 +155,7 @@ class Case:
     """The first result whose condition is true; a simple CASE is bound to comparisons."""
 
     whens: tuple[tuple[Expression, Expression], ...]
-    otherwise: Expression  # a NULL Constant where there is no ELSE
+    otherwise: Expression  # a NULL Constant without ELSE
     type: SqlType
 
     @property
@@ -176,7 +175,7 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """`operand [NOT] IN (items)`: all of one type, compared by `equal`."""
+    """`operand [NOT] IN (items)`: all of one type, compared with `equal`."""
 
     operand: Expression
     items: tuple[Expression, ...]
@@ -208,7 +207,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class InQuery:
-    """`(operands) [NOT] IN (query)`: as many columns as operands, of the same types."""
+    """`(operands) [NOT] IN (query)`: the query has as many columns, of the operands' types."""
 
     operands: tuple[Expression, ...]
     plan: Plan
@@ -250,7 +249,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """All elements of an array, as items of IN: `= ANY (array)`. No row decides the array."""
+    """The elements of an array as items of IN: `= ANY (array)`. The array depends on no row."""
 
     array: Expression
     type: SqlType
@@ -320,7 +319,7 @@ class WindowCall:
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame:
-    """Bounds as in `syntax.Frame`, with bound expressions for offsets."""
+    """Bounds as in `ast.Frame`, with bound expressions as offsets."""
 
     mode: str = "range"
     start: tuple[str, Expression | None] = ("unbounded preceding", None)

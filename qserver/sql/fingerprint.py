@@ -1,30 +1,28 @@
-"""Parameterizing: a statement's text without its literals, and the literals.
+"""Parameterizes statements: separates a text into its fingerprint and its literals.
 
     INSERT INTO t VALUES (1, 'a') RETURNING id + 1.5
-    ──► fingerprint      INSERT INTO t VALUES (␀, ␀) RETURNING id + ␀
-        literals   [1, 'a', Decimal('1.5')]
-        kinds      "isn"
+    ──► fingerprint  INSERT INTO t VALUES (␀, ␀) RETURNING id + ␀
+        literals     [1, 'a', Decimal('1.5')]
+        kinds        "isn"
 
-Statements of the same fingerprint and kinds mean the same but for the values in their slots, so
-fingerprint and kinds together are the key of everything that is kept about statements. This runs
-for each request, so it makes no tokens: one regular expression cuts the text into pieces that end
-in a literal. It is made of the lexer's own patterns and must find what the lexer finds, in the same
-order; a test compares them on anything that Hypothesis can glue together.
+Statements with equal fingerprint and kinds differ only in the values of their slots, so the two are
+the key of every statement cache. Each request is parameterized, so this creates no tokens: one
+regular expression, built from the lexer's patterns, splits the text at its literals. It must find
+the lexer's literals, in the same order; a Hypothesis test compares the two.
 
-A NUL stands for a literal. No text may hold one, so no text can pretend to be another's
+A NUL stands for a literal. No statement may contain one, so no text can forge another's
 fingerprint.
 
 Rows of VALUES
     INSERT INTO t VALUES (1, 'a'), (-2, NULL), (3, 'c') RETURNING id
-    ──► fingerprint      INSERT INTO t VALUES ␀␀ RETURNING id
-        literals   [[(1, 'a'), (-2, None), (3, 'c')]]
-        kinds      "(is)"
+    ──► fingerprint  INSERT INTO t VALUES ␀␀ RETURNING id
+        literals     [[(1, 'a'), (-2, None), (3, 'c')]]
+        kinds        "(is)"
 
-Two rows or more that hold nothing but values become one slot, whose value is the list of the rows,
-so a thousand rows have the fingerprint of two; see `value_rows`. Whoever runs the statement gets
-`rows: list[tuple]`, with None for NULL in any column, and all values of a column of one kind. ␀␀
-stands for the rows: two literals never touch in a statement that means anything, and the
-parentheses in `kinds` tell them apart even then.
+Two or more rows of plain values become one slot whose value is the list of rows, so a thousand rows
+have the fingerprint of two; see `value_rows`. NULL is None in any column, and all other values of a
+column have one kind. ␀␀ stands for the rows: two literals are never adjacent in a valid statement,
+and even then the parentheses in `kinds` distinguish them.
 """
 
 from __future__ import annotations
@@ -45,8 +43,8 @@ MARK: Final = "\0"
 ROWS_MARK: Final = "\0\0"
 _SAFE_LENGTH = STATEMENT_BYTES_MAX // 4
 
-# Each match is a piece without literals and what ends it: a literal, the NUL that is put behind the
-# text, or something that was never closed.
+# Each match is a piece without literals and its end: a literal, the NUL appended to the text, or
+# something unterminated.
 _SCAN: Final = re.compile(
     rf"((?:{lexer.OTHER}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+)"
     rf"({lexer.NUMBER}|{lexer.STRING}|\x00|{lexer.OPEN})",
@@ -54,8 +52,8 @@ _SCAN: Final = re.compile(
 )
 
 
-# Most texts have no quoted name, comment, parameter or special string. Then a literal can be told
-# by its first character and the one before, and the search skips to such a character very fast.
+# Most texts have no quoted name, comment, parameter or special string. Then the first character and
+# the one before it identify a literal, and the search skips to such a character very fast.
 _SIMPLE: Final = re.compile(
     r"(['0-9.](?:"
     rf"(?<=')(?<![eEbBnNxX&]'){lexer.PLAIN_REST}"
@@ -74,9 +72,9 @@ class Parameterized(msgspec.Struct, frozen=True):
 
 
 def parameterize(sql: str, *, repeat: bool = True) -> Parameterized:
-    """Fingerprint and literals of a text; refuses one that cannot be cut into tokens.
+    """Return fingerprint and literals of a text; refuse a text that has no valid tokens.
 
-    Without `repeat`, every row of VALUES stands for itself.
+    Without `repeat`, rows of VALUES are not merged into one slot.
     """
     if len(sql) > _SAFE_LENGTH or MARK in sql or not sql.isascii():
         lexer.check_text(sql)
@@ -97,7 +95,7 @@ def parameterize(sql: str, *, repeat: bool = True) -> Parameterized:
 
 
 def _parameterize_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
-    """The fingerprint of a text; its literals are added to the lists."""
+    """Return the fingerprint of a part of the text and append its literals to the lists."""
     texts: Sequence[str] | None = None
     fingerprint = ""
     if (
@@ -133,7 +131,7 @@ def _parameterize_part(sql: str, literals: list[Any], kinds: list[str]) -> str:
 
 
 def _refuse(sql: str) -> NoReturn:
-    """Say with words and position what is wrong with a text: the lexer knows."""
+    """Raise the lexer's error, with its wording and position."""
     for token in lexer.tokenize(sql):
         if token.kind in LITERAL_TOKENS:
             read_literal(token.text, token.start)

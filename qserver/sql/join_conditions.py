@@ -1,8 +1,8 @@
-"""What a hash join looks up, and what it still has to check: both read off its condition.
+"""Splits the condition of a hash join into its keys and the residual condition.
 
 `Join.condition` holds every condition of a join, whatever its method. A hash join has no second
-list beside it that a rule could forget: its keys are those equalities of the condition that compare
-the left side with the right one, and the residual is all the rest.
+list that a rule could forget to update: its keys are the equalities that compare the left side with
+the right side, and the residual is the rest.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ KeyPair = tuple[Expression, Expression]
 
 
 def hash_keys(node: Join) -> tuple[KeyPair, ...]:
-    """Pairs of a left and a right expression that must be equal."""
+    """Return the pairs of a left and a right expression that must be equal."""
     return _divided(node)[0]
 
 
 def residual(node: Join) -> Expression | None:
-    """What is checked of each pair of rows that the method finds."""
+    """Return the condition that is checked for each pair of rows that the join method finds."""
     if node.method != "hash":
         return node.condition
     return conjunction(_divided(node)[1])

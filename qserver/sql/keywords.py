@@ -1,29 +1,28 @@
-"""Words: which are keywords, and where.
+"""Keywords: which words are which terminals, and where.
 
-PostgreSQL knows four sorts of keywords. Reserved ones name nothing; some name only functions and
-types (LEFT, LIKE); some only columns and tables (TIME, VALUES); most are unreserved and may name
-anything (KEY, VALUE, DATA). The grammar knows terminals. `KEYWORDS` says which word is which
-terminal wherever it stands.
+Some keywords are reserved; some name only functions and types (LEFT, LIKE), some only columns and
+tables (TIME, VALUES); most are unreserved and may name anything (KEY, VALUE, DATA). `KEYWORDS` maps
+words that are keywords everywhere to the grammar's terminals.
 
-Most unreserved words mean something in a single neighbourhood only: FIRST after NULLS, PARTITION
-before BY. `NEIGHBOURS` lists those. Everywhere else they are plain names, so the grammar need not
-say again and again that a column may be called "first", and its tables stay small. A line reads
+Most unreserved words have a meaning in one context only: FIRST after NULLS, PARTITION before BY.
+`NEIGHBOURS` lists those. Everywhere else they are plain names, so the grammar need not repeat that
+a column may be called "first", and its tables stay small. A line reads
 
-    first   FIRST   after nulls fetch       the word is FIRST if one of these stands before it
+    first   FIRST   after nulls fetch       the word is FIRST if one of these precedes it
     by      BY      after order group
-    at      AT      before time             … or after it; both conditions must hold
+    at      AT      before time             … or follows it; both conditions must hold
     valid   VALID   after not before $      … $ is the end of the text
 
-Neighbours are words as they are written, punctuation, or ' a string, 0 a number, name any name. Two
-with an underscore between (is_not) are the two words in front, or behind. A word may have several
-lines; the first that fits counts.
+Neighbours are words as written, punctuation, or ' a string, 0 a number, name any name. Two with an
+underscore between (is_not) are the two preceding or following words. A word may have several lines;
+the first that matches counts.
 """
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-# Reserved words, and the words that name functions and types only.
+# Reserved words, and the words that name only functions and types.
 _ALWAYS = """
     ALL all  ANALYZE analyse analyze  AND and  ANY any some  ARRAY array  AS as  DIRECTION asc desc
     ASYMMETRIC asymmetric  TRIM_SIDE both leading trailing  CASE case  CAST cast  CHECK check
@@ -43,7 +42,7 @@ _ALWAYS = """
     IS is  NULL_TEST isnull notnull  JOIN join  NATURAL natural  OUTER outer  OVERLAPS overlaps
     SIMILAR_PATTERN similar  TABLESAMPLE tablesample  VERBOSE verbose
 """
-# Unreserved words that the grammar lists among the names, and one that names columns only.
+# Unreserved words that the grammar lists among the names, and one that names only columns.
 _NAMES_TOO = """
     DELETE delete  ESCAPE escape  FIELD year month day hour minute second  FRAME_MODE range groups
     FRAME_SIDE preceding following  INSERT insert  MATCHED matched  MERGE merge  OVER over  ROW row
@@ -163,7 +162,7 @@ _NEIGHBOURS = """
     continue        CONTINUE        before identity
 """
 
-# Words that are keywords only as the first of a statement.
+# Words that are keywords only at the start of a statement.
 _HEADS = """
     ALTER alter  COMMENT comment  DROP drop  EXPLAIN explain  RESET reset  SHOW show
     TRUNCATE truncate  VALUES values
@@ -172,8 +171,7 @@ _HEADS = """
 
 
 class Neighbour(NamedTuple):
-    """The word is this terminal if a neighbour before it is in `after` and one behind in `before`;
-    None asks for nothing."""
+    """`terminal` if the previous word is in `after` and the next in `before`; None: any."""
 
     terminal: str
     after: frozenset[str] | None

@@ -1,18 +1,17 @@
-"""The lexer: the one definition of what a token is, PostgreSQL's.
+"""The lexer: splits a text into PostgreSQL's tokens.
 
     SELECT "a""b", t.c1 - .5e3 /* why /* not */ */ || E'it\\'s' -- so
     word   quoted  word op number                  op string
 
-`tokenize` cuts a whole text with one regular expression, and its parts are exported:
-`parameterize`, which must find the same literals without making a token of everything else, is made
-of them, so the two cannot disagree about where a string ends.
+`tokenize` uses one regular expression. `parameterize` is built from the same parts, so the two
+cannot disagree about where a string ends.
 
-Every character of a text is part of some match, a mistake included: what cannot be closed (a
-string, a comment) matches to the end of the text as `open`. So a scan is linear in the length of
-the text, whatever it holds, and an error is found where PostgreSQL finds it.
+Every character belongs to some match, even in an invalid text: an unterminated string or comment
+matches to the end of the text as `open`. So a scan is linear in the length of any text, and errors
+have PostgreSQL's positions.
 
-Two things differ from PostgreSQL. `?` never joins other operator characters, except in the JSON
-operators ?| ?& and @?, so that `a=?` has a parameter; and a comment has a limit to its nesting.
+Two differences from PostgreSQL: `?` never joins other operator characters, except in the JSON
+operators ?| ?& and @?, so that `a=?` has a parameter; and the nesting of comments has a limit.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ from qserver.errors import (
 )
 from qserver.limits import COMMENT_DEPTH_MAX, STATEMENT_BYTES_MAX, STATEMENT_TOKENS_MAX
 
-# --- what the pieces of the language look like ---------------------------------------------------
-# Every repetition is possessive (`*+`): what has matched is never tried again another way.
+# --- patterns ------------------------------------------------------------------------------------
+# Every repetition is possessive (`*+`): the expressions never backtrack.
 
 SPACE: Final = r"[ \t\n\r\f]"
-START: Final = r"A-Za-z_\x80-\U0010ffff"  # of a word; PostgreSQL takes all of Unicode for letters
+START: Final = r"A-Za-z_\x80-\U0010ffff"  # of a word; PostgreSQL treats all of Unicode as letters
 PART: Final = START + r"0-9$"
 LINE_COMMENT: Final = r"--[^\n\r\x00]*+"
 WORD: Final = rf"[{START}][{PART}]*+"
 
-# Strings that only a line end parts are one string: 'foo' ⏎ 'bar'.
+# Strings separated only by a line end are one string: 'foo' ⏎ 'bar'.
 _BREAK = rf"(?:[ \t\f]|{LINE_COMMENT})*+[\n\r](?:{SPACE}|{LINE_COMMENT}[\n\r])*+"
 QUOTE_INSIDE: Final = rf"'(?:{_BREAK})?+'"
 PLAIN_REST: Final = rf"[^']*+(?:{QUOTE_INSIDE}[^']*+)*+'"
@@ -58,18 +57,18 @@ NUMBER: Final = rf"[0-9]++{NUMBER_REST}|\.[0-9]++{EXPONENT}"
 
 
 def _comment(depth: int) -> str:
-    """A block comment in which others may lie, so many levels deep."""
+    """Return the pattern of a block comment with nested comments, up to `depth` levels."""
     inner = f"|{_comment(depth - 1)}" if depth > 1 else ""
     return rf"/\*(?:[^*/]++|\*(?!/)|/(?!\*){inner})*+\*/"
 
 
 BLOCK_COMMENT: Final = _comment(COMMENT_DEPTH_MAX)
-# What is neither literal nor comment, the most frequent first. A word is not the E of E'…'.
+# Neither literal nor comment, the most frequent first. The E of E'…' is not a word.
 OTHER: Final = (
     rf"[^'\"$./\-{START}0-9\x00]++|(?![eEbBnNxX]'|[uU]&['\"]){WORD}|{QUOTED}"
     rf"|-(?!-)|/(?!\*)|\.\.|\.(?![0-9])|\$(?!{TAG}\$)[0-9]*+"
 )
-# What was never closed takes the rest of the text.
+# An unterminated string or comment takes the rest of the text.
 OPEN: Final = rf"(?:[eEbBnNxX]|[uU]&)?+'.*+|(?:[uU]&)?+\".*+|/\*.*+|\${TAG}\$.*+"
 
 _OPERATOR_CHARACTERS = r"~!@#%^&|`+\-*/<>="
@@ -86,13 +85,13 @@ _TOKEN: Final = re.compile(
     |(?P<stray>.)""".replace("\n    ", ""),
     re.DOTALL,
 )
-# The parameter group takes `?` first; a JSON operator that starts with it is put together here.
+# The parameter group matches `?` first; `_careful` completes a JSON operator that starts with it.
 _QUESTION_OPERATOR: Final = re.compile(r"\?\|(?!\|)|\?&(?!&)")
 _JUNK: Final = re.compile(rf"[{START}][{PART}]*+")
 _NOT_TEXT: Final = re.compile(r"[\x00\ud800-\udfff]")
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 
-# An operator may end in + or - only if it has one of these: so `a=-1` is `=` and `-`.
+# An operator may end in + or - only if it contains one of these: `a=-1` is `=` and `-`.
 _MAY_END_IN_SIGN = frozenset("~!@#%^&|`?")
 _NEAR_LENGTH_MAX = 200
 
@@ -107,7 +106,7 @@ _UNTERMINATED: Final = {
 
 
 class Token(NamedTuple):
-    """`kind` is the name of a group above; `start` the offset of the first character."""
+    """A token. `kind` is the name of a group above; `start` the offset of its first character."""
 
     kind: str
     text: str
@@ -115,7 +114,7 @@ class Token(NamedTuple):
 
 
 def tokenize(sql: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
-    """The tokens of a text that `check_text` has passed; blanks and comments are left out."""
+    """Yield the tokens of a text that passed `check_text`, without blanks and comments."""
     count = 0
     position = start
     stop = len(sql) if end is None else end
@@ -137,7 +136,7 @@ def tokenize(sql: str, start: int = 0, end: int | None = None) -> Iterator[Token
 
 
 def check_text(sql: str) -> None:
-    """Refuse what no statement may be: too long, or not text at all."""
+    """Refuse a text that is too long or is not valid Unicode text."""
     size = len(sql) if sql.isascii() else len(sql.encode("utf-8", "surrogatepass"))
     if size > STATEMENT_BYTES_MAX:
         raise ProgramLimitExceeded(
@@ -163,18 +162,18 @@ def too_many_tokens(start: int | None = None) -> ProgramLimitExceeded:
 
 
 def syntax_error(problem: str, text: str, start: int, hint: str | None = None) -> SqlSyntaxError:
-    """`problem at or near "text"`, as PostgreSQL words it."""
+    """Return the error `problem at or near "text"`, in PostgreSQL's wording."""
     near = text if len(text) <= _NEAR_LENGTH_MAX else text[:_NEAR_LENGTH_MAX] + "…"
     return SqlSyntaxError(f'{problem} at or near "{near}"', position=start + 1, hint=hint)
 
 
-# --- the kinds that need a second look -----------------------------------------------------------
+# --- tokens that need a second look --------------------------------------------------------------
 
 _CAREFUL = frozenset({"open", "quoted", "number", "parameter", "operator"})
 
 
 def _careful(kind: str, text: str, sql: str, start: int, stop: int) -> str:
-    """The text of the token, perhaps less or more of it; or an error."""
+    """Return the token's text, perhaps shortened or extended, or raise an error."""
     if kind == "operator":
         return _operator(text)
     if kind == "open":
@@ -194,7 +193,7 @@ def _careful(kind: str, text: str, sql: str, start: int, stop: int) -> str:
 
 
 def _operator(text: str) -> str:
-    """PostgreSQL's rule for a sign at the end of an operator."""
+    """Apply PostgreSQL's rule for + and - at the end of an operator."""
     while len(text) > 1 and text[-1] in "+-" and _MAY_END_IN_SIGN.isdisjoint(text):
         text = text[:-1]
     return text

@@ -1,4 +1,4 @@
-"""What a literal is worth: from its text to a kind and a Python value.
+"""Reads literals: from the text of a token to a kind and a Python value.
 
     kind             written as                                value
     i  integer       42, up to 2147483647                      int
@@ -7,7 +7,7 @@
     s  text          'it''s'  E'a\\n'  U&'\\0061'  N'a'  $$a$$   str
     b  bits          B'101'  X'1F'                             str of 0 and 1
 
-A minus is not part of a literal but an operator.
+A minus is an operator, not part of a literal.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ LITERAL_TOKENS: Final = frozenset({"number", "string"})
 Value = int | Decimal | str
 
 _BIGINT_DIGITS = len(str(BIGINT_MAX))
-_SHORT = 100  # a numeric of so few characters and without an exponent is within every range
+_SHORT = 100  # a shorter numeric without an exponent is within every range
 _NUMBER_SIGNS = frozenset("0123456789.")
 _DIGITS = {"b": "01", "x": "0123456789abcdefABCDEF"}
 _DIGITS_WORD = {"b": "binary", "x": "hexadecimal"}
 
 
 def read_literal(text: str, start: int) -> tuple[str, Value]:
-    """Kind and value of a number or string token that begins at offset `start`."""
+    """Return kind and value of a number or string token that begins at offset `start`."""
     try:
         if text[0] in _NUMBER_SIGNS:
             return read_number(text)
@@ -62,7 +62,7 @@ def read_literal(text: str, start: int) -> tuple[str, Value]:
 def read_number(text: str) -> tuple[str, int | Decimal]:
     if text.isdigit():
         digits = text if len(text) < _BIGINT_DIGITS else text.lstrip("0")
-        if len(digits) <= _BIGINT_DIGITS:  # and never more than int() is willing to read
+        if len(digits) <= _BIGINT_DIGITS:  # within the length that int() accepts
             number = int(digits or "0")
             if number <= INTEGER_MAX:
                 return "i", number
@@ -70,7 +70,7 @@ def read_number(text: str) -> tuple[str, int | Decimal]:
                 return "l", number
     try:
         numeric = Decimal(text)
-    except InvalidOperation:  # an exponent that not even Decimal can hold
+    except InvalidOperation:  # an exponent beyond Decimal's range
         raise NumericValueOutOfRange("value overflows numeric format") from None
     if len(text) < _SHORT and "e" not in text and "E" not in text:
         return "n", numeric

@@ -1,11 +1,11 @@
-"""Large parameters: weighed before anything is done with them, and converted in steps.
+"""Large parameters: measured first, then converted in steps with yield checks.
 
-    what was given ─► is_heavy? ─ no ─► ParameterList.slots, in one go
-                          └── yes ─► weighed ─► converted, a part at a time ─► the same slots
+    given ─► is_heavy? ─ no ──► ParameterList.slots, in one go
+                 └────── yes ─► _weighed ─► _converted, a part at a time ─► the same slots
 
-A request may bring megabytes of lists. To convert them takes seconds, so others run in between,
-and the deadline is looked at. A value of more bytes than a value may have is refused first, and so
-is a text whose conversion nothing can interrupt; both by the errors that a cast would cause.
+The conversion of megabytes of lists takes seconds. A value beyond the size limit, or a text whose
+conversion cannot be interrupted and costs too much, is refused first, with the errors that a cast
+would cause.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from qserver.values.sizes import ELEMENT_BYTES
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 
 BYTES_HEAVY: Final = 64 * 1024
-"""Parameters that together take less are converted in one go."""
+"""Parameters smaller than this in total are converted in one go."""
 
 PART_VALUES: Final = 256
-"""Values that are looked at between two pauses."""
+"""Values between two yield checks."""
 
 BITS_SQUARED_OF_STEP: Final = 1_000_000
-"""To write a number of n bits takes n² of these: a microsecond for three hundred digits."""
+"""The square of a number's bits, per step: one microsecond for three hundred digits."""
 
 CONTAINER_BYTES: Final = 64
-"""What a list or object counts for, beside its elements."""
+"""The size of a list or object without its elements."""
 
 _CONTAINERS: Final = frozenset({list, tuple, dict})
 _STEPS_OF_READING: Final = 8
-"""For a value of a type that is read from a text."""
+"""Steps for a value that is parsed from a text."""
 
 Steps = Generator[None, None, Any]
 
 
 def is_heavy(given: Given) -> bool:
-    """Would it hold up others to convert these in one go?"""
+    """Tell whether a conversion in one go would delay other tasks."""
     if not given:
         return False
     left = BYTES_HEAVY - given.__sizeof__()
@@ -69,7 +69,7 @@ def is_heavy(given: Given) -> bool:
 def slots_in_steps(
     parameters: ParameterList, literals: Sequence[Any], given: Given, context: Context
 ) -> Generator[None, None, dict[int | str, Any]]:
-    """`ParameterList.slots` for heavy ones."""
+    """`ParameterList.slots` for heavy parameters."""
     all_bytes = 0
     slots: dict[int | str, Any] = dict(enumerate(literals))
     for name, sql_type, value in parameters.matched(given):
@@ -90,7 +90,7 @@ def _pause(context: Context, steps: int) -> Generator[None, None, None]:
 
 
 def _weighed(value: Any, context: Context) -> Generator[None, None, int]:
-    """The bytes of a value as it was given, unless they are too many."""
+    """Return the bytes of a given value; refuse too many."""
     total = steps = 0
     most = context.value_bytes_most
     waiting: list[Any] = [(value,)]
@@ -136,7 +136,7 @@ def _converted(sql_type: SqlType, value: Any, context: Context) -> Steps:
 
 
 def _converted_array(sql_type: SqlType, element: SqlType, value: Any, context: Context) -> Steps:
-    """The elements are of their type already: what is left to ask is whether they are an array."""
+    """Convert a list. The elements get their types first; then the shape is checked."""
     listed = value if isinstance(value, list | tuple) else [value]
     array = yield from _converted_part(element, listed, context, 1)
     yield from _pause(context, STEPS_BETWEEN_PAUSES)

@@ -1,17 +1,17 @@
-"""Parameters: from what JSON can say to a value of the type that the binder found.
+"""Parameters: converts JSON values to the types that the binder inferred.
 
     type                 given as
-    boolean, numbers     themselves; or a text, which is read as a literal would be
-    text                 a text; a number or boolean becomes the text that it is written as
-    numeric              a number, taken as it is written; or a text
+    boolean, numbers     themselves; or a text, read like a literal
+    text                 a text; a number or boolean becomes its text
+    numeric              a number, exactly as written; or a text
     dates, uuid          a text
-    bytea                a text in base64, as it is answered
+    bytea                a text in base64, as in answers
     json, jsonb          an object, a list, a number, a boolean; or a text, which is JSON itself
     array                a list, nested for more dimensions; or a text such as {1,2}
 
-Where nothing else says of which type a parameter is, its value does: `type_of_value`.
+If nothing in the statement determines a parameter's type, its value does: `type_of_value`.
 
-NULL is None for all of them. What does not fit is the same error that the text would have caused.
+NULL is None for every type. A value that does not fit causes the error that its text would cause.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ Given = Sequence[Any] | Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class ParameterList:
-    """The parameters of a statement: how each is called in slots, and how it is converted.
+    """The parameters of a statement: their names in slots, and their converters.
 
-    Positional ones are `$1` … `$n` without a gap in what must be given; named ones `:name`.
+    Positional ones are `$1` … `$n` without gaps in the values; named ones are `:name`.
     """
 
     positional: tuple[Converter, ...] = ()
     named: tuple[tuple[str, Converter], ...] = ()
     types: tuple[SqlType, ...] = ()
-    """Of the one or the other, in their order."""
+    """The types of `positional` or of `named`, in their order."""
 
     def slots(self, literals: Sequence[Any], given: Given) -> dict[int | str, Any]:
-        """Literals and parameters of one execution, as generated code looks them up."""
+        """Return literals and parameters of one execution, keyed for generated code."""
         slots: dict[int | str, Any] = dict(enumerate(literals))
         if self.named:
             values = self._checked_names(given)
@@ -79,7 +79,7 @@ class ParameterList:
         return slots
 
     def matched(self, given: Given) -> list[tuple[str, SqlType, Any]]:
-        """The slot, the type and the value of each, for whoever converts them otherwise."""
+        """Return slot, type and value of each parameter, for callers with their own conversion."""
         if self.named:
             values = self._checked_names(given)
             return [
@@ -121,9 +121,9 @@ class ParameterList:
 
 
 def type_of_value(value: Any) -> SqlType | None:
-    """The type that a value has by itself: of numbers, the first that holds all of its digits.
+    """Return the type of a value alone: for numbers, the first type that holds all digits.
 
-    None for a text, which may be anything, and for NULL.
+    None for a text, which may be of any type, and for NULL.
     """
     if isinstance(value, bool):
         return BOOLEAN
@@ -145,14 +145,14 @@ def _holds(sql_type: SqlType, value: int) -> bool:
 
 
 def types_of_values(given: Given) -> dict[int | str, SqlType | None]:
-    """The same of all that was given, by number or by name."""
+    """Return `type_of_value` of every given value, by number or by name."""
     if isinstance(given, Mapping):
         return {name: type_of_value(value) for name, value in given.items()}
     return {number: type_of_value(value) for number, value in enumerate(given or (), 1)}
 
 
 def types_of(given: Given, names: tuple[int | str, ...]) -> tuple[SqlType | None, ...]:
-    """Those of certain ones, for the key of a plan that depends on them."""
+    """Return `type_of_value` of some parameters, for the key of a plan that needs their types."""
     if isinstance(given, Mapping):
         return tuple([type_of_value(given.get(str(name))) for name in names])
     values = given or ()
@@ -171,7 +171,6 @@ def _counted(count: int) -> str:
 
 
 def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
-    """What a statement's parameters are, from the types that the binder found."""
     numbers = sorted(name for name in types if isinstance(name, int))
     names = [name for name in types if isinstance(name, str)]
     if numbers and names:
@@ -187,7 +186,7 @@ def parameter_list(types: Mapping[int | str, SqlType]) -> ParameterList:
 
 @lru_cache(maxsize=1024)
 def converter(sql_type: SqlType) -> Converter:
-    """The function from what was given, NULL excepted, to a value of the type."""
+    """Return the function from a given value, never NULL, to a value of the type."""
     read = _text_reader(sql_type)
     kind = sql_type.kind
     if kind is Kind.ARRAY and sql_type.element is not None:
@@ -223,14 +222,14 @@ _JSON_TYPES: Final = (bool, int, float, str, list, dict)
 
 
 def _text_reader(sql_type: SqlType) -> Converter:
-    """How a text that is given for the type is read; surplus is refused, not cut."""
+    """Return the function that reads a text as the type; it refuses surplus, never truncates."""
     if sql_type.kind in TEXT_KINDS:
         return admitter(sql_type)
     return admitter(TEXT) if sql_type.kind is Kind.UNKNOWN else cast_function(TEXT, sql_type)
 
 
 def _bytes_of(value: Any) -> bytes:
-    """Bytes come as they are answered: in base64."""
+    """Decode base64, the format of bytes in answers."""
     if isinstance(value, bytes):
         return value
     try:
@@ -266,7 +265,7 @@ def _array_converter(sql_type: SqlType, element: SqlType, read: Converter) -> Co
 
 
 def check_dimensions(depth: int) -> None:
-    """A list in a list is an array of two dimensions; there may be six."""
+    """Refuse more than six dimensions; a list in a list is an array of two."""
     if depth > ARRAY_DIMENSIONS_MAX:
         raise ProgramLimitExceeded(
             f"number of array dimensions exceeds the maximum allowed ({ARRAY_DIMENSIONS_MAX})"
@@ -278,7 +277,7 @@ def _listed(value: Any) -> Any:
 
 
 def _other(value: Any, admit: Converter, read: Converter) -> Any:
-    """A Python value of the type itself, from a caller that is no JSON."""
+    """Convert a Python value of the type itself, from a caller other than JSON."""
     return read(_as_text(value)) if isinstance(value, _JSON_TYPES) else admit(value)
 
 
@@ -291,10 +290,10 @@ def _as_text(value: Any) -> str:
 
 
 def json_of(value: Any) -> str:
-    """A list or an object as the text that it was."""
+    """Return a list or an object as JSON text."""
     try:
         return _encode(value).decode()
-    except RecursionError:  # deeper than any JSON that is taken
+    except RecursionError:  # deeper than any JSON that is accepted
         raise StatementTooComplex(
             "stack depth limit exceeded",
             detail=f"JSON may be nested {JSON_DEPTH_MAX} levels deep.",

@@ -1,15 +1,15 @@
-"""The parser: from text to syntax.
+"""The parser: from text to AST.
 
-    text ──lexer──► tokens ──terminals──► terminals ──Lark, grammar.lark──► rules ──builder──► nodes
+    text ─ lexer ─► tokens ─ terminals ─► terminals ─ Lark, grammar.lark ─► rules ─ builder ─► AST
 
-Lark's LALR(1) machine reads the terminals one by one and calls the builder for each rule that is
-complete; no tree lies in between and nothing recurses. It is slow beside `parameterize` (a hundred
-times), which is why it should see a fingerprint only once.
+Lark's LALR(1) machine reads the terminals one by one and calls the builder for each completed rule,
+without an intermediate tree or recursion. It is a hundred times slower than `parameterize`, so it
+should see a fingerprint only once.
 
-Making Lark's tables takes seconds, so it is done when the first statement comes, and they are kept
-where Python keeps the bytecode of this file, for they too follow from the source alone. Whoever may
-write there may change the program anyway; where nobody may, they are made anew. All statements
-share them, and the builder: neither remembers anything.
+Lark's tables take seconds to generate. They are cached beside the bytecode of this file, because
+they too depend on the source alone; anyone who can write there can change the program anyway. If
+the place is not writable, each process generates them. All statements share the tables and the
+builder: neither has state.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from qserver.sql.depth import check_depth
 from qserver.sql.effort import Effort
 from qserver.sql.terminals import Source, Terminal
 
-# A terminal makes at most four nodes: SELECT in parentheses is ScalarQuery, Query, Select, Target.
+# A terminal creates at most four nodes: SELECT in parentheses is ScalarQuery, Query, Select,
+# Target.
 _SAFE_LENGTH = SYNTAX_DEPTH_MAX // 4
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A statement, and the literals and kinds as `parameterize` gives them for the same text.
+    """A statement, and its literals and kinds as `parameterize` returns them for the same text.
 
-    `parameters` are named in order of their first appearance; numbers stand for `$1` and `?`.
+    `parameters` are in order of first appearance; ints stand for `$1` and `?`.
     """
 
     statement: Statement
@@ -62,7 +63,7 @@ class ParsedExpression:
 
 
 def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Parsed:
-    """The one statement of a text; a semicolon may follow it. `repeat` is as in `parameterize`."""
+    """Parse a text of one statement, semicolon allowed. `repeat` is as in `parameterize`."""
     source = Source(sql, repeat=repeat, effort=effort)
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
@@ -73,7 +74,7 @@ def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Par
 
 
 def parse_expression(sql: str) -> ParsedExpression:
-    """An expression alone, as a definition keeps it in the text of a DEFAULT or CHECK."""
+    """Parse a lone expression: the stored text of a DEFAULT or CHECK."""
     source = Source(sql, repeat=False)
     expression = _run(source, "expression_alone")
     if source.semicolon is not None:
@@ -95,7 +96,7 @@ def _run(source: Source, start: str) -> Any:
 
 
 class _Feed(Lexer):
-    """Lark's way to ask for terminals: what is parsed is a `Source`, which has them already."""
+    """Hands Lark the terminals of a `Source`."""
 
     __future_interface__ = 2
 
@@ -120,7 +121,7 @@ def _lark() -> Lark:
 
 
 def grammar_text() -> str:
-    """The grammar as Lark wants it. A word in capitals is a terminal, spelled as it is called."""
+    """Return the grammar with terminals for Lark: a word in capitals spells itself."""
     text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")
     rules = re.sub(r"//.*", "", text)
     words = sorted(set(re.findall(r"\b[A-Z][A-Z_]+\b", rules)) - {"EQUAL", "STAR"})
@@ -158,7 +159,6 @@ _IN_FRONT = frozenset({"or", "replace", "temp", "temporary", "unique", "on", "co
 
 
 def _refusal(source: Source) -> QserverError:
-    """What to say about a text that the grammar does not take."""
     words = [str(terminal.value) for terminal in source.terminals[:5]]
     if words and words[0] in _UNSUPPORTED:
         place = source.terminals[0].start + 1
@@ -185,7 +185,7 @@ def _refusal(source: Source) -> QserverError:
 
 
 def _unsupported_clause(source: Source) -> Terminal | None:
-    """The word of a clause that is known but not to be had, where the grammar stopped."""
+    """Return the word of a known but unsupported clause at which the grammar stopped."""
     stopped = source.lookahead
     at = 0 if stopped is None else source.terminals.index(stopped)
     if at < 2:

@@ -1,12 +1,12 @@
-"""Plans: what to do with rows, first as the statement says it, then as the rules optimize it.
+"""Logical plans: what a statement does with rows.
 
-A plan node hands rows to the one above it. Rows are kept by source: a Scan makes the current row
-of one source, a Join has the sources of both sides, Filter, Sort and Limit pass on what they
-get. Project, Aggregate, Values, SetOperation and their like make rows of a new source.
-The topmost node of a query always makes a new source, whose columns are the query's.
+A plan node passes rows to its parent. A row consists of the current rows of one or more sources: a
+Scan produces one source, a Join the sources of both sides; Filter, Sort and Limit pass on their
+input. Project, Aggregate, Values and SetOperation produce a new source, and the topmost node of a
+query always does: its columns are the query's.
 
-The binder makes Scan, Join with a condition, Filter, Project, Aggregate, …; rules then push
-conditions down, order joins, and choose access paths and methods (`Scan.access`, `Join.method`).
+The binder creates plans; optimizer rules push predicates down, order joins, and select access paths
+and join methods (`Scan.access`, `Join.method`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """How a scan finds its rows in a tree: equal leading elements, then perhaps bounds.
+    """The keys that a scan reads from a tree: equal leading elements, then choices or bounds.
 
-    `equal` has one expression per leading key element; `low` and `high` bound the next one, each
-    with whether it is included. Expressions name no source of the scan itself.
-    `choices` replaces the last of `equal` by several values, for IN.
+    `equal` has one expression per leading key element. `choices` are several values of the next
+    element, for IN; `low` and `high` bound it, each with whether the bound is included. Expressions
+    name no source of the scan itself.
     """
 
     equal: tuple[Expression, ...] = ()
@@ -44,21 +44,20 @@ class KeyRange:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """By which tree a scan goes: the table itself (index None) or an index, in the order of its
-    keys or backward."""
+    """The access path of a scan: the table's tree (index None) or an index, perhaps backward."""
 
     index: Index | None = None
     range: KeyRange = KeyRange()
     backward: bool = False
     partial: bool = False
-    """The scan is probably left early: it goes page by page, and counts as a read of those only."""
+    """The scan probably ends early: it reads page by page, and only those pages count as read."""
     wanted: Expression | None = None
-    """About how many rows will be taken before the scan is left, where that is known."""
+    """An estimate of the rows taken before the scan ends early, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of a table. `condition` is what each must satisfy (conditions pushed down)."""
+    """Rows of a table that satisfy `condition`, the predicates pushed down."""
 
     source: int
     table: Table
@@ -77,15 +76,15 @@ class OneRow:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Rows of expressions. With `repeated`, one row of expressions stands for all rows whose
-    literals come with the execution, and a Slot's index is the position in such a row."""
+    """Rows of expressions. With `repeated`, one row of expressions stands for all rows of the
+    execution's literals, and a Slot's index is a position in such a row."""
 
     source: int
     items: tuple[tuple[Expression, ...], ...]
     columns: tuple[OutputColumn, ...]
     repeated: bool = False
     rows: float = 1.0
-    slot: int | None = None  # the literal that is the list of those rows
+    slot: int | None = None  # the index of the literal with those rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +103,9 @@ class FunctionScan:
 class Join:
     """kind: "inner", "left", "right", "full", "semi", "anti"; `lateral`: right names left's rows.
 
-    A "null_aware_anti" is NOT IN. `method` is chosen by a rule: "loop", "hash", "index"; until
-    then it is None, which means a loop. `condition` is all that a pair of rows must satisfy,
-    whatever the method: `join_conditions` tells which part of it a hash table looks up.
+    The optimizer sets `method`: "loop", "hash" or "index"; None means a loop. `condition` is the
+    whole condition of a pair of rows, whatever the method: `join_conditions` says which part a hash
+    table looks up.
     """
 
     kind: str
@@ -138,9 +137,9 @@ class Project:
 class Aggregate:
     """Groups by `keys`; the source's columns are the keys, then the calls.
 
-    `grouping_sets` holds, for each set, the positions of the keys that it groups by; keys that are
-    not in the set are NULL. `has_keys` False: one row even for no input.
-    GROUPING(…) is a last column: the bit mask of keys that are not in the set.
+    `grouping_sets` has, for each set, the positions of its keys; keys outside of the set are NULL.
+    Without keys, an empty input produces one row. GROUPING(…) is a last column: the bit mask of
+    keys outside of the set.
     """
 
     input: Plan
@@ -200,7 +199,7 @@ class Distinct:
 
 @dataclass(frozen=True, slots=True)
 class SetOperation:
-    """kind: "union", "intersect", "except"; both sides make as many columns of the same types."""
+    """kind: "union", "intersect", "except"; columns of both sides agree in number and types."""
 
     kind: str
     every: bool
@@ -215,7 +214,7 @@ class SetOperation:
 
 @dataclass(frozen=True, slots=True)
 class CommonTableScan:
-    """Rows of a CTE that is computed once; `name` is its number in the statement."""
+    """Rows of a CTE that is computed once; `number` is its number in the statement."""
 
     source: int
     number: int
@@ -225,7 +224,7 @@ class CommonTableScan:
 
 @dataclass(frozen=True, slots=True)
 class WithTables:
-    """Computes CTEs in order, then `input`. Each is (number, plan, its source)."""
+    """Computes CTEs in order, then `input`."""
 
     tables: tuple[CommonTable, ...]
     input: Plan
@@ -234,8 +233,8 @@ class WithTables:
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """`recursive` is the part that is run on the rows that the last turn added, by way of a
-    CommonTableScan of the same number; `every` tells UNION ALL from UNION."""
+    """A CTE. `recursive` runs on the rows that the last iteration added, which a CommonTableScan of
+    the same number reads; `every` distinguishes UNION ALL from UNION."""
 
     number: int
     name: str
@@ -270,7 +269,7 @@ Plan: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A query: `plan` makes rows of `source`."""
+    """A query: `plan` produces rows of `source`."""
 
     plan: Plan
     source: int
@@ -279,7 +278,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CheckedExpression:
-    """A CHECK of a table over the new row (source `Change.new_source`), or that of a view."""
+    """A CHECK of a table, over the new row (source `new_source`), or the CHECK OPTION of a view."""
 
     name: str
     expression: Expression
@@ -288,10 +287,10 @@ class CheckedExpression:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """For each row of `plan` make a new row of the table: `values` in order of the table's columns.
+    """Inserts a row for each row of `plan`: `values` in order of the table's columns.
 
-    `values` are over the plan's sources; `new_source` names the new row in checks, RETURNING and
-    ON CONFLICT; `old_source` names the row in the way, in ON CONFLICT.
+    `values` are over the plan's sources; `new_source` names the new row in checks, RETURNING and ON
+    CONFLICT; `ConflictAction.old_source` names the conflicting row.
     """
 
     table: Table
@@ -305,8 +304,8 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class ConflictAction:
-    """What to do when the new row meets an old one. `arbiters`: the unique indexes that count
-    (None in it is the primary key); empty: any. No `values`: DO NOTHING."""
+    """ON CONFLICT. `arbiters`: the unique indexes that count (None is the primary key); empty: any.
+    Without `values`: DO NOTHING."""
 
     arbiters: tuple[Index | None, ...]
     old_source: int
@@ -319,7 +318,7 @@ class ConflictAction:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """`plan` makes rows that hold `old_source`, the table's row; `values` is the whole new row."""
+    """`plan` produces rows with `old_source`, the table's row; `values` is the whole new row."""
 
     table: Table
     plan: Plan
@@ -341,10 +340,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """`plan` is a left join to the table, whose row is `old_source`, all NULL where there is none.
+    """MERGE. `plan` is a left join to the table, whose row is `old_source`, all NULL if unmatched.
 
-    For each row the first action whose condition holds is taken, of those for a row that was
-    matched or for one that was not.
+    Each row takes the first action whose condition holds, among those for matched or for unmatched
+    rows.
     """
 
     table: Table
@@ -357,7 +356,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeAction:
-    """kind: "update", "insert", "delete", "nothing"; `values`: the whole row that is written."""
+    """kind: "update", "insert", "delete", "nothing"; `values`: the whole written row."""
 
     matched: bool
     kind: str

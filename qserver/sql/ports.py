@@ -1,7 +1,7 @@
-"""What the room of SQL asks of the database around it, declared by the one who asks.
+"""What the SQL room needs from the database.
 
-`CatalogPort` is the binder's: which relations there are. A name comes as the statement has it, in
-parts and already folded (`("t",)`, `("public", "t")`): what a schema means is the catalog's to say.
+The binder resolves relations through `CatalogPort`. Names come in parts and already folded
+(`("t",)`, `("public", "t")`): the catalog decides what a schema means.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class CatalogPort(Protocol):
     def find_view(self, name: tuple[str, ...]) -> View | None: ...
 
     def find_type(self, name: str) -> SqlType | None:
-        """A type that somebody created; the built-in ones are not asked for."""
+        """Return a user-defined type; built-in types never get here."""
         ...
 
     def row_count(self, table: Table) -> int:
-        """About how many rows the table has, for planning."""
+        """Estimate the number of rows, for planning."""
         ...

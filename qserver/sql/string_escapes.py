@@ -1,12 +1,12 @@
-"""What is written inside of quotes, and what it means.
+"""Decodes quoted strings and identifiers.
 
     'it''s'                     two quotes are one
-    'foo' ⏎ 'bar'               parted by a line end only, two strings are one
+    'foo' ⏎ 'bar'               strings separated only by a line end are one
     E'a\\tb \\x41 \\101 \\u0041'     backslashes; octal and hexadecimal ones are bytes of UTF-8
-    U&'\\0041 \\+000041'          code points; UESCAPE '!' names another sign than the backslash
+    U&'\\0041 \\+000041'          code points; UESCAPE '!' replaces the backslash
     U&"\\0041"                   the same for identifiers
 
-Positions of errors are added by the caller, who knows where the string began.
+The caller adds the positions of errors, because it knows where the string begins.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _HIGHEST_POINT = 0x10FFFF
 
 
 def unquoted(body: str) -> str:
-    """The text of a plain string; `body` is what stands between the outer quotes."""
+    """Return the text of a plain string; `body` is the part between the outer quotes."""
     if "'" not in body:
         return body
     return _QUOTE.sub(lambda found: "'" if len(found.group()) == 2 else "", body)
 
 
 def escaped_text(body: str) -> str:
-    """The text of an E'' string. Quotes first: a quote after a backslash is none of them."""
+    """Return the text of an E'' string. Escapes are found first: `\\'` is no doubled quote."""
     if "\\" not in body:
         return unquoted(body)
     pieces: list[bytes] = []
@@ -50,7 +50,7 @@ def escaped_text(body: str) -> str:
 
 
 def unicode_text(text: str) -> str:
-    """The text of a U& string or identifier, given with its quotes and its UESCAPE clause."""
+    """Return the text of a U& string or identifier, given with quotes and UESCAPE clause."""
     sign = "\\"
     clause = _CLAUSE.fullmatch(text)
     if clause:
@@ -97,7 +97,7 @@ def _point(point: int) -> str:
 
 
 def _checked(data: bytes) -> str:
-    """The text that the bytes spell, if they spell one."""
+    """Decode UTF-8, refusing invalid bytes and NUL."""
     try:
         text = data.decode("utf-8", "surrogatepass")
         bad = b"\0" if "\0" in text else b""
@@ -110,7 +110,7 @@ def _checked(data: bytes) -> str:
 
 
 def _paired(text: str) -> str:
-    """Two halves of a surrogate pair become one character; a half alone is a mistake."""
+    """Combine surrogate pairs into characters and refuse a lone surrogate."""
     if text.isascii():
         return text
     try:

@@ -1,12 +1,11 @@
-"""From the lexer's tokens to the terminals of the grammar.
+"""Converts the lexer's tokens to the terminals of the grammar.
 
     lexer      word "first"   operator "?"      string "'x'"       word "Name"
     grammar    FIRST or NAME  PARAMETER or an   STRING, with its   NAME, folded to
                (`keywords`)   operator          number as literal  lower case
 
-What a token is depends on its neighbours here, never on the state of the parser, so a text has one
-reading, and it can be looked at (see the tests). The literals are counted as `parameterize` counts
-them.
+A terminal depends on the token's neighbours, never on the state of the parser, so a text has one
+sequence of terminals, which tests inspect. Literals are numbered as `parameterize` numbers them.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _OPERATORS: Final = {
 }
 _ROW_KINDS: Final = {**KIND_NAMES, "t": "boolean", "0": "null"}
 _TERMINALS: Final = {"i": "NUMBER", "l": "NUMBER", "n": "NUMBER", "s": "STRING", "b": "BITS"}
-# After one of these comes an operator, not an operand.
+# An operator follows these, not an operand.
 _ENDS_OPERAND: Final = (NAMES_TOO - {"ESCAPE"}) | {
     *("NAME", "NUMBER", "STRING", "BITS", "PARAMETER", "RPAR", "RSQB"),
     *("NULL", "BOOLEAN", "SYSTEM_VALUE", "END", "UNKNOWN", "NORMALIZED"),
@@ -55,12 +54,12 @@ _UPPER_TO_LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") +
 
 
 class Terminal:
-    """One symbol for the parser. `type` is the grammar's word for it; the value of a name is the
-    name, of a literal or parameter the node, of an operator its symbol."""
+    """One symbol for the parser. `type` is the grammar's terminal; `value` is the name, the node of
+    a literal or parameter, or the symbol of an operator."""
 
     __slots__ = ("end", "source", "start", "type", "value")
 
-    # Lark asks for these to place its own errors; ours have `start`.
+    # Lark reads these to place its own errors; ours use `start`.
     start_pos: ClassVar[int] = 0
     line: ClassVar[int] = 0
     column: ClassVar[int] = 0
@@ -80,7 +79,7 @@ class Terminal:
 
 
 class Source:
-    """A statement's text as terminals, and how far the parser has come in it."""
+    """The terminals of a statement, and the parser's position in them."""
 
     __slots__ = (
         "consumed",
@@ -105,17 +104,17 @@ class Source:
         self.parameters: dict[int | str, None] = {}
         self.terminals: list[Terminal] = []
         self.lookahead: Terminal | None = None
-        """What comes after that which the parser builds right now."""
+        """The terminal after the rule that the parser is building."""
         self.consumed = 0
-        """Where that ends."""
+        """The offset at which that rule ends."""
         self.selects_into: list[Any] = []
-        """What INTO clauses the SELECTs had."""
+        """The INTO clauses of the SELECTs."""
         rows = find_rows(text) if repeat else None
         tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows, self.effort))
         _Classifier(self, tokens, rows).run()
 
     def feed(self) -> Iterator[Terminal]:
-        """The terminals for the parser, which builds a node when it has seen the one behind it."""
+        """Yield the terminals to the parser, which builds a node after the next terminal."""
         end = 0
         spend = self.effort.spend
         for terminal in self.terminals:
@@ -129,7 +128,7 @@ class Source:
 
 
 def _tokens(text: str, rows: Rows | None, effort: Effort) -> list[Token]:
-    """All tokens; a list of rows is one of them, of the kind "rows"."""
+    """Return all tokens; a list of rows is one token of kind "rows"."""
     tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), effort)
     if rows is not None:
         tokens.append(Token("rows", "(", rows.start))
@@ -138,7 +137,7 @@ def _tokens(text: str, rows: Rows | None, effort: Effort) -> list[Token]:
 
 
 def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
-    """Sixteen tokens are cut as quickly as one is parsed."""
+    """Return the tokens and charge one step for sixteen, which lex as fast as one parses."""
     found: list[Token] = []
     while some := list(islice(tokens, 16)):
         effort.spend()
@@ -147,8 +146,7 @@ def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
 
 
 def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int | None]:
-    """The tokens of the first statement, the offset of the semicolon behind it, and where a second
-    statement begins."""
+    """Return the first statement's tokens, and the offsets of its semicolon and of a second one."""
     first = 0
     while first < len(tokens) and tokens[first].text == ";":
         first += 1
@@ -161,7 +159,7 @@ def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int 
 
 
 class _Classifier:
-    """One pass over the tokens of a statement, left to right."""
+    """Classifies the tokens of a statement in one pass, left to right."""
 
     def __init__(self, source: Source, tokens: Sequence[Token], rows: Rows | None) -> None:
         self._source = source
@@ -245,7 +243,7 @@ class _Classifier:
         self._add(_TERMINALS[kind], literal, token)
 
     def _add_rows(self, token: Token) -> None:
-        """One row, whose literals count from 0, and the mark that it stands for many."""
+        """Add one row, whose literals count from 0, and the mark that it stands for many."""
         rows = self._rows
         assert rows is not None
         self._add("LPAR", "(", token)
@@ -261,7 +259,7 @@ class _Classifier:
         self._source.kinds += f"({rows.kinds})"
 
     def _add_parameter(self, index: int, token: Token) -> None:
-        """`$1`, or `?`: an operator of JSON where an operand has just ended."""
+        """Add `$1` or `?`; `?` is a JSON operator directly after an operand."""
         if token.text != "?":
             self._add_named(int(token.text[1:]), token)
         elif self._wants_operand(index):
@@ -284,13 +282,13 @@ class _Classifier:
         terminals = self._source.terminals
         if not terminals or terminals[-1].type not in _ENDS_OPERAND:
             return True
-        # ROWS ? PRECEDING: ROWS could be a name, but not here.
+        # In ROWS ? PRECEDING, ROWS is not a name.
         return self._words[index + 1] in ("preceding", "following")
 
-    # --- signs ------------------------------------------------------------------------------------
+    # --- punctuation and operators ----------------------------------------------------------------
 
     def _add_punctuation(self, index: int, token: Token) -> None:
-        """`:name` is a parameter, but in `a[1:name]` and `a[:name]` a slice is meant."""
+        """Add punctuation; `:name` is a parameter, except in slices: `a[1:name]`, `a[:name]`."""
         following = self._tokens[index + 1] if index + 1 < len(self._tokens) else None
         if (
             token.text == ":"
@@ -316,7 +314,6 @@ class _Classifier:
 
 
 def _places_of_row(text: str, rows: Rows) -> list[int]:
-    """Where the values of the first row begin."""
     places: list[int] = []
     begins = False
     for token in tokenize(text, rows.start, rows.end):
@@ -329,7 +326,7 @@ def _places_of_row(text: str, rows: Rows) -> list[int]:
 
 
 def _word(token: Token) -> str:
-    """A token as its neighbours see it."""
+    """Return the token as the conditions of its neighbours spell it."""
     match token.kind:
         case "word":
             return token.text.lower()
@@ -348,7 +345,7 @@ def _is_name(word: str) -> bool:
 
 
 def _folded(text: str) -> str:
-    """An identifier in lower case, as PostgreSQL folds it: the letters of ASCII only."""
+    """Fold an identifier to lower case, ASCII letters only, like PostgreSQL."""
     folded = text.lower() if text.isascii() else text.translate(_UPPER_TO_LOWER)
     return _shortened(folded)
 
@@ -364,7 +361,7 @@ def _quoted_name(token: Token) -> str:
 
 
 def _shortened(name: str) -> str:
-    """A name is cut to its limit, as in PostgreSQL, and never inside of a character."""
+    """Truncate a name to the limit, like PostgreSQL, never inside of a character."""
     if len(name) * 4 <= IDENTIFIER_BYTES_MAX:
         return name
     return name.encode()[:IDENTIFIER_BYTES_MAX].decode("utf-8", "ignore")

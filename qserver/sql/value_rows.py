@@ -1,21 +1,17 @@
-"""Rows of values: `VALUES (1, 'a'), (-2, NULL), …` read as data, not as syntax.
+"""Reads multi-row VALUES lists, `VALUES (1, 'a'), (-2, NULL), …`, as data instead of syntax.
 
-A statement that inserts a thousand rows is a hundred times more data than language. Where all rows
-of a VALUES list have the same width and hold nothing but values (numbers, with or without a sign,
-strings, NULL, TRUE, FALSE), the list is found here and read at the speed of a JSON decoder, which
-is what does the work:
-
-    (1, 'it''s'), (-2, NULL)         the text, cut at its strings
+    (1, 'it''s'), (-2, NULL)         the text, split at its strings
     [[1, "it's"], [-2, null]]        brackets for parentheses, JSON's quotes, lower case
-    [(1, "it's"), (-2, None)]        decoded, then looked at column by column
+    [(1, "it's"), (-2, None)]        decoded, then checked column by column
 
-JSON is stricter than SQL about numbers and knows no expressions, so what it accepts is a list of
-values and nothing else. What it refuses is not an error: the list is left to the parser.
+If all rows of a VALUES list have the same width and hold only values (numbers, with or without a
+sign, strings, NULL, TRUE, FALSE), a JSON decoder reads the list: an INSERT of a thousand rows is a
+hundred times more data than language. JSON is stricter than SQL about numbers and has no
+expressions, so it accepts only lists of values. The parser reads a list that JSON refuses.
 
 A column has one kind, as in `literals`: "i", "l", "n" for numbers, the widest of them, "s" for
-text, and here also "t" for booleans and "0" if there is nothing but NULL. A column of numbers and
-strings has none, and the list is left to the parser, too. NULL may stand in every column and
-changes no kind, so that a NULL does not make another fingerprint.
+text, and here also "t" for booleans and "0" for a column of NULLs. The parser reads a list with a
+column of numbers and strings. A NULL does not change a column's kind, nor the fingerprint.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ _ATTEMPTS_MAX = 8  # each may read the rest of the text, and a text may say VALU
 _VALUES: Final = re.compile(rf"(?<![{lexer.PART}])values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
 _DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?![{lexer.PART}])")
 _TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
-# From a place outside of strings and comments to another such place.
+# Spans from one place outside of strings and comments to another.
 _OUTSIDE: Final = re.compile(
     rf"(?:{lexer.OTHER}|{lexer.LINE_COMMENT}[\n\r]|{lexer.BLOCK_COMMENT}"
     rf"|{lexer.NUMBER}|{lexer.STRING})*+",
@@ -46,12 +42,12 @@ _OUTSIDE: Final = re.compile(
 )
 _STRING: Final = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
 _ROWS: Final = re.compile(rf"\([^()]*+\)(?:{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
-# A list that goes on, or a string that does on the next line.
+# The list continues, or a string continues on the next line.
 _MORE: Final = re.compile(rf"(?:{lexer.SPACE}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+,")
 
-_TO_JSON: Final = str.maketrans('()[]{}"\f', "[]!!!!! ")  # "!" is no JSON at all
+_TO_JSON: Final = str.maketrans('()[]{}"\f', "[]!!!!! ")  # "!" is never valid JSON
 _CONTROL: Final = re.compile(r"[\x01-\x1f]")
-# Numbers as SQL may write them and JSON may not: +1, 007, .5, 5. and 5.e3
+# Numbers that SQL allows and JSON does not: +1, 007, .5, 5. and 5.e3
 _LOOSE: Final = (
     (re.compile(r"(?<=[\[,\s])\+(?=[0-9.])"), ""),
     (re.compile(r"(?<![0-9.e])(?<!e[+-])0++(?=[0-9])"), ""),
@@ -62,7 +58,7 @@ _LOOSE: Final = (
 
 
 class Rows(NamedTuple):
-    """A list of rows at `start` to `end` of the text; `kinds` has a letter for each column."""
+    """The rows between `start` and `end` of the text; `kinds` has a letter for each column."""
 
     start: int
     end: int
@@ -71,10 +67,10 @@ class Rows(NamedTuple):
 
 
 def find_rows(sql: str) -> Rows | None:
-    """The longest list of two rows or more that holds values only; the first, of several such.
+    """Return the longest list of two or more rows that holds values only; of equals, the first.
 
-    One list is enough for what this is for, and one is simple for those who run the statement. A
-    definition keeps its text and is not run again and again, so it is left alone.
+    One list per statement is enough for bulk inserts and simple for the executor. DDL is skipped:
+    it keeps its text and is not run repeatedly.
     """
     lowered = sql.lower()
     if "values" not in lowered or not _TWO_ROWS.search(sql) or _DEFINITION.match(lowered):
@@ -87,7 +83,7 @@ def find_rows(sql: str) -> Rows | None:
             break
         position = word.end()
         if not _OUTSIDE.fullmatch(sql, outside, word.start()):
-            continue  # it is part of a string or a comment
+            continue  # inside a string or a comment
         rows = _read_rows(sql, position)
         if rows is not None:
             outside = position = rows.end
@@ -97,7 +93,7 @@ def find_rows(sql: str) -> Rows | None:
 
 
 def _read_rows(sql: str, start: int) -> Rows | None:
-    """The rows whose first parenthesis opens at `start`, if they are all values."""
+    """Return the rows whose first parenthesis is at `start`, or None if not all are values."""
     pieces = _STRING.split(sql[start:])
     rows_text = _ROWS.match("\0".join(pieces[0::2]))
     if rows_text is None:
@@ -114,7 +110,7 @@ def _read_rows(sql: str, start: int) -> Rows | None:
     kinds = "".join(map(_kind, columns))
     if "?" in kinds:
         return None
-    if "N" in kinds:  # some numbers are integers yet
+    if "N" in kinds:  # some of the column's numbers are still ints
         for at, kind in enumerate(kinds):
             if kind == "N":
                 columns[at] = tuple(
@@ -128,7 +124,7 @@ def _read_rows(sql: str, start: int) -> Rows | None:
 
 
 def _decode(text: str, strings: list[str]) -> list[Row] | None:
-    """Rows from their text, in which each string is a NUL; None if they are not rows of values."""
+    """Return the rows of a text with NULs for strings; None if they are not values."""
     outside = text.translate(_TO_JSON).lower()
     inside = "\0".join(strings).replace("\\", "\\\\").replace('"', '\\"')
     rows = _decode_json(outside, inside)
@@ -142,7 +138,7 @@ def _decode(text: str, strings: list[str]) -> list[Row] | None:
 
 
 def _decode_json(outside: str, inside: str) -> list[Row] | None:
-    """Put together what stands outside of strings and what stands inside, cut at NULs."""
+    """Join the text outside of strings with the strings, both split at NULs, and decode it."""
     between = outside.split("\0")
     pieces = [""] * (2 * len(between) - 1)
     pieces[0::2] = between
@@ -150,12 +146,12 @@ def _decode_json(outside: str, inside: str) -> list[Row] | None:
     decoder = _CAREFUL if "e" in outside or "-0" in outside else _DECODER
     try:
         return decoder.decode("[" + '"'.join(pieces).replace("''", "'") + "]")
-    except (msgspec.DecodeError, QserverError):  # the parser will say what is wrong, and where
+    except (msgspec.DecodeError, QserverError):  # the parser reports the error and its position
         return None
 
 
 def _exact(text: str) -> Decimal:
-    """For numbers with an exponent, and for a zero with a sign."""
+    """Read numbers with an exponent, and zeros with a sign."""
     return plain_numeric(Decimal(text))
 
 
@@ -164,7 +160,7 @@ _CAREFUL: Final = msgspec.json.Decoder(list[tuple], float_hook=_exact)  # type: 
 
 
 def _kind(column: Row) -> str:
-    """The kind of a column; "?" if it has none, "N" if it is "n" but not yet all Decimals."""
+    """Return the kind of a column: "?" for none, "N" for "n" that has values still to convert."""
     types = set(map(type, column))
     types.discard(type(None))
     if len(types) != 1:

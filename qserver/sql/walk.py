@@ -1,12 +1,12 @@
-"""Walking bound expressions and plans: what they are made of, what they name, rewriting them.
+"""Traverses and rewrites bound expressions and plans.
 
-Everything here goes by the fields of the frozen nodes, so a new kind of node needs no word here.
-
-    parts(node), everything(node)     to look at
-    with_parts(node, change)          one step down; the ways to rewrite are made of it:
-      rebuilt       from the leaves up: `change` sees a node whose parts are changed already
-      rewritten     from the top down: the largest expression that means something comes first
+    parts(node), everything(node)     to inspect
+    with_parts(node, change)          one level down; the other rewrites are built on it:
+      rebuilt       from the leaves up: `change` gets nodes whose parts are already changed
+      rewritten     from the top down: `change` gets the largest expression first
       tree_rebuilt  plans alone, without their expressions, from the leaves up
+
+All functions go by the fields of the frozen nodes, so a new node class needs no change here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 def parts(node: Any) -> list[Any]:
-    """The nodes directly below a node: expressions, plans, sort keys, calls."""
+    """Return the nodes directly below a node: expressions, plans, sort keys, calls."""
     found: list[Any] = []
     for name in _field_names(type(node)):
         value = getattr(node, name)
@@ -63,7 +63,7 @@ def _gather(items: tuple[Any, ...], found: list[Any]) -> None:
 
 
 def everything(node: Any) -> Iterator[Any]:
-    """A node and all nodes below it, plans inside subqueries included."""
+    """Yield a node and all nodes below it, including the plans of subqueries."""
     waiting = [node]
     while waiting:
         current = waiting.pop()
@@ -76,12 +76,12 @@ def is_plan(node: Any) -> bool:
 
 
 def sources_named(node: Any) -> frozenset[int]:
-    """The sources whose columns are named anywhere in a node."""
+    """Return the sources of all columns in a node."""
     return frozenset(each.source for each in everything(node) if type(each) is Column)
 
 
 def sources_made(node: Any) -> frozenset[int]:
-    """The sources that a plan, or the plans inside an expression, make."""
+    """Return the sources that a plan, or the plans inside an expression, produce."""
     made = set()
     for each in everything(node):
         if type(each) is not Column:
@@ -91,7 +91,7 @@ def sources_made(node: Any) -> frozenset[int]:
 
 
 def free_columns(node: Any) -> tuple[Column, ...]:
-    """The columns that a node names and does not make itself, each once, in order."""
+    """Return the columns of sources that the node does not produce, each once, in order."""
     made = sources_made(node)
     found: dict[tuple[int, int], Column] = {}
     for each in everything(node):
@@ -105,7 +105,7 @@ def free_sources(node: Any) -> frozenset[int]:
 
 
 def output_sources(node: Plan) -> tuple[int, ...]:
-    """The sources whose rows a plan hands to the one above it, in order."""
+    """Return the sources whose rows a plan passes to its parent, in order."""
     match node:
         case plan.Join(kind="semi" | "anti"):
             return output_sources(node.left)
@@ -124,7 +124,7 @@ def output_sources(node: Plan) -> tuple[int, ...]:
 
 
 def with_parts(node: Any, change: Change) -> Any:
-    """The node with `change` made to the parts directly below it; the same if none changes."""
+    """Apply `change` to the parts directly below a node; return the same node if none changes."""
     changes = {}
     for name in _field_names(type(node)):
         old = getattr(node, name)
@@ -159,7 +159,7 @@ def _changed_items(items: tuple[Any, ...], change: Change) -> tuple[Any, ...]:
 
 
 def rebuilt(node: Any, change: Change) -> Any:
-    """The node with `change` made to every part, from the leaves up; shared where unchanged."""
+    """Apply `change` to every part, from the leaves up; unchanged parts are shared."""
 
     def visit(part: Any) -> Any:
         return change(with_parts(part, visit))
@@ -168,7 +168,7 @@ def rebuilt(node: Any, change: Change) -> Any:
 
 
 def rewritten(node: Any, change: Change) -> Any:
-    """The node after `change`, or, where that gives None, with its parts rewritten."""
+    """Apply `change` from the top down; where it returns None, rewrite the node's parts."""
 
     def visit(part: Any) -> Any:
         changed = change(part)
@@ -177,7 +177,7 @@ def rewritten(node: Any, change: Change) -> Any:
         return along_chain(part) if type(part) is Apply else with_parts(part, visit)
 
     def along_chain(node: Apply) -> Any:
-        """Down the first arguments by a loop: a + b + c + … is as deep as it is long."""
+        """Follow first arguments in a loop: a + b + c + … is as deep as it is long."""
         chain = [node]
         result: Any = None
         while node.arguments and type(first := node.arguments[0]) is Apply:
@@ -197,10 +197,10 @@ def rewritten(node: Any, change: Change) -> Any:
 
 
 def with_arguments(node: Apply, arguments: tuple[Expression, ...]) -> Apply:
-    """The call with other arguments, which may be NULL where the old ones could not.
+    """Return the call with other arguments, nullable if a strict function's new arguments are.
 
-    A column of EXCEPT is one of its left side, and the same condition on the right side meets
-    other values; a key that ROLLUP leaves out is NULL whatever the column says.
+    A column of EXCEPT is one of its left side, and the same condition on the right side gets other
+    values; a key that ROLLUP leaves out is NULL whatever the column says.
     """
     strict = node.function.strict
     nullable = node.nullable or (strict and any(each.nullable for each in arguments))
@@ -208,10 +208,10 @@ def with_arguments(node: Apply, arguments: tuple[Expression, ...]) -> Apply:
 
 
 def tree_rebuilt(node: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """The plan with `change` made to every node of its own tree, from the leaves up.
+    """Apply `change` to every node of a plan's own tree, from the leaves up.
 
-    The tree is what hands rows upward: inputs and both sides of joins. Plans of subqueries and of
-    common tables are trees of their own.
+    The tree consists of inputs and both sides of joins. Plans of subqueries and of CTEs are trees
+    of their own.
     """
 
     def visit(part: Any) -> Any:
@@ -222,7 +222,7 @@ def tree_rebuilt(node: Plan, change: Callable[[Plan], Plan]) -> Plan:
 
 
 def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
-    """The conditions that all must be true."""
+    """Split a condition at its ANDs."""
     if expression is None:
         return ()
     if not isinstance(expression, And):
@@ -234,7 +234,7 @@ def conjuncts(expression: Expression | None) -> tuple[Expression, ...]:
 
 
 def conjunction(conditions: Iterable[Expression]) -> Expression | None:
-    """One expression for all conditions, None for none."""
+    """Join conditions with AND; None for no condition."""
     every = tuple(conditions)
     if not every:
         return None
@@ -252,8 +252,6 @@ def is_volatile(node: Any) -> bool:
 
 
 def substituted(node: Any, replacements: dict[tuple[int, int], Expression]) -> Any:
-    """The node with columns replaced by expressions."""
-
     def change(each: Any) -> Any:
         if type(each) is Column:
             return replacements.get((each.source, each.position), each)

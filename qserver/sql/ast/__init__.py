@@ -1,12 +1,12 @@
-"""AST: what a statement says, before anybody knows what its names mean.
+"""The AST: statements before name resolution.
 
-Frozen nodes, each with `position`, the offset of its first character in the statement, for errors.
-The parser makes them, the binder reads them, nobody else does.
+Nodes are frozen; `position` is the offset of the first character, for errors. The parser creates
+them; the binder and DDL read them.
 
-A literal is a slot, not a value: `Literal.index` counts the literals of the statement in order of
-appearance, and the value comes with each execution. So one tree serves every statement of the same
-fingerprint. Where the meaning depends on the value itself (ORDER BY 1, VARCHAR(20)) the binder
-makes the value part of the fingerprint.
+A literal is a slot, not a value: `Literal.index` numbers the literals of the statement, and the
+values come with each execution, so one AST serves every statement of the same fingerprint. Where
+the meaning depends on the value (ORDER BY 1, VARCHAR(20)), the binder makes the value part of the
+fingerprint.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ class Assignment(Node):
 
     columns: tuple[str, ...]
     expression: Expression
-    target: Subscript | Field | None = None  # of `a[1] = …`, where it is more than the column
-    places: tuple[int, ...] = field(default=(), compare=False)  # of several columns in the text
+    target: Subscript | Field | None = None  # for `a[1] = …`, a part of the column
+    places: tuple[int, ...] = field(default=(), compare=False)  # positions of several columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Insert(Node):
     common_tables: tuple[CommonTable, ...] = ()
     recursive: bool = False
     targets: tuple[Subscript | Field | None, ...] = ()
-    """For each column what is assigned, where it is a part of it: `INSERT INTO t (a[1])`. None for
-    a whole column; nothing at all where every column is whole."""
+    """The assigned parts, one per column: `INSERT INTO t (a[1])`. None for a whole column; empty if
+    every column is whole."""
     places: tuple[int, ...] = field(default=(), compare=False)
-    """Where each of `columns` stands in the text."""
+    """The positions of `columns` in the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class MergeWhen(Node):
     action: str
     assignments: tuple[Assignment, ...] = ()
     columns: tuple[str, ...] = ()
-    values: tuple[Expression, ...] = ()  # of "insert"; none: DEFAULT VALUES
+    values: tuple[Expression, ...] = ()  # of "insert"; empty: DEFAULT VALUES
     overriding: str | None = None
-    places: tuple[int, ...] = field(default=(), compare=False)  # of `columns` in the text
+    places: tuple[int, ...] = field(default=(), compare=False)  # positions of `columns`
 
 
 @dataclass(frozen=True, slots=True)

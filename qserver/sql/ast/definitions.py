@@ -1,4 +1,4 @@
-"""Definitions: CREATE, ALTER, DROP and their like; and the statements about the server."""
+"""DDL: CREATE, ALTER, DROP and similar; also EXPLAIN, SHOW, SET and transaction control."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Constraint(Node):
     foreign_key: ForeignKey | None = None
     nulls_not_distinct: bool = False
     text: str = ""
-    """The source text of `expression`, as it is stored for DEFAULT, CHECK and GENERATED."""
+    """The source text of `expression`, which is stored for DEFAULT, CHECK and GENERATED."""
     attributes: tuple[str, ...] = ()
-    """"deferrable", "not deferrable", "initially deferred", "initially immediate", "not valid",
-    "no inherit": as they are written, for kinds that may have them."""
+    """As written, for kinds that allow them: "deferrable", "not deferrable", "initially deferred",
+    "initially immediate", "not valid", "no inherit"."""
     options: tuple[tuple[str, Expression | None], ...] = ()
-    """Of the sequence of an identity, as in CreateSequence."""
+    """Options of an identity's sequence, as in CreateSequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ColumnDefinition(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableLike(Node):
-    """`LIKE table INCLUDING …` among the columns, in front of the one with the index `before`."""
+    """`LIKE table INCLUDING …` among the columns, before the column with the index `before`."""
 
     name: tuple[str, ...]
     options: tuple[str, ...] = ()  # "including all", "excluding defaults" …
@@ -158,15 +158,16 @@ class Truncate(Node):
 
 @dataclass(frozen=True, slots=True)
 class AlterAction(Node):
-    """kind: "add column", "drop column", "rename column", "rename", "set default",
-    "drop default", "set not null", "drop not null", "type", "add constraint",
-    "drop constraint", "rename constraint", "set schema".
+    """kind: "add column", "drop column", "rename column", "rename", "set default", "drop default",
+    "set not null", "drop not null", "type", "add constraint", "drop constraint", "rename
+    constraint", "set schema".
 
-    Also "validate constraint", "alter constraint" (its new attributes in `constraint`), "owner",
-    "add identity" (in `constraint`), "drop identity", "drop expression"; "set options", which are
-    in `words`; "nothing", which has no effect here; "options" of a sequence; "add value" and
-    "rename value" of an enum, whose labels are in `expression` and `new_label`, with `neighbour`
-    for "before" or "after" `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`."""
+    Also "validate constraint", "alter constraint" (with new attributes in `constraint`), "owner",
+    "add identity" (in `constraint`), "drop identity", "drop expression"; "set options", in `words`;
+    "nothing", which has no effect; "options" of a sequence; "add value" and "rename value" of an
+    enum, with labels in `expression` and `new_label`, and `neighbour` for "before" or "after"
+    `new_label`. ADD COLUMN IF NOT EXISTS sets `if_exists`.
+    """
 
     kind: str
     name: str = ""
@@ -215,10 +216,10 @@ class Show(Node):
 
 @dataclass(frozen=True, slots=True)
 class SetVariable(Node):
-    """SET name = value, RESET name; accepted where it changes nothing that we have.
+    """SET name = value, RESET name; accepted if it has no effect on qserver.
 
-    The value is as it is written. Its literals are named, because whoever keeps this node for the
-    next statement of its fingerprint needs them in its fingerprint.
+    The value is as written. `literals` are the indexes of its literals: the cache that stores this
+    node for its fingerprint must make their values part of the fingerprint.
     """
 
     name: str
@@ -228,6 +229,6 @@ class SetVariable(Node):
 
 @dataclass(frozen=True, slots=True)
 class TransactionControl(Node):
-    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT …: known, and refused with a clear word."""
+    """BEGIN, COMMIT, ROLLBACK, SAVEPOINT …: parsed, and refused with a clear error."""
 
     kind: str

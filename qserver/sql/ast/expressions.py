@@ -1,4 +1,4 @@
-"""Expressions: what may stand in a SELECT list, a condition, a DEFAULT."""
+"""Expressions: of SELECT lists, conditions, DEFAULTs."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class Node:
 class Literal(Node):
     """The `index`-th literal. `kind`: "integer", "bigint", "numeric", "text"; "bits", "bytes".
 
-    In the row of a repeated VALUES the index is the column, NULL may come instead (`nullable`),
-    and there are the kinds "boolean" and "null", which says that nothing but NULL comes.
+    In the row of a repeated VALUES the index is the column, the value may be NULL (`nullable`), and
+    there are the kinds "boolean" and "null" (every value is NULL).
     """
 
     index: int
     kind: str
     nullable: bool = False
-    negative: bool = False  # in NUMERIC(5, -2) only: elsewhere a minus is an Operator
+    negative: bool = False  # only in NUMERIC(5, -2): elsewhere a minus is an Operator
 
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """TRUE, FALSE or NULL, which are words of the statement's fingerprint."""
+    """TRUE, FALSE or NULL, which are part of the fingerprint."""
 
     value: bool | None
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Node):
-    """`?` and `$1` by number from 1 on, `:name` by name."""
+    """`?` and `$1` by number from 1, `:name` by name."""
 
     name: int | str
 
@@ -60,8 +60,7 @@ class Star(Node):
 class Operator(Node):
     """`left operator right`; a prefix operator has no left. Comparison, arithmetic, ||, ->, ~ ….
 
-    Its place is that of the symbol; so it is with the other nodes that stand between operands, and
-    with `x::type`, whose place is that of the colons.
+    The position of infix nodes, and of `x::type`, is that of the symbol.
 
     Also "and", "or", "not", "is distinct from", "is not distinct from", "like", "not like",
     "ilike", "not ilike", "similar to", "not similar to" (an ESCAPE is the third operand of Like).
@@ -185,7 +184,7 @@ class Frame(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    name: str | None  # of the window that this one refers to or extends
+    name: str | None  # the window that this one refers to or extends
     partition_by: tuple[Expression, ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     frame: Frame | None = None
@@ -193,13 +192,16 @@ class Window(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function by name. Special forms arrive as ordinary calls with PostgreSQL's own names:
+    """A function call. Special forms become ordinary calls with PostgreSQL's own names.
 
-    EXTRACT(year FROM x) → `extract('year', x)` with the field as Word; SUBSTRING(x FROM a FOR b) →
-    `substring(x, a, b)`; POSITION(a IN b) → `position(a, b)`; TRIM(BOTH a FROM b) → `btrim(b, a)`,
-    `ltrim`, `rtrim`; OVERLAY → `overlay`; COALESCE, NULLIF, GREATEST, LEAST → calls of that name;
-    CURRENT_DATE, CURRENT_TIMESTAMP, … → calls without arguments; x AT TIME ZONE z →
-    `timezone(z, x)`.
+        EXTRACT(year FROM x)         extract('year', x), the field as Word
+        SUBSTRING(x FROM a FOR b)    substring(x, a, b)
+        POSITION(a IN b)             position(a, b)
+        TRIM(BOTH a FROM b)          btrim(b, a), also ltrim, rtrim
+        x AT TIME ZONE z             timezone(z, x)
+
+    OVERLAY, COALESCE, NULLIF, GREATEST and LEAST are calls of that name; CURRENT_DATE,
+    CURRENT_TIMESTAMP, … calls without arguments.
     """
 
     name: tuple[str, ...]
@@ -215,7 +217,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Word(Node):
-    """A bare word where the grammar wants one: the field of EXTRACT."""
+    """A bare word that the grammar requires: the field of EXTRACT."""
 
     text: str
 
@@ -244,8 +246,8 @@ class ArrayItems(Node):
 
 @dataclass(frozen=True, slots=True)
 class Subscript(Node):
-    """`a[i]`, `a[i:j]`. What is `grouped` belongs to parentheses, as the 1 of `(a[2:3])[1]` does:
-    it takes a part of what they hold, and is not the next dimension of `a`."""
+    """`a[i]`, `a[i:j]`. A `grouped` subscript applies to parentheses, like the 1 of `(a[2:3])[1]`:
+    it selects from their value, and is not the next dimension of `a`."""
 
     operand: Expression
     low: Expression | None
@@ -256,7 +258,7 @@ class Subscript(Node):
 
 @dataclass(frozen=True, slots=True)
 class Field(Node):
-    """`(row).name`; the name "*" stands for all fields."""
+    """`(row).name`; the name "*" means all fields."""
 
     operand: Expression
     name: str
@@ -264,7 +266,7 @@ class Field(Node):
 
 @dataclass(frozen=True, slots=True)
 class Default(Node):
-    """The word DEFAULT in VALUES or SET. The parser lets it stand wherever an expression may."""
+    """DEFAULT in VALUES or SET. The parser accepts it as any expression, the binder does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Queries: SELECT, VALUES, set operations, and what may stand in FROM."""
+"""Queries: SELECT, VALUES, set operations, and the items of FROM."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ class TableSample(Node):
 
 @dataclass(frozen=True, slots=True)
 class TableRef(Node):
-    """A table, view or CTE in FROM."""
-
     name: tuple[str, ...]
     alias: str | None = None
     column_aliases: tuple[str, ...] = ()
     sample: TableSample | None = None
-    locking: tuple[Locking, ...] = ()  # of the query around it, for the query of a view
+    locking: tuple[Locking, ...] = ()  # of the outer query, for the query of a view
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +99,8 @@ class Select(Node):
 
 @dataclass(frozen=True, slots=True)
 class Values(Node):
-    """VALUES lists. `repeated` says that the one row given stands for all rows of the statement,
-
-    whose literals come as a list of tuples; see `parameterize`. It is the literal with the index
-    `slot`.
-    """
+    """VALUES lists. `repeated`: the one row stands for all rows of the statement, whose literals
+    come as a list of tuples, the literal with the index `slot`; see `parameterize`."""
 
     rows: tuple[tuple[Expression, ...], ...]
     repeated: bool = False
@@ -144,9 +139,9 @@ class Cycle(Node):
 
 @dataclass(frozen=True, slots=True)
 class Locking(Node):
-    """`FOR UPDATE OF a, b NOWAIT`; strength and wait in lower case, `tables` as they are written.
+    """`FOR UPDATE OF a, b NOWAIT`; strength and wait in lower case, `tables` as written.
 
-    `inherited` came from the query around: what that locks is locked in its subqueries, too.
+    `inherited` clauses come from the outer query: a lock also applies to subqueries.
     """
 
     strength: str
@@ -171,7 +166,7 @@ class CommonTable(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query(Node):
-    """A body with what may stand around it. Also what stands in parentheses inside a body."""
+    """A body with WITH, ORDER BY, LIMIT and locking; also a query in parentheses inside a body."""
 
     body: QueryBody
     order_by: tuple[OrderItem, ...] = ()

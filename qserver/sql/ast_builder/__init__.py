@@ -1,16 +1,15 @@
-"""The builder: from what the grammar recognizes to AST nodes.
+"""The builder: creates AST nodes from grammar rules.
 
-Lark calls a method for each rule as soon as it is complete, with what the parts have become. So the
-tree is built from the leaves up, without recursion, and there is no tree of Lark's in between. A
-method is called as its rule, or as the name after `->`. Its children stand in the order of the
-rule: terminals, what other methods have made, and None for a missing `[option]`.
-
-    expressions, functions, types        what stands for a value
-    precedence                           which operator takes which operands
-    queries, sources                     SELECT and what is around it, FROM
+    expressions, functions, types        values
+    precedence                           operator precedence
+    queries, sources                     SELECT and its clauses, FROM
     changes                              INSERT, UPDATE, DELETE, MERGE
     tables, definitions, alterations     CREATE, DROP, ALTER, COMMENT
-    session_statements                     EXPLAIN, SHOW, SET, BEGIN …
+    session_statements                   EXPLAIN, SHOW, SET, BEGIN …
+
+Lark calls a method for each completed rule, so the AST is built from the leaves up, without
+recursion. A method has the name of its rule, or the name after `->`. Its children are in the order
+of the rule: terminals, results of other methods, and None for a missing `[option]`.
 """
 
 from __future__ import annotations
@@ -39,4 +38,4 @@ class Builder(
     Alterations,
     SessionStatements,
 ):
-    """A method for each rule. It keeps nothing: one builder serves all statements at once."""
+    """A method for each rule. It has no state: one builder serves all statements."""

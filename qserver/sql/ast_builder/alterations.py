@@ -41,9 +41,7 @@ class Alterations:
         word, name, change = children
         assert isinstance(change, AlterAction)
         if name.type == "NUMBER" and change.kind != "nothing":
-            raise unexpected(
-                name
-            )  # only ALTER INDEX … ALTER COLUMN 1 SET STATISTICS counts columns
+            raise unexpected(name)  # only ALTER INDEX … ALTER COLUMN 1 SET STATISTICS
         return replace(change, name=str(name.value), position=word.start)
 
     def set_default(self, children: Children) -> AlterAction:
@@ -60,7 +58,7 @@ class Alterations:
         return AlterAction("drop not null")
 
     def no_effect(self, children: Children) -> AlterAction:
-        """What tunes PostgreSQL's storage and has no counterpart here."""
+        """Build an action that tunes PostgreSQL's storage and has no counterpart here."""
         return AlterAction("nothing", position=children[0].start)
 
     def set_options(self, children: Children) -> AlterAction:
@@ -110,7 +108,7 @@ class Alterations:
         word, name = children
         return AlterAction("validate constraint", name.value, position=word.start)
 
-    # --- the whole thing --------------------------------------------------------------------------
+    # --- the whole relation -----------------------------------------------------------------------
 
     def owner(self, children: Children) -> AlterAction:
         word, name = children

@@ -63,7 +63,7 @@ class Changes:
         return kind
 
     def column_target(self, children: Children) -> ColumnTarget:
-        """A column, with what is assigned if it is only a part of it."""
+        """Return a column, with the assigned part if it is not the whole column."""
         name, *steps = children
         column = Name((name.value,), position=name.start)
         if not steps:

@@ -91,7 +91,7 @@ class Definitions:
         return Name((name.value,), position=name.start), text
 
     def index_function(self, children: Children) -> tuple[Expression, str]:
-        return children[0], ""  # the text is found later: a node does not know its source
+        return children[0], ""  # the text is added later: a node does not know its source
 
     def index_expression(self, children: Children) -> tuple[Expression, str]:
         opening, expression, closing = children
@@ -221,7 +221,7 @@ def _comment_text(text: Any) -> Literal | None:
 
 
 def _with_text(item: IndexItem, source: Source) -> IndexItem:
-    """An item that is a call gets its text: from its first terminal to its last parenthesis."""
+    """Add the text of an item that is a call: from its first terminal to its last parenthesis."""
     if item.text:
         return item
     depth = 0
@@ -245,7 +245,7 @@ def _with_text(item: IndexItem, source: Source) -> IndexItem:
 def _recursive_view(
     name: list[Terminal], columns: tuple[str, ...] | None, query: Query, text: str
 ) -> tuple[Query, str]:
-    """CREATE RECURSIVE VIEW v (a) AS q is CREATE VIEW v AS WITH RECURSIVE v (a) AS (q) SELECT …"""
+    """Rewrite CREATE RECURSIVE VIEW v (a) AS q to AS WITH RECURSIVE v (a) AS (q) SELECT …"""
     if not columns:
         raise unexpected(name[-1])
     place = query.position

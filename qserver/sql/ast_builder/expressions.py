@@ -1,4 +1,4 @@
-"""Expressions, but for functions and types."""
+"""Builds expressions, except functions and types."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ Children = list[Any]
 
 
 def parts(terminals: list[Terminal]) -> tuple[str, ...]:
-    """The parts of a qualified name."""
     return tuple([terminal.value for terminal in terminals])
 
 
@@ -134,7 +133,7 @@ class Expressions:
 
         return Infix(AT_TIME_ZONE, word, combine)
 
-    # --- what follows an operand ------------------------------------------------------------------
+    # --- suffixes ---------------------------------------------------------------------------------
 
     def cast_suffix(self, children: Children) -> Suffix:
         sign, type_name = children
@@ -269,11 +268,11 @@ class Expressions:
         return indirect(operand(children[0]), [first, *rest])
 
 
-_NOTHING = Constant(None)  # stands in a subscript until what it belongs to is known
+_NOTHING = Constant(None)  # placeholder until the operand is known
 
 
 def indirect(base: Any, steps: list[Any]) -> Any:
-    """`base[1].name[2:3]`, step by step. `(t).c` is a column like `t.c`."""
+    """Build `base[1].name[2:3]`, step by step. `(t).c` is a column like `t.c`."""
     for step in steps:
         if isinstance(step, Subscript):
             base = replace(step, operand=base, position=base.position)

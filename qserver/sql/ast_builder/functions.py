@@ -1,4 +1,4 @@
-"""Calls of functions: the ordinary ones, and those with words inside, which become ordinary."""
+"""Builds function calls; special syntax with keywords becomes ordinary calls."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TRIMS = {"both": "btrim", "leading": "ltrim", "trailing": "rtrim"}
 
 @dataclass(frozen=True, slots=True)
 class Variadic:
-    """An argument with VARIADIC in front, until the call is built."""
+    """An argument with VARIADIC, until the call is built."""
 
     expression: Expression
     position: int
 
 
 def number(digits: str, position: int) -> Cast:
-    """A number that nobody wrote: it has no slot, so it is spelled as a word."""
+    """Build a number that is not in the text: it has no slot, so it is spelled as a word."""
     word = Word(digits, position=position)
     return Cast(word, TypeName("int4", position=position), position=position)
 
@@ -85,7 +85,7 @@ class Functions:
         assert isinstance(window, Window)
         return replace(window, position=word.start)
 
-    # --- with words inside ------------------------------------------------------------------------
+    # --- calls with keywords ----------------------------------------------------------------------
 
     def special_call(self, children: Children) -> Call:
         word, arguments = children
@@ -146,14 +146,14 @@ class Functions:
 
 
 def _normal_form(argument: Any) -> Any:
-    """NFC and its like are words here, as in EXTRACT, and not names of columns."""
+    """Treat NFC and the other forms as words, as in EXTRACT, not as columns."""
     if isinstance(argument, Name) and argument.parts[-1] in _NORMAL_FORMS:
         return Word(argument.parts[-1], position=argument.position)
     return argument
 
 
 def _call(name: Any, arguments: Any) -> Call:
-    """A call; the name is a terminal or a list of them."""
+    """Build a call; the name is a terminal or a list of them."""
     terminals = name if isinstance(name, list) else [name]
     values: list[Any] = []
     variadic = False

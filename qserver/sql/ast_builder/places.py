@@ -1,4 +1,4 @@
-"""Where things are in the text, and the errors that say so."""
+"""Positions in the text, and errors with positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qserver.sql.terminals import Source, Terminal
 
 
 def leftmost(node: Node) -> int:
-    """Where an expression begins: an operator's own place is that of its symbol."""
+    """Return where an expression begins: an operator's own position is that of its symbol."""
     while True:
         in_front = [each for each in _operands(node) if each.position < node.position]
         if not in_front:
@@ -18,7 +18,7 @@ def leftmost(node: Node) -> int:
 
 
 def _operands(node: Node) -> tuple[Node, ...]:
-    """The operands of which one may stand in front of the node's own place."""
+    """Return the operands that may precede the node's own position."""
     match node:
         case Operator(left=left):
             return () if left is None else (left,)
@@ -30,13 +30,12 @@ def _operands(node: Node) -> tuple[Node, ...]:
 
 
 def unexpected(terminal: Terminal) -> SqlSyntaxError:
-    """The error for a terminal that cannot stand where it does."""
     text = terminal.source.text[terminal.start : terminal.end]
     return syntax_error("syntax error", text, terminal.start)
 
 
 def unexpected_next(source: Source) -> SqlSyntaxError:
-    """The error for whatever comes after what the parser has read so far."""
+    """Return the error for whatever follows the text that the parser has read."""
     if source.lookahead is not None:
         return unexpected(source.lookahead)
     if source.semicolon is not None:
@@ -45,6 +44,6 @@ def unexpected_next(source: Source) -> SqlSyntaxError:
 
 
 def text_between(start: int, terminal: Terminal) -> str:
-    """The source from `start` to the end of what the parser has just read."""
+    """Return the source from `start` to the end of the text that the parser has just read."""
     source = terminal.source
     return source.text[start : source.consumed].strip()

@@ -1,14 +1,12 @@
-"""Precedence: from a flat chain of operands and operators to a tree.
+"""Operator precedence: builds a tree from a flat chain of operands and operators.
 
     NOT a = b OR c BETWEEN 1 AND 2 + d
     ──► or( not(=(a, b)), between(c, 1, +(2, d)) )
 
-This is the table that PostgreSQL's manual prints, lowest first, and the way its parser uses one: an
-operator waits on a stack until one comes that binds no tighter, then it takes its operands. Nothing
-recurses, so a chain may have as many terms as memory allows.
+The levels are those of PostgreSQL's manual: an operator waits on a stack until one comes that binds
+no tighter, then takes its operands. Without recursion, a chain may have any number of terms.
 
-A run of AND, or of OR, becomes a balanced tree instead of a list that leans to the left: both mean
-the same, but a thousand conditions are then ten levels deep.
+A run of AND, or of OR, becomes a balanced tree: a thousand conditions are ten levels deep.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ NOT: Final = 3
 IS: Final = 4
 COMPARISON: Final = 5
 MEMBERSHIP: Final = 6  # BETWEEN, IN, LIKE, ILIKE, SIMILAR
-OTHER: Final = 7  # ||, ->, ~ and all that have no level of their own
+OTHER: Final = 7  # ||, ->, ~ and all others without a level
 ADDITION: Final = 8
 MULTIPLICATION: Final = 9
 POWER: Final = 10
@@ -46,7 +44,7 @@ COLLATE: Final = 12
 SIGN: Final = 13
 CAST: Final = 14
 
-# a < b < c and a IS NULL IS DISTINCT FROM b mean nothing. The other levels group to the left.
+# a < b < c and a IS NULL IS DISTINCT FROM b are errors. The other levels are left-associative.
 _NOT_ASSOCIATIVE = frozenset({IS, COMPARISON, MEMBERSHIP})
 _BY_SYMBOL = {
     **dict.fromkeys(("<", ">", "=", "<=", ">=", "<>"), COMPARISON),
@@ -55,7 +53,7 @@ _BY_SYMBOL = {
     "^": POWER,
 }
 _BY_TYPE = {"AND": AND, "OR": OR, "OVERLAPS": COMPARISON}
-# What may stand between BETWEEN and its AND; the rest would need parentheses there.
+# Operators that are allowed between BETWEEN and its AND; others need parentheses.
 _INSIDE_BETWEEN = frozenset({IS, COMPARISON, OTHER, ADDITION, MULTIPLICATION, POWER, CAST})
 
 Combine = Callable[[Any, Any], Any]
@@ -63,7 +61,7 @@ Combine = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Infix:
-    """An operator of several words, or with more to it than a symbol."""
+    """An operator of several words, or one with more than a symbol."""
 
     level: int
     terminal: Terminal
@@ -73,7 +71,7 @@ class Infix:
 
 @dataclass(frozen=True, slots=True)
 class Suffix:
-    """What follows its only operand: IS NULL, ::integer, IN (…)."""
+    """A postfix operator: IS NULL, ::integer, IN (…)."""
 
     level: int
     terminal: Terminal
@@ -83,7 +81,7 @@ class Suffix:
 
 @dataclass(slots=True)
 class _Waiting:
-    """An operator on the stack. An open BETWEEN has not met its AND; nothing passes it."""
+    """An operator on the stack. An open BETWEEN has not met its AND and blocks the stack."""
 
     level: int
     terminal: Terminal
@@ -98,7 +96,7 @@ def operator_level(symbol: str) -> int:
 
 
 def build_chain(elements: Sequence[Any]) -> Any:
-    """The tree of a chain: operands are nodes, operators are terminals, `Infix` and `Suffix`."""
+    """Build the tree of a chain: operands are nodes, operators terminals, `Infix` and `Suffix`."""
     if len(elements) == 1:
         return operand(elements[0])
     chain = _Chain()
@@ -108,7 +106,7 @@ def build_chain(elements: Sequence[Any]) -> Any:
 
 
 def operand(element: Any) -> Any:
-    """A query among operands is a scalar query."""
+    """Turn a query among operands into a scalar query."""
     if isinstance(element, Query):
         return ScalarQuery(element, position=element.position)
     return element
@@ -119,7 +117,7 @@ class _Chain:
         self._operands: list[Any] = []
         self._waiting: list[_Waiting] = []
         self._wants_operand = True
-        self._open = 0  # how many BETWEENs wait for their AND
+        self._open = 0  # the number of BETWEENs that wait for their AND
 
     def add(self, element: Any) -> None:
         if isinstance(element, Suffix):
@@ -176,7 +174,7 @@ class _Chain:
         self._waiting.append(waiting)
 
     def _close_between(self) -> None:
-        """AND after BETWEEN: what came since then is the low end."""
+        """Handle the AND of BETWEEN: everything since BETWEEN is the low end."""
         while not self._waiting[-1].is_open:
             self._reduce()
         between = self._waiting[-1]
@@ -187,7 +185,7 @@ class _Chain:
         self._open -= 1
 
     def _add_escape(self, terminal: Terminal) -> None:
-        """ESCAPE belongs to the LIKE before it."""
+        """Attach ESCAPE to the LIKE before it."""
         while self._waiting and self._waiting[-1].kind != "like":
             if self._waiting[-1].is_open:
                 break
@@ -211,7 +209,7 @@ class _Chain:
     # --- the stack --------------------------------------------------------------------------------
 
     def _yield_to(self, level: int, terminal: Terminal, inside_between: bool) -> None:
-        """Let the operators that bind tighter than the coming one take their operands."""
+        """Let operators that bind tighter than the next one take their operands."""
         waiting = self._waiting
         while waiting and not waiting[-1].is_open and waiting[-1].level >= level:
             if waiting[-1].level == level:
@@ -233,7 +231,7 @@ class _Chain:
         self._operands.append(waiting.combine(left, right))
 
     def _reduce_run(self, last: _Waiting) -> None:
-        """a AND b AND c AND d as (a AND b) AND (c AND d)."""
+        """Build a AND b AND c AND d as (a AND b) AND (c AND d)."""
         run = [last]
         while self._waiting and self._waiting[-1].level == last.level:
             run.append(self._waiting.pop())
@@ -250,7 +248,7 @@ class _Chain:
         self._operands.append(balanced(0, len(operands)))
 
 
-# --- what operators make -------------------------------------------------------------------------
+# --- nodes of operators --------------------------------------------------------------------------
 
 
 def _combiner(terminal: Terminal) -> Combine:
@@ -284,7 +282,7 @@ def like_operator(kind: str, negated: bool, terminal: Terminal) -> Infix:
 
 
 def between_operator(negated: bool, symmetric: bool, terminal: Terminal) -> Infix:
-    """First given the low end, then the operand and the high end."""
+    """Return BETWEEN, which takes the low end first, then the operand and the high end."""
 
     def combine(low: Expression, _: None) -> Combine:
         def finished(left: Expression, high: Expression) -> Between:

@@ -1,4 +1,4 @@
-"""Queries: SELECT, VALUES, the set operations, and what may stand around them."""
+"""Builds queries: SELECT, VALUES, set operations, and their clauses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from qserver.sql.terminals import Terminal
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A clause behind a query: "limit", "offset" or "locking"."""
+    """A clause after a query: "limit", "offset" or "locking"."""
 
     name: str
     value: Any
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class With:
-    """A WITH clause; a statement that has one begins with it."""
+    """A WITH clause; its statement begins with it."""
 
     common_tables: tuple[CommonTable, ...]
     recursive: bool
@@ -242,7 +242,7 @@ def _query(with_clause: With | None, body: QueryBody, tail: list[Any] | None) ->
 
 
 def _check_not_twice(inner: Query, outer: dict[str, Any], tail: list[Any]) -> None:
-    """PostgreSQL takes (SELECT … LIMIT 1) LIMIT 2 for a mistake."""
+    """Refuse (SELECT … LIMIT 1) LIMIT 2, like PostgreSQL."""
     for name in ("order_by", "limit", "offset"):
         if name in outer and getattr(inner, name):
             words = [part for part in tail if isinstance(part, Part) and part.name == name]

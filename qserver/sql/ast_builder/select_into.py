@@ -1,4 +1,4 @@
-"""SELECT … INTO table: a CREATE TABLE AS by another name, and turned into one."""
+"""Turns SELECT … INTO table into CREATE TABLE AS."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from qserver.sql.terminals import Source
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """The new table."""
-
     name: tuple[str, ...]
     temporary: bool
     position: int
@@ -20,14 +18,14 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class SelectInto(Select):
-    """A SELECT with INTO, as it comes from the grammar. No reader of syntax ever sees one."""
+    """A SELECT with INTO, as the grammar produces it. It never leaves the parser."""
 
     into: Into | None = None
 
 
 def without_into(statement: Statement, source: Source) -> Statement:
-    """The statement, as CREATE TABLE AS if it has an INTO where one may stand: in the SELECT of the
-    statement itself, or in the first of its UNION."""
+    """Return the statement, as CREATE TABLE AS if it has an INTO in an allowed place: in the SELECT
+    of the statement itself, or in the first of its UNION."""
     if not source.selects_into:
         return statement
     found: list[Into] = []
@@ -44,7 +42,7 @@ def without_into(statement: Statement, source: Source) -> Statement:
 
 
 def _plain(body: QueryBody, found: list[Into]) -> QueryBody:
-    """The body with an ordinary SELECT in place of the leftmost; its INTO is put into the list."""
+    """Replace the leftmost SELECT by an ordinary one, and append its INTO to the list."""
     operations: list[SetOperation] = []
     while isinstance(body, SetOperation):
         operations.append(body)

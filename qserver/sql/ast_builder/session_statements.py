@@ -1,4 +1,4 @@
-"""EXPLAIN, SHOW, SET, RESET and the words of transactions."""
+"""Builds EXPLAIN, SHOW, SET, RESET and transaction control."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NO = frozenset({"off", "false", "0", "no"})
 
 @dataclass(frozen=True, slots=True)
 class OptionValue:
-    """A value that is taken as text, with the literals in it."""
+    """A value as text, with the indexes of its literals."""
 
     text: str
     literals: tuple[int, ...]
@@ -28,7 +28,7 @@ EXPLAIN_OPTIONS = frozenset(
         *("verbose", "costs", "settings", "buffers", "wal", "timing", "summary"),
     }
 )
-"""The second row is about details that are printed neither way."""
+"""The options of the second row are accepted without effect: their details are never printed."""
 
 
 def _check_format(text: str, name: Terminal) -> None:
@@ -68,7 +68,7 @@ class SessionStatements:
         return option if text in _YES else f"{option} off"
 
     def option_value(self, children: Children) -> OptionValue:
-        """A string without its quotes; anything else as it is written."""
+        """Return a string without its quotes; anything else as written."""
         last: Terminal = children[-1]
         literal = last.value
         if not isinstance(literal, Literal):
@@ -112,7 +112,7 @@ class SessionStatements:
 
 
 def _setting(name: Any) -> str:
-    """The name of a setting, or ALL, or TIME for TIME ZONE."""
+    """Return the name of a setting, or ALL, or TIME for TIME ZONE."""
     if not isinstance(name, Terminal):
         return str(name)
     return "timezone" if name.type == "TIME" else str(name.value)

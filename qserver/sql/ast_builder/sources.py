@@ -1,4 +1,4 @@
-"""FROM, GROUP BY and windows."""
+"""Builds FROM, GROUP BY and windows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Sources:
         return TableRef(parts(name), alias, columns, sample, position=name[0].start)
 
     def relation(self, children: Children) -> list[Terminal]:
-        """A name; ONLY and the star are accepted, for there is no inheritance."""
+        """Return a name; ONLY and the star are accepted, because there is no inheritance."""
         (name,) = [each for each in children if isinstance(each, list)]
         return name
 
@@ -141,7 +141,7 @@ class Sources:
     # --- GROUP BY ---------------------------------------------------------------------------------
 
     def group_by(self, children: Children) -> tuple[bool, tuple[Any, ...]]:
-        """(a, b) groups by both; only inside of GROUPING SETS it is a set."""
+        """Return the groups: (a, b) groups by both; only inside of GROUPING SETS it is a set."""
         quantifier, *items = children
         groups: list[Any] = []
         for item in items:
@@ -197,7 +197,7 @@ class Sources:
         return {"CURRENT": "current row", "TIES": "ties", "NO": "no others"}.get(what, "group")
 
 
-setattr(Sources, "from", Sources.from_)  # the rule is called as the word, which Python reserves
+setattr(Sources, "from", Sources.from_)  # the rule's name is a Python keyword
 
 
 def _join_kind(word: Terminal | None) -> str:
@@ -205,13 +205,13 @@ def _join_kind(word: Terminal | None) -> str:
 
 
 def _group(item: Any) -> Any:
-    """A member of GROUPING SETS, ROLLUP or CUBE: a set of expressions, or sets again."""
+    """Return a member of GROUPING SETS, ROLLUP or CUBE: a set of expressions, or nested sets."""
     if isinstance(item, GroupingSets):
         return () if item.sets == ((),) else item
     return item.items if isinstance(item, Row) else (item,)
 
 
-# (start, end) of a frame to what is wrong with it.
+# (start, end) of an invalid frame to its error.
 _BAD_FRAMES = {
     ("following", "current row"): "frame starting from following row cannot end with current row",
     ("following", "preceding"): "frame starting from following row cannot have preceding rows",

@@ -1,4 +1,4 @@
-"""CREATE TABLE: columns and constraints."""
+"""Builds CREATE TABLE: columns and constraints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from qserver.sql.ast_builder.places import text_between, unexpected
 from qserver.sql.ast_builder.precedence import operand
 
 Options = tuple[tuple[str, str], ...]
-# Kinds whose check may be put off to the end of a transaction.
+# Kinds that PostgreSQL can check at the end of a transaction.
 _DEFERRABLE = frozenset({"primary key", "unique", "foreign key"})
 
 
@@ -239,7 +239,7 @@ class Tables:
 
 
 class Attribute:
-    """DEFERRABLE and the like, until the constraint in front is found."""
+    """DEFERRABLE and similar, until its constraint is known."""
 
     __slots__ = ("start", "words")
 
@@ -249,7 +249,6 @@ class Attribute:
 
 
 def _attach(attribute: Attribute, constraints: list[Constraint]) -> None:
-    """An attribute belongs to the constraint in front of it."""
     last = constraints[-1] if constraints else None
     if last is None or (attribute.words != "not valid" and last.kind not in _DEFERRABLE):
         raise SqlSyntaxError(

@@ -1,4 +1,4 @@
-"""Names of types, and the literals that carry one: DATE '2024-01-01', INTERVAL '1' YEAR."""
+"""Builds type names, and typed literals: DATE '2024-01-01', INTERVAL '1' YEAR."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from qserver.sql.ast_builder.expressions import Children, parts
 from qserver.sql.ast_builder.places import unexpected
 from qserver.sql.terminals import Terminal
 
-# The last field that may follow TO: years and months never mix with the rest.
+# The fields that may follow TO: years and months never mix with the rest.
 _LAST_FIELDS = {"year": ("month",), "day": ("hour", "minute", "second")}
 _LAST_FIELDS |= {"hour": ("minute", "second"), "minute": ("second",)}
 
@@ -78,7 +78,7 @@ class Types:
         return Cast(string.value, name, position=name.position)
 
     def typed_literal_call(self, children: Children) -> Cast:
-        """`numeric(5, 2) '1.5'` begins like a call."""
+        """Build `numeric(5, 2) '1.5'`, which begins like a call."""
         call, string = children
         assert isinstance(call, Call)
         arguments: list[Literal] = []

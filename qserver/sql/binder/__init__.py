@@ -1,20 +1,19 @@
-"""The binder: from what a statement says to what it means.
+"""The binder: resolves names and types of an AST and produces a logical plan.
 
-    syntax  ──►  names are looked up    Scope, Relation, Level       names, sources, joins
-                 types are decided      Unknown → a type             coercion, calling, operators
-                 clauses are ordered    FROM … LIMIT as a plan       select, grouping, ordering
-            ──►  bound expressions in a plan, with nothing left to look up
+    AST  ──►  names are resolved     Scope, Relation, Level       names, sources, joins
+              types are inferred     Unknown → a type             coercion, calling, operators
+              clauses are ordered    FROM … LIMIT as a plan       select, grouping, ordering
+         ──►  bound expressions in a plan, fully resolved
 
-Everything is bound in one pass, and one thing is done afterwards: after GROUP BY, expressions are
-rewritten in terms of its keys (`grouping`). Nothing is optimized here, so that a plan says what
-the statement said; conditions move and joins are ordered in `rules`.
+Everything is bound in one pass; afterwards `grouping` rewrites expressions in terms of the keys of
+GROUP BY. The binder optimizes nothing: a plan says what the statement says.
 
-Invariants: only a QserverError comes out, with the place in the text where there is one. Every
-column of a plan names a source that is made below it, or, in a subquery, around it. A literal's
-value is looked at only through `Literals.value`, which makes it part of the fingerprint.
+Invariants: only a QserverError comes out, with its position if it has one. Every column of a plan
+names a source that is produced below it, or, in a subquery, around it. A literal's value is read
+only through `Literals.value`, which makes the value part of the fingerprint.
 
-Not done, and why: names are not resolved into a tree of their own first, because types decide what
-names mean (a function's, an operator's), so a second pass would do the same work again.
+There is no separate pass for names, because types decide what names of functions and operators
+mean.
 """
 
 from __future__ import annotations

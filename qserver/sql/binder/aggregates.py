@@ -1,9 +1,11 @@
-"""Aggregates, and GROUPING(…).
+"""Binds aggregates and GROUPING(…).
 
-An aggregate belongs to the innermost query whose columns its arguments name: in
-SELECT (SELECT max(t.a + u.b) FROM u) FROM t it is the inner one, with max(t.a) the outer one. That
-query must be at a clause where it may have aggregates, and it computes the value: here only
-a column of its provisional source is left. See `grouping` for what becomes of it.
+    SELECT (SELECT max(t.a + u.b) FROM u) FROM t      an aggregate of the inner query
+    SELECT (SELECT max(t.a) FROM u) FROM t            one of the outer query
+
+An aggregate belongs to the innermost query whose columns its arguments name. That query must be in
+a clause that allows aggregates, and computes the value: the expression gets a column of the query's
+provisional source, which `grouping` replaces.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def bind_aggregate(scope: Scope, node: ast.Call, name: str) -> Expression:
 
 
 def place_aggregate(scope: Scope, node: ast.Call, call: AggregateCall, name: str) -> Expression:
-    """What stands for the call's value, which the query that it belongs to computes."""
+    """Return the column for the call's value, which the owning query computes."""
     level = _owner(scope, [call])
     _check_contents(scope, level, call)
     error = refuse_aggregate(level.clause)
@@ -58,7 +60,7 @@ def place_aggregate(scope: Scope, node: ast.Call, call: AggregateCall, name: str
 
 
 def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
-    """The aggregate with its arguments, filter and order, over the rows of its query."""
+    """Bind the aggregate with its arguments, filter and order, over the rows of its query."""
     binding = scope.binding
     operands = aggregate_arguments(scope, node, name)
     ordered = node.within_group or node.order_by
@@ -67,7 +69,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
         operands = [*operands, *keys]
     resolved = resolve(scope, name, operands, node)
     arguments = cast_arguments(scope, resolved, operands, node.position)
-    if name.startswith("json"):  # they print what they are given
+    if name.startswith("json"):  # they print their arguments
         arguments = tuple([with_blanks(each) for each in arguments])
     if node.within_group:
         keys = [again(binding, each) for each in arguments[len(arguments) - len(keys) :]]
@@ -77,7 +79,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
     if node.distinct:
         _check_distinct(scope, node, operands, keys)
         if resolved.aggregate.ordered and not order_by:
-            # PostgreSQL tells values apart by sorting them, and so they come sorted.
+            # PostgreSQL implements DISTINCT by a sort, so the values come sorted.
             copies = [settled(binding, again(binding, each)) for each in arguments]
             order_by = tuple([SortKey(copy) for copy in copies])
     return AggregateCall(
@@ -92,7 +94,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> AggregateCall:
 
 
 def aggregate_arguments(scope: Scope, node: ast.Call, name: str) -> list[Operand]:
-    """The bound arguments; none for a star."""
+    """Bind the arguments; a star has none."""
     if is_ordered_set_aggregate(name) and not node.within_group:
         raise WrongObjectType(
             f"WITHIN GROUP is required for ordered-set aggregate {name}",
@@ -149,7 +151,7 @@ def bind_filter(scope: Scope, node: ast.Call) -> Expression | None:
 
 
 def sort_key(item: ast.OrderItem, expression: Expression) -> SortKey:
-    """NULLs are larger than everything unless the statement says otherwise."""
+    """Return the sort key of an ORDER BY item; by default NULLs are larger than all values."""
     nulls_first = item.descending if item.nulls_first is None else item.nulls_first
     return SortKey(expression, item.descending, nulls_first)
 
@@ -157,7 +159,7 @@ def sort_key(item: ast.OrderItem, expression: Expression) -> SortKey:
 def _check_distinct(
     scope: Scope, node: ast.Call, operands: Sequence[Operand], keys: Sequence[Operand]
 ) -> None:
-    """What is ordered by must be what is told apart, as both were before any cast."""
+    """Require that ORDER BY expressions are arguments, compared before any cast."""
     for item, key in zip(node.order_by, keys, strict=True):
         if not any(same(key, operand, scope.literals) for operand in operands):
             raise InvalidColumnReference(
@@ -166,11 +168,11 @@ def _check_distinct(
             )
 
 
-# --- whose aggregate it is -----------------------------------------------------------------------
+# --- ownership -----------------------------------------------------------------------------------
 
 
 def _owner(scope: Scope, nodes: Sequence[object]) -> Level:
-    """The innermost query whose columns or aggregates are named; this one if none is."""
+    """Return the innermost query whose columns or aggregates are named; else the current one."""
     named = {each.source for node in nodes for each in everything(node) if type(each) is Column}
     level: Level | None = scope.level
     while level is not None:
@@ -181,7 +183,7 @@ def _owner(scope: Scope, nodes: Sequence[object]) -> Level:
 
 
 def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:
-    """No aggregate of the same query inside, and no window function."""
+    """Refuse an aggregate of the same query inside, and a window function."""
     row_functions = {each.source for each in level.row_functions}
     for each in everything(call):
         if type(each) is not Column:
@@ -211,10 +213,9 @@ def _check_contents(scope: Scope, level: Level, call: AggregateCall) -> None:
 
 
 def bind_grouping(scope: Scope, node: ast.Call) -> Expression:
-    """One bit for each argument, the first is the highest: is it left out of the grouping set?
+    """Return one bit for each argument, the first is the highest: 1 if the set lacks the argument.
 
-    The mask has one bit for each key, in order of the keys; which key an argument is, `grouping`
-    finds out.
+    The mask has one bit for each key, in order of the keys; `grouping` finds each argument's key.
     """
     if len(node.arguments) > 31:
         raise SqlSyntaxError(
@@ -235,9 +236,9 @@ def bind_grouping(scope: Scope, node: ast.Call) -> Expression:
 
 
 def grouping_bits(scope: Scope, mask: Column, keys: Sequence[int], count: int) -> Expression:
-    """The bits of some keys, picked out of the mask and put side by side.
+    """Extract the bits of some keys from the mask, side by side.
 
-    The mask has a bit for each of `count` keys, the first key's is the highest.
+    The mask has a bit for each of `count` keys; the first key's is the highest.
     """
     binding = scope.binding
     if list(keys) == list(range(count)):

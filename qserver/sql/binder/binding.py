@@ -1,8 +1,6 @@
-"""One binding: everything that is gathered while one statement is bound.
+"""The state of one binding, shared by a whole statement.
 
-Sources and common tables are numbered through the whole statement, subqueries and views included,
-so numbers come from here. So do the answers that are not part of the plan: which tables it uses,
-what types its parameters turned out to have.
+Sources and CTEs are numbered through the whole statement, including subqueries and views.
 """
 
 from __future__ import annotations
@@ -26,19 +24,19 @@ if TYPE_CHECKING:
     from qserver.sql.plan import Change, CommonTable
 
 DEPTH_MAX = 250
-"""How deep expressions may stand inside each other. Chains (a + b + c …) count once."""
+"""The limit on nested expressions. Chains (a + b + c …) count once."""
 
 ExpressionBinder = Callable[["Scope", Any], Operand]
 
 QuotedLiteral = tuple[int, int, Callable[[str], Any]]
-"""Its index, its place in the text, and what reads it as its type."""
+"""Its index, its position in the text, and its reader."""
 
 
 class Binding:
-    """What one call of `bind` has in hand.
+    """The state of one call of `bind`.
 
-    `expression_binders`, `prepare_query` and `bind_change` are given by the one who knows all of
-    them: so the modules of expressions need not know those of queries, which need them.
+    `expression_binders`, `prepare_query` and `bind_change` are injected, so that modules of
+    expressions do not import those of queries, which import them.
     """
 
     __slots__ = (
@@ -75,9 +73,9 @@ class Binding:
         self.catalog = catalog
         self.declared = parameters
         self.suggested = suggested
-        """The types of the values that are given for parameters, where they tell one."""
+        """The types of the values given for parameters, if the values determine types."""
         self.undecided: set[int | str] = set()
-        """Parameters whose type nothing but their value decides."""
+        """Parameters whose type only their value decides."""
         self.inferred: dict[int | str, SqlType] = {}
         self.expression_binders = expression_binders
         self.prepare_query = prepare_query
@@ -88,7 +86,7 @@ class Binding:
         self.views: dict[str, View] = {}
         self.views_open: list[str] = []
         self.unused: list[CommonTable] = []
-        """Common tables that nothing names; their literals are read all the same."""
+        """CTEs that nothing names; their literals are read all the same."""
         self.quoted: list[QuotedLiteral] = []
         """Quoted literals in the order in which they got types."""
         self.depth = 0
@@ -96,7 +94,7 @@ class Binding:
         self._positions: dict[int, tuple[Column, int]] = {}
 
     def new_source(self) -> int:
-        """Sources count from 1: 0 is none. Views that name views can make many of a short text."""
+        """Return a new source number, from 1. Views over views can make many from a short text."""
         self.sources += 1
         if self.sources > SOURCES_MAX:
             raise ProgramLimitExceeded(
@@ -113,7 +111,7 @@ class Binding:
     def use_table(self, table: Table) -> None:
         self.tables[table.id] = table
 
-    # --- how deep ---
+    # --- depth ---
 
     def enter(self) -> None:
         self.depth += 1
@@ -124,20 +122,20 @@ class Binding:
     def leave(self) -> None:
         self.depth -= 1
 
-    # --- where a column was named ---
+    # --- positions of columns ---
 
     def remember(self, column: Column, position: int) -> None:
-        """Columns have no place of their own: equal ones must be equal wherever they stand."""
+        """Record where a column was named. Columns hold no position: equal ones must be equal."""
         self._positions[id(column)] = column, position
 
     def position_of(self, column: Column) -> int:
-        """Where this very object was named; -1 if it was made in some other way."""
+        """Return where this object was named; -1 if it has no place in the text."""
         return self._positions.get(id(column), (column, -1))[1]
 
     # --- parameters ---
 
     def parameter(self, name: int | str, position: int) -> Operand:
-        """A slot if the type is known, from the caller or from an earlier place in the text."""
+        """Return a slot if the caller or an earlier use determines the type; else an Unknown."""
         label = f"${name}" if isinstance(name, int) else f":{name}"
         declared = None
         if self.declared is not None:
@@ -152,13 +150,13 @@ class Binding:
         return Unknown(label, position)
 
     def suggestion(self, label: str) -> SqlType | None:
-        """The type of a parameter's value, for a place that says nothing about it."""
+        """Return the type of a parameter's value, if the context does not determine it."""
         name = _name(label)
         self.undecided.add(name)
         return self.suggested.get(name)
 
     def infer(self, label: str, sql_type: SqlType) -> Slot:
-        """The first use of a parameter says what it is; its values come as values of that type."""
+        """Give a parameter the type of its first use."""
         name = _name(label)
         inferred = self.inferred.setdefault(name, sql_type.bare)
         return Slot(label, inferred, None, nullable=True)

@@ -1,4 +1,4 @@
-"""Functions and operators put to use: arguments cast to what the resolver chose."""
+"""Applies resolved functions and operators to operands, with casts of the arguments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def operator(
 
 
 def function(binding: Binding, name: str, operands: Sequence[Operand], position: int) -> Expression:
-    """`name(operands)`"""
     operands = [_whole(binding, each) for each in operands]
 
     def resolve(types: Sequence[SqlType]) -> Resolved:
@@ -46,10 +45,10 @@ def resolved_by(
     operands: Sequence[Operand],
     position: int,
 ) -> Found:
-    """What is meant by the operands' types, or by their values' where no operand has one."""
+    """Resolve by the operands' types, or by their values' types if no operand has one."""
     suggested = suggested_types(binding, operands)
     if suggested is not None:
-        with suppress(QserverError):  # then they are texts, as they would be without values
+        with suppress(QserverError):  # then the operands are texts, as they would be without values
             return resolve(suggested)
     try:
         return resolve([each.type for each in operands])
@@ -74,7 +73,7 @@ def apply(
 
 
 def _whole(binding: Binding, operand: Operand) -> Operand:
-    """A row as a value, so that its type tells its columns."""
+    """Turn a row into a record, whose type has its columns."""
     return settled(binding, operand) if isinstance(operand, RowValue) else operand
 
 

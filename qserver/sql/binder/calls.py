@@ -1,11 +1,12 @@
-"""Calls by name: which kind of function it is, and the forms that only look like functions.
+"""Binds calls by name: selects the kind of function, and handles special forms.
 
-COALESCE, NULLIF, GREATEST, LEAST, GROUPING     have rules of their own
-f(…) OVER …                                     `windows`
-an aggregate                                    `aggregates`
-a function that makes rows, in SELECT's list    `row_functions`
-int4(x), text(x)                                a cast, if no function of that name fits
-everything else                                 an ordinary function
+    COALESCE, NULLIF, GREATEST, LEAST, GROUPING     have rules of their own
+    f(…) OVER …                                     `windows`
+    an aggregate                                    `aggregates`
+    a set-returning function in SELECT's list       `row_functions`
+    int4(x), text(x)                                a cast, if no function of that name fits
+
+Everything else is an ordinary function.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def bind_call(scope: Scope, node: ast.Call) -> Operand:
 
 
 def _arguments(scope: Scope, node: ast.Call) -> list[Operand]:
-    """The arguments in order, those that are given by name in their places."""
+    """Bind the arguments in order, named ones in their parameters' places."""
     named = [each for each in node.arguments if isinstance(each, ast.NamedArgument)]
     if not named:
         return [scope.bind(argument) for argument in node.arguments]
@@ -107,10 +108,10 @@ _PARAMETER_NAMES: Final[dict[str, dict[str, Constant]]] = {
         "secs": Constant(0.0, DOUBLE),
     },
 }
-"""Functions that are called with names in practice, with what their parameters are otherwise."""
+"""The parameters and defaults of functions that are called with names in practice."""
 
 
-# --- what looks like a function ------------------------------------------------------------------
+# --- special forms -------------------------------------------------------------------------------
 
 
 def _coalesce(scope: Scope, node: ast.Call) -> Expression:
@@ -119,7 +120,7 @@ def _coalesce(scope: Scope, node: ast.Call) -> Expression:
 
 
 def _nullif(scope: Scope, node: ast.Call) -> Expression:
-    """NULL if both are equal, else the first, as the operator that compares them takes it."""
+    """Return NULL if both are equal, else the first, cast as the comparison casts it."""
     if len(node.arguments) != 2:
         raise SqlSyntaxError("NULLIF takes two arguments", position=node.position + 1)
     left, right = [scope.bind(argument) for argument in node.arguments]
@@ -139,7 +140,7 @@ def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:
 
 
 def _type_of(scope: Scope, node: ast.Call) -> Expression:
-    """pg_typeof: known now, whatever the value is."""
+    """pg_typeof: a constant, whatever the value."""
     if len(node.arguments) != 1:
         return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
     operand = scope.bind(node.arguments[0])
@@ -184,7 +185,7 @@ def _refuse_what_only_aggregates_have(scope: Scope, node: ast.Call) -> None:
 
 
 def _only_for_aggregates(scope: Scope, node: ast.Call, words: str, more: str) -> QserverError:
-    """A function that does not exist is the first thing to say."""
+    """Return the error; a function that does not exist comes first."""
     name = node.name[-1]
     if not is_table_function(name):
         operands = [scope.bind(argument) for argument in node.arguments]

@@ -1,4 +1,4 @@
-"""The clauses of a statement, and what each does not allow, in PostgreSQL's words."""
+"""The clauses of a statement, and what each refuses, in PostgreSQL's wording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qserver.errors import FeatureNotSupported, GroupingError, QserverError, Win
 
 
 class Clause(Enum):
-    """Where an expression stands. The value is how errors name the place."""
+    """The place of an expression. The value is its name in errors."""
 
     TARGETS = "SELECT"
     WHERE = "WHERE"
@@ -56,42 +56,38 @@ _OF_DEFINITIONS: Final = {
 
 
 def refuse_aggregate(clause: Clause) -> QserverError | None:
-    """The error of an aggregate that belongs to a query which is just in that clause."""
+    """Return the error for an aggregate whose query is in the clause, or None; likewise below."""
     if clause in _AGGREGATES_ALLOWED:
         return None
     return GroupingError(f"aggregate functions are not allowed in {clause.value}")
 
 
 def refuse_grouping(clause: Clause) -> QserverError | None:
-    """The same for GROUPING(…)."""
     if clause in _AGGREGATES_ALLOWED:
         return None
     return GroupingError(f"grouping operations are not allowed in {clause.value}")
 
 
 def refuse_window(clause: Clause) -> QserverError | None:
-    """The same for a window function."""
     if clause in _WINDOWS_ALLOWED:
         return None
     return WindowingError(f"window functions are not allowed in {clause.value}")
 
 
 def refuse_rows(clause: Clause) -> QserverError | None:
-    """The same for a function that makes rows."""
     if clause in _ROWS_ALLOWED:
         return None
     return FeatureNotSupported(f"set-returning functions are not allowed in {clause.value}")
 
 
 def refuse_subquery(clause: Clause) -> QserverError | None:
-    """The same for a subquery, which only definitions forbid."""
+    """Return the error for a subquery, which only definitions refuse, or None."""
     if clause not in _OF_DEFINITIONS:
         return None
     return FeatureNotSupported(f"cannot use subquery in {_OF_DEFINITIONS[clause]}")
 
 
 def refuse_column(clause: Clause) -> QserverError | None:
-    """The same for the name of a column."""
     if clause is not Clause.DEFAULT:
         return None
     return FeatureNotSupported("cannot use column reference in DEFAULT expression")

@@ -1,11 +1,11 @@
-"""Giving an operand the type that its place wants.
+"""Converts operands to the type that their context requires.
 
-A cast of a slot becomes part of the slot, so that it is made once per execution and not once per
-row; a cast of a constant is made now, if it succeeds; everything else gets a Cast around it.
+    explicit     CAST(x AS t), x::t     any cast; truncates to the length
+    implicit     an operand             the resolver has checked that the cast is allowed
+    assigned     INSERT, UPDATE         more casts than implicit; too long is an error
 
-    explicit     CAST(x AS t), x::t     any cast there is; too long is cut
-    implicit     an operand             the resolver has seen that it may be
-    assigned     INSERT, UPDATE         more than implicit; too long is an error
+The cast of a slot becomes part of the slot, so that it runs once per execution and not once per
+row; the cast of a constant runs now, if it succeeds; everything else gets a Cast around it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from qserver.values.types import BOOLEAN, TEXT, UNKNOWN, Kind, SqlType, record_o
 
 
 def settled(binding: Binding, operand: Operand) -> Expression:
-    """The operand as it is; what nothing gave a type is text, or what its value is."""
+    """Return the operand as an expression; one without a type is text, or has its value's type."""
     if isinstance(operand, Unknown):
         (sql_type,) = suggested_types(binding, [operand]) or [TEXT]
         return _read(binding, operand, sql_type)
@@ -47,9 +47,9 @@ def settled(binding: Binding, operand: Operand) -> Expression:
 
 
 def suggested_types(binding: Binding, operands: Sequence[Operand]) -> list[SqlType] | None:
-    """Where nothing tells the type of any operand: those of the values given for parameters.
+    """Return the types of the given parameter values, if no operand has a type.
 
-    None if something does tell, or if the values do not either.
+    None if an operand has a type, or if the values do not determine one.
     """
     types = []
     for operand in operands:
@@ -61,7 +61,7 @@ def suggested_types(binding: Binding, operands: Sequence[Operand]) -> list[SqlTy
 
 
 def implicit(binding: Binding, operand: Operand, target: SqlType, position: int = -1) -> Expression:
-    """As an argument of that type. Length and precision do not matter to functions."""
+    """Cast to an argument's type. Functions ignore length and precision."""
     if isinstance(operand, Unknown):
         return _read(binding, operand, target)
     expression = settled(binding, operand)
@@ -71,7 +71,7 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
 
 
 def with_blanks(expression: Expression) -> Expression:
-    """A value of CHAR(n), which is kept without them, with the blanks that fill it up."""
+    """Pad a value of CHAR(n), which is stored without trailing blanks."""
     length = expression.type.length
     if expression.type.kind is not Kind.CHAR or length is None:
         return expression
@@ -84,7 +84,7 @@ def _filler(length: int) -> CastFunction:
 
 
 def explicit(binding: Binding, operand: Operand, target: SqlType, position: int) -> Expression:
-    """As CAST makes it."""
+    """Cast as CAST does."""
     if isinstance(operand, Unknown):
         return _read(binding, operand, target)
     expression = settled(binding, operand)
@@ -100,7 +100,7 @@ def explicit(binding: Binding, operand: Operand, target: SqlType, position: int)
 def assigned(
     binding: Binding, operand: Operand, target: SqlType, column: str, position: int
 ) -> Expression:
-    """As a value of a column."""
+    """Cast to a column's type."""
     if isinstance(operand, Unknown):
         return _read(binding, operand, target, assigning=True)
     if isinstance(operand, RowValue):
@@ -124,7 +124,6 @@ def _not_assignable(column: str, target: SqlType, given: str, position: int) -> 
 
 
 def condition(binding: Binding, operand: Operand, place: str, position: int) -> Expression:
-    """As a truth value, where only one will do."""
     if isinstance(operand, Unknown):
         return implicit(binding, operand, BOOLEAN)
     if operand.type.kind is not Kind.BOOLEAN:
@@ -142,7 +141,7 @@ def alike(
     construct: str,
     positions: Sequence[int],
 ) -> tuple[tuple[Expression, ...], SqlType]:
-    """Several operands as values of the one type that they have in common."""
+    """Cast several operands to their common type."""
     if all(isinstance(each, Unknown) for each in operands):
         target = type_of_values(binding, operands, construct)
     else:
@@ -159,14 +158,14 @@ def alike(
 
 
 def type_of_values(binding: Binding, operands: Sequence[Operand], construct: str) -> SqlType:
-    """What operands without a type have in common by their values: text if that is nothing."""
+    """Return the common type of the values of operands without types; text if there is none."""
     with suppress(QserverError):
         return common_type(suggested_types(binding, operands) or [TEXT], construct)
     return TEXT
 
 
 def shared_type(types: Sequence[SqlType], construct: str, positions: Sequence[int]) -> SqlType:
-    """The type in common, or an error at the first operand that has no part in it."""
+    """Return the common type, or raise an error at the first operand that does not fit."""
     try:
         return common_type(types, construct)
     except QserverError as error:
@@ -178,11 +177,11 @@ def shared_type(types: Sequence[SqlType], construct: str, positions: Sequence[in
         raise located(error, positions[0]) from None
 
 
-# --- rows as values ------------------------------------------------------------------------------
+# --- records -------------------------------------------------------------------------------------
 
 
 def _record(binding: Binding, row: RowValue) -> Expression:
-    """A row as one value. The row of a table that an outer join has not found is NULL."""
+    """Turn a row into one value. The row of a table is NULL if an outer join has no match."""
     items = tuple([settled(binding, item) for item in row.items])
     names = row.names or tuple([f"f{at + 1}" for at in range(len(items))])
     columns = tuple([(name, item.type) for name, item in zip(names, items, strict=True)])
@@ -195,7 +194,7 @@ def _record(binding: Binding, row: RowValue) -> Expression:
 
 @lru_cache(maxsize=1024)
 def _row_function(columns: tuple[tuple[str, SqlType], ...]) -> Function:
-    """ROW(…) for columns of these names and types; one object for the same."""
+    """Return the function ROW(…) for these columns; cached, so that equal rows are equal."""
     types = tuple([sql_type for _, sql_type in columns])
     return Function("row", types, record_of(columns), _as_record, strict=False)
 
@@ -215,7 +214,7 @@ def _cast(expression: Expression, target: SqlType, function: CastFunction) -> Ex
     if isinstance(expression, Constant):
         if expression.value is None:
             return Constant(None, target)
-        with suppress(QserverError):  # it is an error when somebody looks at the value
+        with suppress(QserverError):  # an error only if the value is used
             return Constant(function(expression.value), target)
     return Cast(expression, function, target)
 
@@ -223,7 +222,7 @@ def _cast(expression: Expression, target: SqlType, function: CastFunction) -> Ex
 def _read(
     binding: Binding, operand: Unknown, target: SqlType, assigning: bool = False
 ) -> Expression:
-    """A quoted literal, NULL or a parameter as a value of the type."""
+    """Read a quoted literal, NULL or a parameter as a value of the type."""
     if operand.name is None:
         return Constant(None, target)
     if target.kind is Kind.RECORD or (target.element or target).kind is Kind.RECORD:
@@ -254,10 +253,10 @@ def _read(
 
 
 def unreadable(binding: Binding, literals: Literals) -> QserverError | None:
-    """The error of the first quoted literal so far that its type cannot read.
+    """Return the error of the first quoted literal so far that its type cannot read.
 
-    PostgreSQL reads a literal as soon as its place tells the type, so it comes before the errors of
-    what is bound later. Nothing is pinned: a statement that fails has no plan.
+    PostgreSQL reads a literal as soon as its type is known, so this error precedes those of later
+    parts. The literal does not become part of the fingerprint: a failed statement has no plan.
     """
     for index, position, read in binding.quoted:
         text = literals.guess(index)
@@ -272,7 +271,7 @@ def unreadable(binding: Binding, literals: Literals) -> QserverError | None:
 
 @lru_cache(maxsize=1024)
 def _moment(reader: MomentReader, word: str) -> Function:
-    """The word of a definition, which means another moment in each run."""
+    """Return a function for a word such as 'now' in a definition: each run has another time."""
     return Function(
         "moment", (), reader.type, lambda context: reader.at(word, context), needs_context=True
     )
@@ -286,7 +285,7 @@ def _reader(target: SqlType) -> CastFunction:
 
 @lru_cache(maxsize=1024)
 def _assigning_reader(target: SqlType) -> CastFunction:
-    """First what the text says, then whether it fits: 'abcd' is too long for a CHAR(3) column."""
+    """Return a reader that parses the text, then checks the length: 'abcd' is no CHAR(3)."""
     bare = target.bare
     read = _reader(bare)
     return read if bare == target else _composed(read, assignment_function(bare, target))
@@ -294,7 +293,7 @@ def _assigning_reader(target: SqlType) -> CastFunction:
 
 @lru_cache(maxsize=4096)
 def _composed(first: CastFunction, second: CastFunction) -> CastFunction:
-    """One object for the same two, so that equal slots are equal."""
+    """Compose two casts; cached, so that equal slots are equal."""
     if first is unchanged:
         return second
     if second is unchanged:

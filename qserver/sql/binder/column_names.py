@@ -1,8 +1,8 @@
-"""What PostgreSQL calls a result column that was given no name.
+"""Derives PostgreSQL's name for a result column without an alias.
 
-A column gives its own name, a call the function's, a cast what it casts or else its type, CASE what
-its ELSE is called; arithmetic and comparisons have none: `?column?`. The rules have strengths:
-a cast lets a strong name through (`a::text` is `a`) and replaces a weak one.
+A column has its own name, a call the function's, a cast its operand's or else its type's, CASE the
+name of its ELSE; arithmetic and comparisons have none: `?column?`. Names have strengths: a cast
+keeps a strong name (`a::text` is `a`) and replaces a weak one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _name(node: ast.Expression) -> tuple[str, int]:
 
 
 def _first_name(query: ast.QueryBody) -> str:
-    """What the one column of a subquery is called."""
+    """Return the name of a subquery's only column."""
     while not isinstance(query, ast.Select):
         match query:
             case ast.Query():

@@ -1,11 +1,10 @@
 """WITH: queries that have a name for the rest of the statement, and may refer to themselves.
 
-A common table is computed once; whoever names it reads its rows (CommonTableScan). With RECURSIVE
-the names are known before the queries are, so each is bound when it is first needed: by another
-one, by itself (see `recursive_tables`), or at the end.
+A CTE is computed once; each reference reads its rows (CommonTableScan). With RECURSIVE a query is
+bound when it is first needed: by another one, by itself (see `recursive_tables`), or at the end.
 
-A query that nobody names is checked and left out; a change of data is always made. Who names what
-is known only when the whole statement is bound, so the tables are put around its plan last.
+A query without references is checked and dropped; INSERT, UPDATE and DELETE always run. References
+are known only when the whole statement is bound, so its plan is wrapped in the CTEs last.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from qserver.sql.plan import (
 
 
 class CommonTables:
-    """The names of one WITH, and those around it."""
+    """The names of one WITH, and of the WITHs around it."""
 
     __slots__ = ("bound", "entries", "parent", "scope")
 
@@ -60,7 +59,7 @@ class CommonTables:
 
 
 def with_common_tables(scope: Scope, nodes: Sequence[ast.CommonTable], recursive: bool) -> Scope:
-    """The scope in which the names are known."""
+    """Return the scope that knows the names."""
     if not nodes:
         return scope
     tables = CommonTables(scope.common_tables)
@@ -80,7 +79,7 @@ def with_common_tables(scope: Scope, nodes: Sequence[ast.CommonTable], recursive
 
 
 def with_tables(scope: Scope, plan: Plan) -> Plan:
-    """The plan with the common tables of the scope's WITH computed before it, if it needs any."""
+    """Wrap the plan in the CTEs of the scope's WITH that it needs."""
     tables = scope.common_tables
     assert tables is not None
     needed: list[CommonTable] = []
@@ -92,7 +91,7 @@ def with_tables(scope: Scope, plan: Plan) -> Plan:
 
 
 def scan_common_table(scope: Scope, item: ast.TableRef) -> tuple[CommonTableScan, Relation] | None:
-    """The rows of the common table of that name, if there is one."""
+    """Return a scan of the CTE of that name, if there is one."""
     found = None if scope.common_tables is None else scope.common_tables.find(item.name[0])
     if found is None:
         return None
@@ -111,7 +110,7 @@ def scan_common_table(scope: Scope, item: ast.TableRef) -> tuple[CommonTableScan
 
 
 def _no_columns(entry: Entry, item: ast.TableRef) -> QserverError:
-    """Why the columns of a common table that is named are not known."""
+    """Return the error for a reference to a CTE whose columns are not known."""
     name = entry.node.name
     if entry.table is not None:
         return FeatureNotSupported(

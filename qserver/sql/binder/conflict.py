@@ -1,8 +1,8 @@
-"""INSERT … ON CONFLICT: which unique key must be in the way, and what to do then.
+"""INSERT … ON CONFLICT: which unique key must conflict, and the action.
 
-In DO UPDATE the table's name is the row in the way, and `excluded` is the row that was to be
-inserted, which is the Insert's own `new_source`. The updated row takes that source over: CHECKs and
-RETURNING are about whichever row was written.
+In DO UPDATE the table's name is the conflicting row, and `excluded` is the proposed row, the
+Insert's `new_source`. The updated row takes that source over: CHECKs and RETURNING apply to
+whichever row was written.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def bind_conflict(scope: Scope, target: Target, new: int, node: ast.OnConflict) 
 
 
 def _arbiters(scope: Scope, target: Target, node: ast.OnConflict) -> tuple[Index | None, ...]:
-    """The unique indexes that count; None is the primary key. See `require_arbiters`."""
+    """Return the unique indexes that count; None is the primary key. See `require_arbiters`."""
     table = target.table
     if node.constraint is not None:
         return (_named(table, node.constraint, node.position),)
@@ -75,7 +75,7 @@ def _arbiters(scope: Scope, target: Target, node: ast.OnConflict) -> tuple[Index
 
 
 def require_arbiters(node: ast.OnConflict, action: ConflictAction) -> None:
-    """What is named must be unique. PostgreSQL asks when everything else is bound."""
+    """Require a unique index on the named columns. PostgreSQL checks this after everything else."""
     if node.columns and not action.arbiters:
         raise InvalidColumnReference(
             "there is no unique or exclusion constraint matching the ON CONFLICT specification"
@@ -90,10 +90,10 @@ def _is_meant(
     wanted: set[int],
     where: ast.Expression | None,
 ) -> bool:
-    """Is it over what was named, and over all rows, or such as the WHERE is about?
+    """Tell whether the index is over the named columns, and over all rows or those of WHERE.
 
-    Of a partial index the WHERE must hold all conditions, as they are written or equal to that; it
-    is not tried to prove that one follows from another.
+    For a partial index, WHERE must contain all its conditions, as written or equal; there is no
+    proof that one condition implies another.
     """
     predicates = {at for at in index.columns if is_predicate(table.columns[at])}
     if set(index.columns) - predicates != wanted:
@@ -112,9 +112,9 @@ def _is_meant(
 
 
 def _element(scope: Scope, target: Target, source: int, node: ast.Expression) -> int:
-    """The position of a column, or of the hidden column of an expression that an index is over.
+    """Return the position of a column, or of the hidden column of an indexed expression.
 
-    -1 if no index is over it.
+    -1 if no index has it.
     """
     if isinstance(node, ast.Collate):
         node = node.operand

@@ -1,8 +1,8 @@
-"""Using an operand a second time.
+"""Copies operands for a second use.
 
-a BETWEEN b AND c names a twice, and so do CASE a WHEN …, NULLIF and comparisons of rows. Where the
-operand holds a subquery, its second use is a copy whose plan makes sources of its own: no two plans
-of a statement make the same source.
+a BETWEEN b AND c uses a twice, and so do CASE a WHEN …, NULLIF and comparisons of rows. If the
+operand contains a subquery, the copy's plan gets new sources: no two plans of a statement produce
+the same source.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _SOURCES = ("source", "left_source", "right_source", "recursive_source")
 
 
 def again(binding: Binding, operand: Operand) -> Operand:
-    """The operand for another use."""
     if isinstance(operand, Unknown):
         return operand
     if isinstance(operand, RowValue):
@@ -29,7 +28,7 @@ def again(binding: Binding, operand: Operand) -> Operand:
 
 
 def copied(binding: Binding, expression: Expression) -> Expression:
-    """The expression itself, if it makes no rows."""
+    """Copy the expression with new sources; without subqueries, return it as it is."""
     if not has_subquery(expression):
         return expression
     sources: dict[int, int] = {}

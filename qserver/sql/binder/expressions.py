@@ -1,4 +1,4 @@
-"""Which function binds which kind of syntax."""
+"""The table of functions that bind each class of AST expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of rows: `(t).a`, `(t).*`, and those of a value that is a row."""
+"""Binds fields of rows: `(t).a`, `(t).*`, and those of record values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def bind_field(scope: Scope, node: ast.Field) -> Operand:
 
 
 def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
-    """All fields of the row that the operand is, by name."""
     operand = scope.bind(node.operand)
     if isinstance(operand, RowValue):
         names = operand.names or [f"f{at + 1}" for at in range(len(operand.items))]
@@ -49,7 +48,7 @@ def fields_of(scope: Scope, node: ast.Field) -> list[tuple[str, Operand]]:
 
 @lru_cache(maxsize=1024)
 def _field_function(record: SqlType, at: int) -> Function:
-    """The field at a place of a row that is a value; one object for the same."""
+    """Return the function for a field of a record; cached, so that equal fields are equal."""
 
     def field(row: tuple[Any, ...]) -> Any:
         return row[at]

@@ -1,4 +1,4 @@
-"""The GROUP BY clause: its keys, and the sets that ROLLUP, CUBE and GROUPING SETS mean.
+"""Binds the GROUP BY clause: its keys, and the sets of ROLLUP, CUBE and GROUPING SETS.
 
     GROUP BY a, ROLLUP (b, c)     keys a b c     sets (a b c) (a b) (a)
 
@@ -22,14 +22,14 @@ from qserver.sql.walk import everything
 
 SETS_MAX = 4096
 STEPS_OF_SET = 4
-"""What a grouping set costs in all that follows: it is looked at, copied and printed."""
+"""The later cost of a grouping set, which is visited, copied and printed."""
 CUBE_ELEMENTS_MAX = 12
 
 GroupingSet = tuple[int, ...]
 
 
 class GroupBy:
-    """The keys of a GROUP BY in order of appearance, each once."""
+    """The distinct keys of a GROUP BY, in order of appearance."""
 
     def __init__(self, scope: Scope, outputs: Sequence[Output]) -> None:
         self.scope = scope
@@ -106,7 +106,7 @@ class GroupBy:
         return at
 
     def _refuse_later_things(self, expression: Expression) -> None:
-        """An item that is named by number or name may hold what comes after grouping."""
+        """Refuse aggregates and window functions in an item that is named by number or name."""
         level, binding = self.scope.level, self.scope.binding
         arguments = {function.source: function.arguments for function in level.row_functions}
         waiting = list(everything(expression))

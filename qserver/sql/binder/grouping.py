@@ -1,15 +1,14 @@
-"""GROUP BY: which expressions are the keys, and what may still be named after grouping.
-
-After grouping there are no rows of FROM any more, only keys and aggregates. Everything that is
-computed later (the select list, HAVING, ORDER BY, windows) was bound as if there were no grouping;
-here each expression that says the same as a key becomes that key's column, each aggregate its
-column, and a column of FROM that remains is an error:
+"""Rewrites expressions after GROUP BY in terms of keys and aggregates.
 
     SELECT a + 1, sum(b) FROM t GROUP BY a + 1      →  g.0, g.1
     SELECT a FROM t GROUP BY a + 1                  →  column "t.a" must appear in …
 
-A table's key decides the rest of its row, so if the keys hold a primary key, the other
-columns of that table may be named; they simply become keys, too.
+The select list, HAVING, ORDER BY and windows are bound as if there were no grouping; here each
+expression equal to a key becomes that key's column, each aggregate its column, and a remaining
+column of FROM is an error.
+
+A primary key determines its row: if the keys include one, the other columns of its table may be
+named; they become keys, too.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class Grouping:
         return Aggregate(input, self.source, tuple(self.keys), tuple(self.level.calls), self.sets)
 
     def add_dependent(self, expressions: Iterable[Any]) -> None:
-        """Make keys of the columns that a primary key among the keys decides."""
+        """Add the columns that a primary key among the keys determines as keys."""
         decided = set() if self.sets is not None else set(self._decided_sources())
         if not decided:
             return
@@ -85,7 +84,7 @@ class Grouping:
                     yield relation.source
 
     def grouped(self, expression: Any) -> Any:
-        """The expression over keys and aggregates."""
+        """Rewrite the expression over keys and aggregates."""
         return rewritten(expression, self._change)
 
     def _change(self, node: Any) -> Any:
@@ -125,7 +124,7 @@ class Grouping:
         raise self._ungrouped(column)
 
     def _grouping(self, column: Column) -> Expression:
-        """GROUPING(…) as bits of the mask, which is the last column of the grouping."""
+        """Return GROUPING(…) as bits of the mask, which is the last column of the grouping."""
         positions: list[int] = []
         for argument, position in self.level.groupings[column.position]:
             at = self._alike.position(argument, self.keys)

@@ -1,9 +1,9 @@
-"""Hypothetical-set aggregates: `rank(5) WITHIN GROUP (ORDER BY x)`, where 5 would stand among x.
-
-Each is arithmetic on counts of the rows that sort before what is given, or beside it:
+"""Hypothetical-set aggregates: `rank(5) WITHIN GROUP (ORDER BY x)`, the rank of 5 among x.
 
     rank           1 + rows before              percent_rank   rows before / all rows
     dense_rank     1 + different rows before    cume_dist      (rows up to it + 1) / (all rows + 1)
+
+Each is arithmetic on counts of the rows that sort before the given value, or equal to it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def bind_hypothetical(scope: Scope, node: ast.Call, name: str) -> Expression:
 
 
 class _Counts:
-    """Rows are counted by aggregates of the query, which are then put together."""
+    """Counts rows with aggregates of the query, and combines the counts."""
 
     def __init__(
         self, scope: Scope, node: ast.Call, pairs: list[tuple[SortKey, Expression]]
@@ -94,13 +94,13 @@ class _Counts:
         )
         return place_aggregate(self.scope, self.node, call, self.node.name[-1])
 
-    # --- how rows compare with what is given ---
+    # --- comparison of rows with the given values ---
 
     def _again(self, key: SortKey) -> Expression:
         return settled(self.scope.binding, again(self.scope.binding, key.expression))
 
     def _before(self) -> Expression:
-        """Does a row sort before it? Its first key that differs decides."""
+        """Return the condition that a row sorts before the values; the first difference decides."""
         steps = []
         for number, (key, value) in enumerate(self.pairs):
             before = self._key_before(key, value)
@@ -124,7 +124,7 @@ class _Counts:
         )
 
     def _equal(self, count: int) -> Expression:
-        """Are the first `count` keys the same?"""
+        """Return the condition that the first `count` keys are equal."""
         binding = self.scope.binding
         parts = []
         for key, value in self.pairs[:count]:

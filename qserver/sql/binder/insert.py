@@ -1,12 +1,12 @@
-"""INSERT: rows from VALUES or a query become whole rows of the table.
+"""INSERT: turns rows of VALUES or of a query into whole rows of the table.
 
     INSERT INTO t (b) VALUES ('x'), (DEFAULT)
 
     plan      Values(source 1: one column, each item already of b's type)
     values    a: its default    b: 1.0    row_id: Slot("row_id")
 
-What the statement has no value for gets its default. Values are assigned, so what does not fit is
-an error; NOT NULL is looked after when rows are written.
+A column without a value gets its default. Values are assigned, so a value that does not fit is an
+error; NOT NULL is checked when rows are written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bind_insert(around: Scope, node: ast.Insert) -> Insert:
     returning = bind_returning(scope, node.returning, (target.relation(new),))
     if node.on_conflict is not None and on_conflict is not None:
         require_arbiters(node.on_conflict, on_conflict)
-    if scope is not around:  # last: only now it is known which common tables are named
+    if scope is not around:  # last: only now it is known which CTEs are named
         plan = with_tables(scope, plan)
     return Insert(
         table,
@@ -73,7 +73,7 @@ def bind_insert(around: Scope, node: ast.Insert) -> Insert:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value goes: into a column, or a part of it; and of which type it is there."""
+    """The destination of a value, a column or a part of one, and its type."""
 
     at: int
     type: SqlType
@@ -81,7 +81,7 @@ class _Place:
 
 
 def _places(target: Target, node: ast.Insert) -> list[_Place]:
-    """What the statement has values for, in its order."""
+    """Return the destinations of the statement's values, in order."""
     columns = target.table.columns
     if not node.columns:
         return [_Place(at, columns[at].type) for at in target.positions()]
@@ -102,7 +102,7 @@ def _places(target: Target, node: ast.Insert) -> list[_Place]:
 def _whole_columns(
     scope: Scope, table: Table, places: Sequence[_Place], found: dict[int, Expression]
 ) -> dict[int, Expression]:
-    """The value of each column, by position, from the values for the places, by number."""
+    """Return the value of each column, by position, from the values of the places, by number."""
     given: dict[int, Expression] = {}
     for n, value in found.items():
         place = places[n]
@@ -117,7 +117,7 @@ def _whole_columns(
 def _source(
     scope: Scope, table: Table, node: ast.Insert, places: Sequence[_Place]
 ) -> tuple[Plan, dict[int, Expression]]:
-    """The plan, and the value for each place that it has one for, by number."""
+    """Return the plan, and the values of the places that it has values for, by number."""
     query = node.source
     if query is None:
         return OneRow(), {}
@@ -138,7 +138,7 @@ def _from_values(
     first = rows.rows[0]
     _check_count(node, places, len(first), [leftmost(item) for item in first])
     inner = for_rows(scope.inside(), rows)
-    inner.level.entries.append(relation_of_table(table.name, 0, table))  # to explain errors only
+    inner.level.entries.append(relation_of_table(table.name, 0, table))  # for errors only
     targets = places[: len(first)]
     items = tuple(
         [
@@ -188,7 +188,7 @@ def _from_query(
     query: ast.Query,
     places: Sequence[_Place],
 ) -> tuple[Plan, dict[int, Expression]]:
-    """Columns of unknown type become what the table's columns are."""
+    """Bind a query as the source; columns of unknown type get the types of the table's columns."""
     prepared = scope.binding.prepare_query(scope, query)
     positions = [outline.position for outline in prepared.outlines]
     _check_count(node, places, len(positions), positions)
@@ -227,7 +227,7 @@ def _check_count(
 def _with_generated(
     scope: Scope, table: Table, plan: Plan, values: list[Expression]
 ) -> tuple[Plan, list[Expression]]:
-    """Values are computed once before other values are computed from them."""
+    """Compute the values once, before generated columns are computed from them."""
     source = scope.binding.new_source()
     columns = tuple(
         [

@@ -1,11 +1,12 @@
-"""FROM as a whole: joins, what they make visible, and what USING and NATURAL do to it.
+"""Binds FROM: joins, the relations they make visible, and the effect of USING and NATURAL.
 
     a JOIN b ON …             both sides, with all their columns
     a JOIN b USING (k)        k once, then the rest of a and of b; a.k and b.k can still be named
     a LEFT JOIN b …           b's columns may be NULL from here on
     (a JOIN b …) AS j         only j
 
-The k of USING is the left one; of a RIGHT JOIN the right one; of a FULL JOIN whichever is there.
+The k of USING is the left one; of a RIGHT JOIN the right one; of a FULL JOIN the first that is not
+NULL.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from qserver.sql.walk import free_columns, free_sources, output_sources
 
 
 def bind_from(scope: Scope, items: Sequence[ast.FromItem]) -> tuple[Plan, Scope]:
-    """All of FROM, and the scope in which the rest of the query is bound.
+    """Bind FROM; return its plan and the scope for the rest of the query.
 
-    Items that a comma separates are joined without a condition.
+    Items separated by commas are joined without a condition.
     """
     if not items:
         return OneRow(), scope
@@ -56,7 +57,7 @@ def bind_from(scope: Scope, items: Sequence[ast.FromItem]) -> tuple[Plan, Scope]
 
 
 def bind_sources(scope: Scope, item: ast.FromItem) -> Sources:
-    """An item or a join. `scope` has the relations to its left, for those that are lateral.
+    """Bind an item or a join. `scope` has the relations to its left, for lateral items.
 
     Joins lean to the left, as deep as there are tables: hence the loop.
     """
@@ -75,7 +76,6 @@ def bind_sources(scope: Scope, item: ast.FromItem) -> Sources:
 
 
 def _is_lateral(item: ast.FromItem, left: Plan, right: Plan) -> bool:
-    """Does the right plan name sources of the left one?"""
     if isinstance(item, ast.TableRef):
         return False
     return not free_sources(right).isdisjoint(output_sources(left))
@@ -107,7 +107,7 @@ def _joined(scope: Scope, join: ast.Join, left: Sources, right: Sources) -> Sour
 
 
 def _wrong_way(scope: Scope, left: Sources, right: Sources) -> QserverError:
-    """The right side depends on rows of the left, but may have rows without them."""
+    """Return the error for a RIGHT or FULL JOIN whose right side depends on the left."""
     sources = output_sources(left.plan)
     column = next(each for each in free_columns(right.plan) if each.source in sources)
     table = column.name.partition(".")[0]
@@ -123,7 +123,7 @@ def _wrong_way(scope: Scope, left: Sources, right: Sources) -> QserverError:
 
 @dataclass(frozen=True, slots=True)
 class _Merged:
-    """A column that both sides have, and where; `equal` is the condition on it."""
+    """A column of USING in both sides; `equal` is the condition on it."""
 
     name: str
     left: tuple[int, int]
@@ -155,7 +155,7 @@ def _merge(scope: Scope, join: ast.Join, left: Sources, right: Sources) -> list[
 
 
 def _common_names(left: Sources, right: Sources) -> tuple[str, ...]:
-    """Names that both sides have, in the order of the left."""
+    """Return the names in both sides, in the order of the left."""
     others = {name for relation in right.relations if relation.by_column for name in relation.names}
     names = [
         name
@@ -196,7 +196,6 @@ def _visible(
     left: tuple[AnyRelation, ...],
     right: tuple[AnyRelation, ...],
 ) -> tuple[AnyRelation, ...]:
-    """What can be named after the join."""
     if not merged and join.alias is None:
         return (*left, *right)
     names: list[str] = []

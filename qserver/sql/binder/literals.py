@@ -1,13 +1,12 @@
-"""The literals of a text, and the one way to look at their values.
+"""The literals of a text, and the only access to their values.
 
-A plan is kept for every statement of the same fingerprint, so it may not depend on what a literal
-is worth, only on what kind it is. Where it must (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside
-SELECT a + 1), the value is asked for here, and asking makes the literal part of the fingerprint:
-there is no other way to a value, so no dependency can be forgotten. Pinned literals are part of a
-plan's key.
+A plan serves every statement of the same fingerprint, so it may depend on a literal's kind, not on
+its value. Where it must (ORDER BY 1, VARCHAR(20), GROUP BY a + 1 beside SELECT a + 1), `value`
+makes the literal part of the fingerprint, and so of the plan's key: there is no other access, so no
+dependency can be forgotten.
 
-The text of a view, a DEFAULT or a CHECK has literals, too, but they never change: they are `fixed`,
-become constants of the plan, and belong to no fingerprint.
+Literals in the text of a view, a DEFAULT or a CHECK never change: they are `fixed`, become
+constants of the plan, and belong to no fingerprint.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 
 
 class RepeatedLiteralPinned(Exception):
-    """Not an error of the user: one row of VALUES stood for many, and their values matter.
+    """The plan depends on values of rows of VALUES that were merged into one slot.
 
-    Whoever made the fingerprint has to make another in which each row stands for itself.
+    Not an error of the user: the caller computes another fingerprint without merging the rows.
     """
 
 
@@ -34,22 +33,22 @@ class Literals:
         self.fixed = fixed
 
     def value(self, index: int) -> Any:
-        """What the literal is worth; from now on the plan is for this value only."""
+        """Return the value and make it part of the fingerprint: the plan is for this value only."""
         if not self.fixed:
             self._pinned.add(index)
         return self._values[index]
 
     def is_worth(self, index: int, value: Any) -> bool:
-        """Is the literal worth exactly this? Pins it only if so.
+        """Tell whether the literal has this value; only then it becomes part of the fingerprint.
 
-        Only for a plan that is right for that value, too, if another literal made it.
+        The plan that other values get must be correct for this value, too.
         """
         return bool(self._values[index] == value) and self.value(index) == value
 
     def guess(self, index: int) -> Any:
-        """What the literal is worth, without pinning it: only to guess which plan will be quick.
+        """Return the value, outside of the fingerprint: only to guess which plan is fast.
 
-        The plan must be right for whatever comes.
+        The plan must be correct for all values.
         """
         return self._values[index]
 
@@ -59,7 +58,7 @@ class Literals:
 
 
 class RepeatedLiterals(Literals):
-    """The literals of a row that stands for many: they have no one value."""
+    """The literals of a row that stands for many: they have no single value."""
 
     __slots__ = ()
 

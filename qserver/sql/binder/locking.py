@@ -1,9 +1,9 @@
-"""FOR UPDATE, FOR SHARE and their kin: what they may stand beside.
+"""FOR UPDATE, FOR SHARE and similar clauses: where they are allowed.
 
-There are no locks. Every transaction is serializable, and what it reads stays as it was until it
-commits, or it is run again: so a query with FOR UPDATE holds what it promises, and NOWAIT does too,
-because nobody ever waits for a row. SKIP LOCKED would give other rows, so it is refused, and so is
-what PostgreSQL refuses: a row of the result must be a row of each table that is locked.
+There are no locks. What a transaction reads does not change before it commits, or it is retried. So
+FOR UPDATE keeps its promise, and NOWAIT too, because nobody waits for a row. SKIP LOCKED would
+return other rows, so it is refused, and so is what PostgreSQL refuses: a row of the result must be
+a row of each locked table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Lockings = tuple[ast.Locking, ...]
 
 
 def check_locking(query: ast.Query) -> None:
-    """What can be told from the words alone."""
+    """Check everything that does not depend on names."""
     for each in query.locking:
         if each.wait == "skip locked":
             raise FeatureNotSupported(
@@ -41,7 +41,7 @@ def not_with_set_operations(locking: ast.Locking) -> QserverError:
 def locked_sources(
     sources: tuple[ast.FromItem, ...], locking: Lockings
 ) -> tuple[ast.FromItem, ...]:
-    """The same with the locks handed on to subqueries and views."""
+    """Pass the locking clauses on to subqueries and views."""
     if not locking:
         return sources
     return tuple([_handed_on(item, locking) for item in sources])
@@ -67,7 +67,7 @@ def _handed_on(item: ast.FromItem, locking: Lockings) -> ast.FromItem:
 
 
 def check_locked_select(scope: Scope, select: ast.Select, locking: Lockings) -> None:
-    """Whether the rows of a query are rows of its tables; its clauses are bound."""
+    """Check that the rows of a bound query are rows of its tables."""
     for each in locking:
         reason = _reason(scope, select)
         if reason is not None:
@@ -78,7 +78,7 @@ def check_locked_select(scope: Scope, select: ast.Select, locking: Lockings) -> 
 
 
 def _reason(scope: Scope, select: ast.Select) -> str | None:
-    """PostgreSQL's word for what stands in the way, in the order in which it looks."""
+    """Return PostgreSQL's word for the first clause, in its order, that prevents locking."""
     level = scope.level
     reasons = (
         (select.distinct or select.distinct_on, "DISTINCT clause"),
@@ -132,9 +132,9 @@ def _is_common_table(scope: Scope, item: ast.FromItem) -> bool:
 
 
 def _items(sources: Sequence[ast.FromItem], *, named: bool) -> Iterator[tuple[ast.FromItem, bool]]:
-    """The items of FROM, each with whether an outer join may lack its row.
+    """Yield the items of FROM, each with whether an outer join may lack its row.
 
-    `named`: those that can be named, so a join with a name of its own hides what it is made of.
+    `named`: yield nameable items only, so a join with an alias hides its sides.
     """
     waiting = [(item, False) for item in reversed(sources)]
     while waiting:

@@ -1,10 +1,11 @@
-"""IN, ANY and ALL over values: lists, and arrays.
+"""Binds IN, ANY and ALL over lists and arrays.
 
-a IN (1, 2)             one look-up, if all have a type in common; else a = 1 OR a = 2
-a = ANY (ARRAY[1, 2])   the same as IN
-a < ANY (ARRAY[1, 2])   a < 1 OR a < 2
-a = ANY ($1)            one look-up among the elements; <> ALL likewise
-a < ANY (array)         a function of the operand and the array, made for the comparison
+    a IN (1, 2)             one look-up, if all have a common type; else a = 1 OR a = 2
+    a = ANY (ARRAY[1, 2])   the same as IN
+    a < ANY (ARRAY[1, 2])   a < 1 OR a < 2
+    a = ANY ($1)            one look-up among the elements; <> ALL likewise
+
+a < ANY (array) is a function of the operand and the array, created for the comparison.
 """
 
 from __future__ import annotations
@@ -44,7 +45,6 @@ def in_list(
 def _compared(
     binding: Binding, symbol: str, operand: Operand, items: Sequence[Operand], position: int
 ) -> list[Expression]:
-    """The operand beside each item."""
     parts: list[Expression] = []
     for at, item in enumerate(items):
         value = operand if at == 0 else again(binding, operand)
@@ -55,7 +55,7 @@ def _compared(
 def _look_up(
     binding: Binding, operand: Operand, items: Sequence[Operand], negated: bool
 ) -> Expression | None:
-    """One node for all items, if all have a type in common that can be compared."""
+    """Return one node for all items, if they have a common type with an equality."""
     try:
         every = (operand, *items)
         types = suggested_types(binding, every) or [each.type for each in every]
@@ -75,7 +75,7 @@ def _look_up(
 
 
 def _through(binding: Binding, operand: Operand, shared: SqlType, wanted: SqlType) -> Expression:
-    """First as the shared type, which says how a literal is read, then as the operator's."""
+    """Cast to the shared type, which determines how a literal is read, then to the operator's."""
     return implicit(binding, implicit(binding, operand, shared), wanted)
 
 
@@ -87,11 +87,11 @@ def over_items(
     every: bool,
     position: int,
 ) -> Expression | None:
-    """`operand symbol ANY|ALL (ARRAY[items])`; None if it is for the general way."""
+    """`operand symbol ANY|ALL (ARRAY[items])`; None if only `over_array` can bind it."""
     if not items or any(item.type.kind is Kind.ARRAY for item in items):
         return None  # arrays within an array are its dimensions, not its elements
     if all(isinstance(item, Unknown) and not isinstance(item.name, str) for item in items):
-        # An array of nothing but plain literals is one of texts, whatever it is compared with.
+        # An array of plain literals only is a text array, whatever it is compared with.
         items = [implicit(binding, item, TEXT) for item in items]
     if symbol == "=" and not every:
         return in_list(binding, operand, items, False, position)
@@ -104,7 +104,7 @@ def over_items(
 def over_array(
     binding: Binding, symbol: str, operand: Operand, array: Operand, every: bool, position: int
 ) -> Expression:
-    """`operand symbol ANY|ALL (array)` for an array that is computed."""
+    """`operand symbol ANY|ALL (array)` for a computed array."""
     if isinstance(array, Unknown):
         array = implicit(binding, array, array_of(_element_for(operand)), position)
     if array.type.kind is not Kind.ARRAY or array.type.element is None:
@@ -132,7 +132,7 @@ def over_array(
 
 
 def _is_given(array: Expression) -> bool:
-    """Does the array come with the execution, the same for all rows?"""
+    """Tell whether the array comes with the execution, the same for all rows."""
     while isinstance(array, Cast):
         array = array.operand
     return isinstance(array, Slot | Constant)
@@ -144,8 +144,8 @@ def _element_for(operand: Operand) -> SqlType:
 
 @lru_cache(maxsize=1024)
 def _over_elements(comparison: Function, every: bool) -> Function:
-    """True if one element (ANY) satisfies the comparison, false if one (ALL) does not; else NULL
-    if anything was NULL. An empty array decides even for NULL."""
+    """Return the function of ANY or ALL: true if one element (ANY) satisfies the comparison, false
+    if one (ALL) does not; else NULL if anything was NULL. An empty array decides even for NULL."""
     decisive = not every
     compares = comparison.call
 
@@ -175,7 +175,7 @@ def _over_elements(comparison: Function, every: bool) -> Function:
 
 
 def _cost_of_each(comparison: Function) -> Cost:
-    """What it costs to compare with all elements; patterns among them are read one by one."""
+    """Return the cost of comparing with all elements; each pattern among them is compiled."""
     each = cost_of(comparison.name, comparison.parameters, comparison.cost)
 
     def cost(operand: Any, array: tuple[Any, ...] | None) -> int:
@@ -194,7 +194,6 @@ def _cost_of_each(comparison: Function) -> Cost:
 
 
 def flat(array: tuple[Any, ...]) -> Iterator[Any]:
-    """The elements of all dimensions."""
     for element in array:
         if type(element) is tuple:
             yield from flat(element)

@@ -1,11 +1,11 @@
-"""MERGE: rows of a source joined to those of a table, and what each then does to it.
+"""MERGE: joins rows of a source to those of a table, and binds the actions.
 
     MERGE INTO t USING s ON t.k = s.k
     WHEN MATCHED AND s.gone THEN DELETE            over t and s
     WHEN NOT MATCHED THEN INSERT VALUES (s.k)      over s alone
 
-The plan is a left join from the source to the table; whether a row was matched shows in the key of
-the table's row, which is never NULL. Of the actions the first whose condition holds is taken.
+The plan is a left join from the source to the table. A stored key is never NULL, so a NULL key
+means that the row is unmatched. The first action whose condition holds is taken.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def bind_merge(around: Scope, node: ast.Merge) -> Merge:
 
 
 def _check_order(node: ast.Merge) -> None:
-    """What follows an action without a condition could never happen."""
+    """Refuse an action after one without a condition: it is unreachable."""
     final: set[bool] = set()
     for when in node.whens:
         if when.matched in final:

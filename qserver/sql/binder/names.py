@@ -1,8 +1,8 @@
-"""Names of columns: from `a`, `t.a` or `public.t.a` to the expression that is meant.
+"""Resolves column names: from `a`, `t.a` or `public.t.a` to an expression.
 
-The innermost scope that knows the name decides. A name that no scope knows as a column may be a
-relation's: `t` alone is the row of t. What cannot be found is explained as far as possible:
-there may be such a table, but under an alias, or out of sight.
+The innermost scope that knows the name decides. A name that is no column may be a relation's: `t`
+alone is the row of t. Errors explain as much as possible: the table may exist under an alias, or
+not be visible.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ def bind_name(scope: Scope, node: ast.Name) -> Operand:
 
 
 def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> Expression:
-    """A column of one relation by name."""
     at = relation.positions.get(name)
     if at is None:
         raise UndefinedColumn(
@@ -57,7 +56,7 @@ def column_of(scope: Scope, relation: AnyRelation, name: str, position: int) -> 
 
 
 def named(scope: Scope, expression: Expression, position: int) -> Expression:
-    """Remembers where the column was named, in case grouping forbids it later."""
+    """Record where the columns were named, in case grouping refuses them later."""
     if isinstance(expression, Column):
         scope.binding.remember(expression, position)
     else:
@@ -82,7 +81,7 @@ def _bare(scope: Scope, name: str, position: int) -> Operand:
 
 
 def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] | None:
-    """Which relation of one scope has a column of that name."""
+    """Return the relation of one scope that has a column of that name, and its position."""
     found: tuple[AnyRelation, int] | None = None
     for relation in scope.relations:
         if relation.by_column:
@@ -95,7 +94,6 @@ def find_in(scope: Scope, name: str, position: int) -> tuple[AnyRelation, int] |
 
 
 def find_relation(scope: Scope | None, name: tuple[str, ...]) -> AnyRelation | None:
-    """The innermost visible relation of that name."""
     while scope is not None:
         for relation in scope.relations:
             if (
@@ -113,7 +111,6 @@ def _schema_of(relation: AnyRelation) -> str:
 
 
 def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:
-    """All columns of a relation as one row."""
     items = tuple(
         [named(scope, _as_part_of_row(relation, at), position) for at in range(len(relation.names))]
     )
@@ -122,7 +119,7 @@ def whole_row(scope: Scope, relation: AnyRelation, position: int) -> RowValue:
 
 
 def _as_part_of_row(relation: AnyRelation, at: int) -> Expression:
-    """A column that errors call by the row that it stands for."""
+    """Return a column that errors name by its row."""
     expression = relation.expression(at)
     if isinstance(expression, Column):
         return replace(expression, name=f"{relation.name}.*")
@@ -137,7 +134,7 @@ def ambiguous(name: str, position: int) -> AmbiguousColumn:
 
 
 def missing_relation(scope: Scope, name: tuple[str, ...], position: int) -> QserverError:
-    """There is no such relation in sight; perhaps one out of sight was meant."""
+    """Return the error for a name without a visible relation; there may be an invisible one."""
     last = name[-1]
     level: Level | None = scope.level
     while level is not None:

@@ -1,8 +1,7 @@
 """Negative numbers: a minus and a literal are one value, not a computation.
 
-So -1 can be looked up in an index like 1, and the smallest integers are integers although what
-stands behind the minus is too large for one: -2147483648 is an INTEGER, -9223372036854775808
-a BIGINT.
+So an index look-up works for -1 as for 1, and the smallest integers are integers although their
+magnitude is too large for one: -2147483648 is an INTEGER, -9223372036854775808 a BIGINT.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _SMALLEST = {"bigint": (2**31, INTEGER), "numeric": (2**63, BIGINT)}
 
 
 def negative_literal(scope: Scope, node: ast.Literal) -> Expression | None:
-    """The literal with a minus; None if it is no number."""
+    """Return the negated literal; None if it is not a number."""
     sql_type = _TYPES.get(node.kind)
     if sql_type is None:
         return None
@@ -34,7 +33,7 @@ def negative_literal(scope: Scope, node: ast.Literal) -> Expression | None:
 
 
 def _negative(value: int | Decimal) -> int | Decimal:
-    """Exact, and zero has no sign."""
+    """Negate exactly; zero has no sign."""
     if isinstance(value, Decimal):
         return value.copy_negate() if value else value
     return -value

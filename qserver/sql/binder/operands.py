@@ -1,9 +1,9 @@
-"""What an expression is while it is being bound: mostly an expression, sometimes less than one.
+"""Operands: the results of binding, mostly expressions, sometimes less.
 
-    Unknown     'abc', NULL or a parameter: which type it has is for its surroundings to say
-    RowValue    (a, b): in comparisons, IN, IS NULL and assignments it is taken apart (`rows`)
+    Unknown     'abc', NULL or a parameter: the context determines its type
+    RowValue    (a, b): comparisons, IN, IS NULL and assignments split it (`rows`)
 
-`coercion` turns both into expressions where one is needed. Neither leaves the binder.
+`coercion` turns both into expressions. Neither leaves the binder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from qserver.values.types import RECORD, UNKNOWN, SqlType
 class Unknown:
     """A literal by its index, a parameter by its name, or NULL: None.
 
-    `text` is what a literal of a view or DEFAULT says, which is known now.
+    `text` is the known text of a literal in a view or DEFAULT.
     """
 
     name: int | str | None
@@ -37,7 +37,7 @@ class Unknown:
 class RowValue:
     """`(a, b)`, or all columns of a table that is named like a column.
 
-    Such a row has `names`, and may be missing: no row of an outer join.
+    The row of a table has `names`, and may be missing after an outer join.
     """
 
     items: tuple[Operand, ...]
@@ -58,7 +58,7 @@ Operand: TypeAlias = Expression | Unknown | RowValue
 
 
 def located(error: QserverError, position: int) -> QserverError:
-    """The error with the place in the text, unless it has one already. Positions count from 1."""
+    """Add the position in the text to an error without one. Positions count from 1."""
     if error.position is None and position >= 0:
         error.position = position + 1
     return error

@@ -1,8 +1,8 @@
-"""Operators, alone and in chains.
+"""Binds operators, alone and in chains.
 
-A chain such as a AND b AND c … comes as a tree that leans to the left, as deep as the chain is
-long. Walking down it by recursion would end at a few hundred links, so chains are walked by loops:
-AND and OR become one flat node, other operators are applied from the innermost outwards.
+A chain such as a AND b AND c … is a tree that leans to the left, as deep as the chain is long.
+Recursion would end at a few hundred links, so loops walk the chains: AND and OR become one flat
+node, other operators are applied from the innermost outwards.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def bind_operator(scope: Scope, node: ast.Operator) -> Operand:
 
 
 def _logic(scope: Scope, node: ast.Operator) -> Expression:
-    """All operands of a chain of the same word, in order."""
+    """Bind all operands of a chain of AND or of OR, in order."""
     symbol = node.symbol
     nodes: list[ast.Expression] = []
     waiting: list[ast.Expression] = [node]
@@ -97,7 +97,7 @@ def _binary(scope: Scope, node: ast.Operator, left: Operand) -> Operand:
 
 
 def _right(scope: Scope, left: Operand, node: ast.Expression) -> Operand:
-    """Beside a row, a query in parentheses stands for a row, too."""
+    """Bind the right operand; beside a row, a query in parentheses is a row, too."""
     if isinstance(left, RowValue) and isinstance(node, ast.ScalarQuery):
         return row_query(scope, node, len(left.items))
     return scope.bind(node)
@@ -118,7 +118,7 @@ def _like(
     negated: bool,
     position: int,
 ) -> Expression:
-    """LIKE is an operator; ESCAPE, and SIMILAR TO's own language, change the pattern first."""
+    """LIKE is an operator; ESCAPE and SIMILAR TO transform the pattern first."""
     binding = scope.binding
     if kind == "similar":
         arguments = (pattern,) if escape is None else (pattern, escape)
@@ -136,7 +136,7 @@ def _like(
 
 
 def bind_between(scope: Scope, node: ast.Between) -> Expression:
-    """Two comparisons; the second bound is looked at when the first is compared."""
+    """Bind BETWEEN as two comparisons; the first bound is compared before the second is bound."""
     binding, at = scope.binding, node.position
     above, below = ("<", ">") if node.negated else (">=", "<=")
     together = disjunction if node.negated else conjunction

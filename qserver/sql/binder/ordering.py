@@ -1,7 +1,7 @@
-"""ORDER BY, DISTINCT ON, LIMIT and OFFSET.
+"""Binds ORDER BY, DISTINCT ON, LIMIT and OFFSET.
 
-A sort key is the number of an item of the select list, or an expression of its own. If all keys are
-items, rows are sorted after the projection; otherwise before it, while the rows of FROM are there.
+A sort key is an item of the select list or another expression. If all keys are items, rows are
+sorted after the projection; otherwise before it, when the rows of FROM are available.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from qserver.values.types import BIGINT, SqlType
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """What to sort by: an item of the select list (`output`), or an expression."""
+    """A sort key: an item of the select list (`output`), or an expression."""
 
     item: ast.OrderItem
     output: int | None
@@ -45,14 +45,12 @@ class OrderKey:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """LIMIT and OFFSET."""
-
     limit: Expression | None
     offset: Expression | None
     with_ties: bool
 
     def around(self, binding: Binding, plan: Plan, keys: Sequence[SortKey]) -> Plan:
-        """The plan with its rows bounded; `keys` are those that it is sorted by."""
+        """Wrap the plan in a Limit; `keys` are its sort keys."""
         if self.limit is None and self.offset is None:
             return plan
         ties: tuple[SortKey, ...] = ()
@@ -94,7 +92,7 @@ def check_sortable(sql_type: SqlType, position: int) -> None:
 
 
 def check_comparable(sql_type: SqlType, position: int) -> None:
-    """Rows can be told apart only by columns that have an equality."""
+    """Require an equality for the type, as DISTINCT does."""
     try:
         resolve_operator("=", sql_type, sql_type)
     except UndefinedFunction:
@@ -109,7 +107,7 @@ def check_comparable(sql_type: SqlType, position: int) -> None:
 def keys_for_distinct(
     scope: Scope, keys: Sequence[OrderKey], outputs: Sequence[Output]
 ) -> list[OrderKey]:
-    """After DISTINCT only the items are left, so each key must be one of them."""
+    """Return the keys as items: after DISTINCT only items are available."""
     expressions = [typed(scope, output) for output in outputs]
     found: list[OrderKey] = []
     alike = Alike(scope.literals)
@@ -129,7 +127,7 @@ def keys_for_distinct(
 def bind_distinct_on(
     scope: Scope, nodes: Sequence[ast.Expression], outputs: Sequence[Output]
 ) -> list[tuple[int | None, Expression]]:
-    """The expressions of DISTINCT ON, each with the number of the item that it is, if it is one."""
+    """Bind the expressions of DISTINCT ON, each with the number of its item, if it is one."""
     found: list[tuple[int | None, Expression]] = []
     for node in nodes:
         each = find_output(scope, outputs, node, Clause.DISTINCT_ON)
@@ -146,7 +144,7 @@ def check_distinct_on(
     keys: Sequence[OrderKey],
     nodes: Sequence[ast.Expression],
 ) -> None:
-    """The rows of a group must come together: ORDER BY begins with the same expressions."""
+    """Require that ORDER BY begins with the expressions of DISTINCT ON: groups are contiguous."""
     expressions = [expression for _, expression in on]
     other_seen = False
     matched: set[int] = set()
@@ -174,7 +172,6 @@ def _mismatch(node: ast.Expression) -> InvalidColumnReference:
 def output_keys(
     keys: Sequence[OrderKey], source: int, columns: Sequence[OutputColumn]
 ) -> list[SortKey]:
-    """Sort keys over the projected rows."""
     found: list[SortKey] = []
     for key in keys:
         assert key.output is not None
@@ -198,7 +195,7 @@ def bind_bounds(scope: Scope, query: ast.Query) -> Bounds:
 
 
 def _bound(scope: Scope, node: ast.Expression | None, clause: Clause) -> Expression | None:
-    """A number of rows: no column can be meant."""
+    """Bind a number of rows, which may name no column."""
     if node is None:
         return None
     position = leftmost(node)

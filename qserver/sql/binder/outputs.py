@@ -1,9 +1,8 @@
-"""The select list: its items, what they are called, and how other clauses refer to them.
+"""The select list: its items, their names, and references to them from other clauses.
 
-ORDER BY, GROUP BY and DISTINCT ON may name an item by its number (ORDER BY 2), by its name, or
-say again what it says. The rules are PostgreSQL's: ORDER BY prefers the name of an item to a
-column of FROM, GROUP BY the other way round, and a name inside of a larger expression is always a
-column of FROM.
+ORDER BY, GROUP BY and DISTINCT ON may refer to an item by its number, by its name, or by an equal
+expression. As in PostgreSQL, ORDER BY prefers the name of an item to a column of FROM, GROUP BY the
+other way round, and a name inside of a larger expression is always a column of FROM.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from qserver.sql.expressions import Expression
 
 @dataclass(slots=True)
 class Output:
-    """An item of the list. Its operand gets a type when something asks for it."""
+    """An item of the list. Its operand gets a type on demand."""
 
     name: str
     operand: Operand
@@ -43,7 +42,7 @@ class Output:
 
 
 def bind_targets(scope: Scope, targets: Sequence[ast.Target], clause: Clause) -> list[Output]:
-    """The items, stars spelled out."""
+    """Bind the items and expand stars."""
     level = scope.level
     outer, level.clause = level.clause, clause
     outputs: list[Output] = []
@@ -97,7 +96,7 @@ def _columns(scope: Scope, relation: AnyRelation, position: int) -> list[Output]
 def find_output(
     scope: Scope, outputs: Sequence[Output], node: ast.Expression, clause: Clause
 ) -> int | Expression:
-    """The number of the item that is meant, or an expression of its own."""
+    """Return the number of the item that is referred to, or another expression."""
     word = clause.value
     if isinstance(node, ast.Name) and len(node.parts) == 1:
         name = node.parts[0]
@@ -151,7 +150,7 @@ def _is_negative_literal(node: ast.Expression) -> TypeGuard[ast.Operator]:
 
 
 def _refuse_negative(scope: Scope, node: ast.Operator, word: str) -> NoReturn:
-    """-1 is a number like others, but no item has it."""
+    """Refuse -1: a valid number, but of no item."""
     literal = node.right
     assert isinstance(literal, ast.Literal)
     if literal.kind != "integer":
@@ -167,7 +166,7 @@ def _not_a_number(word: str, position: int) -> SqlSyntaxError:
 
 
 def typed(scope: Scope, output: Output) -> Expression:
-    """The item as an expression; one of unknown type becomes text for good."""
+    """Return the item as an expression; one of unknown type becomes text permanently."""
     expression = settled(scope.binding, output.operand)
     output.operand = expression
     return expression

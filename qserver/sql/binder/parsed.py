@@ -1,6 +1,6 @@
-"""Texts of definitions, parsed: a view's query, the expression of a DEFAULT or CHECK.
+"""Caches the parsed texts of definitions: a view's query, a DEFAULT's or CHECK's expression.
 
-The same text is met again with each statement that uses the table, so parsed texts are kept.
+Each statement that uses the table needs the same texts again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qserver.sql.parser import parse, parse_expression
 
 @lru_cache(maxsize=1024)
 def parsed_query(text: str) -> tuple[ast.Query, Literals]:
-    """A query and its literals, which are part of the definition."""
+    """Parse a query; its literals are part of the definition."""
     parsed = parse(text)
     assert isinstance(parsed.statement, ast.Query), "a view is a query"
     return parsed.statement, Literals(parsed.literals, fixed=True)

@@ -1,8 +1,8 @@
 """Assignment to a part of a column: `SET a[2] = 5`, `SET j['k'] = '1'`, `INSERT INTO t (a[1])`.
 
-What is written is always the whole column: a function of its value before and of the part.
-
     SET a[1] = 5, a[2] = 6        a becomes array_assign(array_assign(a, 5, 1), 6, 2)
+
+The whole column is written: a function of its old value and of the part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Part = ast.Subscript | ast.Field
 
 
 def part_type(column: Column, part: Part) -> SqlType:
-    """The type of what may be assigned to the part; an error if the column has no such parts."""
+    """Return the type that may be assigned to the part, or raise if the column has no such part."""
     place = leftmost(part)
     if isinstance(part, ast.Field):
         raise DatatypeMismatch(
@@ -43,7 +43,7 @@ def part_type(column: Column, part: Part) -> SqlType:
 
 
 def with_part(scope: Scope, whole: Expression, part: Part, value: Expression) -> Expression:
-    """The column's value `whole` with another value in the part."""
+    """Return the column's value `whole` with another value in the part."""
     assert isinstance(part, ast.Subscript), "other parts have no type"
     _, chain = subscripts(part)
     if whole.type.kind is Kind.JSONB:
@@ -60,7 +60,7 @@ def with_part(scope: Scope, whole: Expression, part: Part, value: Expression) ->
 
 
 def _given(chain: Sequence[ast.Subscript]) -> list[bool]:
-    """Which of the bounds of a slice are written, even if as NULL."""
+    """Tell which bounds of a slice are written, even if as NULL."""
     found: list[bool] = []
     for each in chain:
         found += [each.low is not None, each.high is not None] if each.is_slice else [True, True]

@@ -1,11 +1,10 @@
-"""A query that is bound, but whose result columns may still lack a type.
+"""A bound query whose result columns may still lack a type.
 
-SELECT 'a' has a column of unknown type. Alone it is text; in a UNION it is what the other side is;
-in INSERT it is what the column is. So a query is prepared first, and finished when its surroundings
-have said which types they want.
+    Prepared   names and types of the columns, UNKNOWN where undetermined
+    Finished   a plan that produces rows of `source`, with `columns`
 
-    Prepared   names and types of the columns, UNKNOWN where nothing decided
-    Finished   a plan that makes rows of `source`, with `columns`
+The column of SELECT 'a' is text if it is alone; in a UNION it has the type of the other side, in
+INSERT that of the column. So a query is finished when its context has determined the types.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A result column before it is finished. `position` is where its expression stands.
+    """A result column before it is finished. `position` is that of its expression.
 
-    `operand` is that expression, where it is a single one.
+    `operand` is the expression, if there is a single one.
     """
 
     name: str
@@ -40,12 +39,12 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`complete` makes the plan; it is given the wanted type of each column, or None."""
+    """`complete` creates the plan from the wanted type of each column, or None."""
 
     outlines: tuple[Outline, ...]
     complete: Callable[[Sequence[SqlType | None]], Finished]
 
     def finish(self, wanted: Sequence[SqlType | None] | None = None) -> Finished:
-        """A column of unknown type becomes what is wanted, or text; a wanted type that another
-        column does not have is cast to."""
+        """Create the plan: a column of unknown type gets the wanted type, or text; a column of
+        another type is cast to the wanted one."""
         return self.complete(wanted or (None,) * len(self.outlines))

@@ -1,4 +1,4 @@
-"""Queries: whatever makes rows, with WITH, ORDER BY and LIMIT around it."""
+"""Binds queries: SELECT, VALUES and set operations, with WITH, ORDER BY and LIMIT."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from qserver.sql.binder.value_lists import prepare_values
 from qserver.values.types import SqlType
 
 DEPTH_OF_QUERY = 4
-"""A query inside a query takes as much of the stack as so many nested expressions."""
+"""A nested query takes as much stack as this many nested expressions."""
 
 
 def prepare_query(around: Scope, query: ast.Query) -> Prepared:
-    """A query that stands in a scope, whose columns it may name."""
+    """Bind a query in a scope, whose columns it may name."""
     binding = around.binding
     for _ in range(DEPTH_OF_QUERY):
         binding.enter()
@@ -63,7 +63,7 @@ def _prepare_body(scope: Scope, query: ast.Query) -> Prepared:
 
 
 def _refuse_twice(inner: ast.Query, outer: ast.Query) -> None:
-    """What stands around parentheses belongs to the query inside: (SELECT …) ORDER BY a."""
+    """Refuse duplicate clauses: (SELECT …) ORDER BY a belongs to the query in parentheses."""
     for what, one, other in (
         ("ORDER BY", inner.order_by, outer.order_by),
         ("LIMIT", inner.limit, outer.limit),

@@ -1,7 +1,9 @@
-"""Functions whose rows have the columns that the statement says.
+"""Binds functions whose columns the statement determines.
 
-FROM json_to_recordset('[…]') AS t(a int, b text)      the list says them
-SELECT jsonb_populate_record(t, '{"a": 5}') FROM t     the row that is given says them
+    FROM json_to_recordset('[…]') AS t(a int, b text)      by a column definition list
+    SELECT jsonb_populate_record(t, '{"a": 5}') FROM t     by the type of the row argument
+
+The two may both be given; then they must agree.
 """
 
 from __future__ import annotations
@@ -27,13 +29,12 @@ from qserver.values.types import JSON, JSONB, Kind, SqlType, record_of
 
 
 def wants_columns(item: ast.FunctionRef) -> bool:
-    """Is an item of FROM for `record_scan`?"""
+    """Tell whether an item of FROM needs `record_scan`."""
     name = item.call.name[-1]
     return bool(item.column_types) or name in RECORD_FUNCTIONS or name in POPULATING
 
 
 def record_scan(scope: Scope, item: ast.FunctionRef) -> FunctionScan:
-    """The rows of such a function in FROM."""
     name, position = item.call.name[-1], item.position
     find_type = scope.binding.catalog.find_type
     types = [bind_type(each, scope.literals, find_type) for each in item.column_types]
@@ -57,7 +58,7 @@ def record_scan(scope: Scope, item: ast.FunctionRef) -> FunctionScan:
 
 
 def bind_populating(scope: Scope, node: ast.Call) -> Operand:
-    """json_populate_record and json_populate_recordset where a value is expected."""
+    """Bind json_populate_record and json_populate_recordset as expressions."""
     name = node.name[-1]
     operands = [scope.bind(argument) for argument in node.arguments]
     base = _base(scope, node, operands)
@@ -116,7 +117,7 @@ def _scan(scope: Scope, made: TableFunction, arguments: tuple[Expression, ...]) 
 
 
 def _check_columns(given: Columns, listed: Columns, position: int) -> None:
-    """A row that is given says which columns there are, and so may a list: then the same."""
+    """Refuse a row argument whose columns differ from the column definition list."""
     if not given or not listed:
         return
     detail = None

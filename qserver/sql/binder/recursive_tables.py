@@ -1,10 +1,11 @@
-"""Common tables that refer to themselves.
+"""Recursive CTEs.
 
     WITH RECURSIVE t AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)
-                         start              again, on the rows that the last turn added
+                         start              again, on the rows that the last iteration added
 
-The start decides names and types. What is run again must have the same types, and name the table
-exactly once; its columns can be NULL whatever the start says, because later rows may be.
+The start determines names and types. The recursive term must have the same types, and name the
+table exactly once; its columns are nullable whatever the start says, because later rows may be
+NULL.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from qserver.values.types import SqlType
 
 
 class Entry:
-    """One common table: not yet begun, begun (its columns may be known), or bound."""
+    """One CTE: not yet begun, begun (its columns may be known), or bound."""
 
     __slots__ = (
         *("begun", "columns", "named", "node", "number", "recursive", "self_named", "table"),
@@ -101,7 +102,7 @@ def _bind_again(
     start: Finished,
     places: Sequence[int],
 ) -> Finished:
-    """The part that is run on its own rows; it has the types of the start."""
+    """Bind the recursive term, with the types of the start."""
     prepared = scope.binding.prepare_query(scope, _as_query(body.right))
     if len(prepared.outlines) != len(start.columns):
         raise SqlSyntaxError(
@@ -165,14 +166,14 @@ def _as_query(body: ast.QueryBody) -> ast.Query:
 
 
 def mentions(node: Any, name: str) -> bool:
-    """Is there a table of that name in FROM, anywhere inside?"""
+    """Tell whether a table of that name is in FROM, anywhere inside."""
     waiting = [node]
     while waiting:
         each = waiting.pop()
         if isinstance(each, tuple):
             waiting.extend(each)
         elif isinstance(each, ast.Query) and name in (c.name for c in each.common_tables):
-            # From there on the name means another one.
+            # Further inside, the name means another table.
             names = [common.name for common in each.common_tables]
             waiting.extend(each.common_tables[: names.index(name) + (not each.recursive)])
         elif isinstance(each, ast.Node):

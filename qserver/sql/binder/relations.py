@@ -1,12 +1,11 @@
-"""Relations: what stands in FROM under a name, seen as names that lead to expressions.
+"""Relations: the named items of FROM, as maps from column names to expressions.
 
     FROM t AS x             x: every column of one source
     FROM a JOIN b USING (k) no name: k once, then the others of a and of b
-    (…) AS j                a join that was given a name of its own
+    (…) AS j                a join with an alias
 
-A relation can be visible in two ways that part company in joins: by its name (`x.a`), and by its
-columns alone (`a`). After USING the columns of both sides are reached through the join, but
-`x.k` still means the side's own.
+A relation is visible by its name (`x.a`), and by its columns alone (`a`). Joins separate the two:
+after USING columns are visible through the join, but `x.k` still means the side's own.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Field(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """The columns of one source. `name` is "" where it has none."""
+    """The columns of one source. `name` is "" if it has none."""
 
     name: str
     source: int
@@ -47,17 +46,16 @@ class Relation:
     by_column: bool = True
     table: Table | None = None
     schema_named: bool = False
-    """Is it a table under its own name, so that `public.t.a` means it?"""
+    """Whether it is a table under its own name, so that `public.t.a` means it."""
 
     def expression(self, at: int) -> Expression:
-        """What the column at that place is. A new object each time: its place in the text is
-        remembered by it."""
+        """Return the column at a position: a new object, which identifies its place in the text."""
         field = self.fields[at]
         name = f"{self.name}.{self.names[at]}" if self.name else self.names[at]
         return Column(self.source, at, field.type, self.nullable or field.nullable, name)
 
     def as_nullable(self) -> Relation:
-        """The same on the side of an outer join that may be missing."""
+        """Return the relation on the nullable side of an outer join."""
         return replace(self, nullable=True)
 
     def seen(self, by_name: bool, by_column: bool) -> Relation:
@@ -66,7 +64,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRelation:
-    """The columns of a join, of which some are those of both sides at once."""
+    """The columns of a join; some belong to both sides at once."""
 
     name: str
     names: Sequence[str]
@@ -92,7 +90,7 @@ Named = TypeVar("Named", Relation, JoinedRelation)
 
 
 def _copied(expression: Expression, nullable: bool) -> Expression:
-    """A copy of a joined column: a column, a cast of one, or the first of two."""
+    """Copy a joined column: a column, a cast of one, or a COALESCE of two."""
     match expression:
         case Column():
             return Column(
@@ -108,11 +106,11 @@ def _copied(expression: Expression, nullable: bool) -> Expression:
             operands = tuple([_copied(each, nullable) for each in expression.operands])
             return Coalesce(operands, expression.type)
         case _:
-            return expression  # a view's, which stands alone: nothing is joined to it
+            return expression  # a view's column; views are not joined
 
 
 def positions_of(names: Sequence[str]) -> dict[str, int]:
-    """Where each name is; AMBIGUOUS for a name that two columns have."""
+    """Map names to positions; AMBIGUOUS for a name of two columns."""
     positions: dict[str, int] = {}
     for at, name in enumerate(names):
         positions[name] = AMBIGUOUS if name in positions else at
@@ -120,7 +118,7 @@ def positions_of(names: Sequence[str]) -> dict[str, int]:
 
 
 def relation_of_table(name: str, source: int, table: Table, schema_named: bool = True) -> Relation:
-    """A table's visible columns; hidden ones, if any, are the last."""
+    """Return the relation of a table's visible columns; hidden ones are the last."""
     fields = table.columns[: len(table.positions)]
     names = [field.name for field in fields]
     return Relation(
@@ -134,7 +132,7 @@ def relation_of_query(name: str, source: int, fields: Sequence[Field]) -> Relati
 
 
 def renamed(relation: Named, name: str, column_names: Sequence[str]) -> Named:
-    """With an alias, and with other names for the first columns."""
+    """Return the relation with an alias, and with other names for the first columns."""
     names = (*column_names, *relation.names[len(column_names) :])
     positions = positions_of(names) if column_names else relation.positions
     return replace(relation, name=name, names=names, positions=positions, schema_named=False)

@@ -1,10 +1,10 @@
-"""Functions that make rows, where a value is expected: SELECT unnest(tags) FROM t.
-
-The query's rows are repeated, once for each row of the function: a lateral join. Several functions
-of one list go in step, and the shorter ones are filled up with NULL, which is a full join by their
-row numbers. A function inside another one's arguments comes before it.
+"""Set-returning functions in the select list: SELECT unnest(tags) FROM t.
 
     SELECT a, f(a), g(b) FROM t     t ⋈ lateral (f(a) with ordinality ⟗ g(b) with ordinality)
+
+The query's rows are repeated, once for each row of the function: a lateral join. Several functions
+of one list advance together, and the shorter ones are padded with NULL: a full join by row number.
+A function inside another one's arguments comes before it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from qserver.values.types import BIGINT, SqlType
 def bind_row_function(
     scope: Scope, node: ast.Call, name: str, operands: Sequence[Operand]
 ) -> Operand:
-    """The column of the function, or its columns as a row.
+    """Return the column of the function, or its columns as a row.
 
-    The query joins its rows when it is put together.
+    The query joins the function's rows when it is complete.
     """
     level = scope.level
     error = refuse_rows(level.clause)
@@ -70,7 +70,6 @@ def function_scan(
 
 
 def join_row_functions(scope: Scope, plan: Plan, functions: Sequence[FunctionScan]) -> Plan:
-    """The plan with the functions' rows joined to each of its rows."""
     waiting = list(functions)
     while waiting:
         later = {each.source for each in waiting}

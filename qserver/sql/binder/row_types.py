@@ -1,6 +1,7 @@
-"""Casts to rows: `NULL::record`, and `ROW(1, 'a')::t` for the rows of a table.
+"""Casts to row types: `NULL::record`, and `ROW(1, 'a')::t` for the rows of a table.
 
-A table's name is a type only there. No column can have it, because a row is never stored.
+A table's name is a type only in casts. No column can have it, because rows are never stored as
+values.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from qserver.values.types import RECORD, Kind, SqlType, record_of
 
 
 def row_type(scope: Scope, node: ast.TypeName) -> SqlType | None:
-    """The type of rows that is meant by a name that is no other type's."""
+    """Return the row type of a name that is no other type's."""
     if node.array_dimensions or node.arguments:
         return None
     if node.name in ("record", "pg_catalog.record"):

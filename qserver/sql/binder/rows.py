@@ -1,9 +1,10 @@
-"""Row values taken apart: (a, b) = (c, d) is a = c AND b = d, and so on.
+"""Expands row values: (a, b) = (c, d) is a = c AND b = d.
 
-(a, b) < (c, d)             a < c OR (a = c AND b < d)
-(a, b) IN ((1, 2), …)       one comparison of rows for each, joined by OR
-(a, b) IS NULL              each of them is; IS NOT NULL: none of them is
-(a, b) = (SELECT x, y …)    the query's columns, one scalar query each
+    (a, b) < (c, d)             a < c OR (a = c AND b < d)
+    (a, b) IS NULL              each of them is; IS NOT NULL: none of them is
+    (a, b) = (SELECT x, y …)    the query's columns, one scalar query each
+
+(a, b) IN ((1, 2), …) is one comparison of rows for each item, joined by OR.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ COMPARISONS = ORDERINGS | {"=", "<>", "!="}
 def compare(
     binding: Binding, symbol: str, left: Operand, right: Operand, position: int
 ) -> Expression:
-    """A comparison, of rows or of plain operands."""
     if not (isinstance(left, RowValue) and isinstance(right, RowValue)):
         return operator(binding, symbol, left, right, position)
     _check_lengths(left, right, position)
@@ -41,7 +41,7 @@ def compare(
 def _ordering(
     binding: Binding, symbol: str, pairs: Sequence[tuple[Operand, Operand]], position: int
 ) -> Expression:
-    """From the last pair to the first: an earlier one decides unless it is equal."""
+    """Compare rows from the last pair to the first: an earlier pair decides unless it is equal."""
     result = compare(binding, symbol, *pairs[-1], position)
     for one, other in reversed(pairs[:-1]):
         strict = compare(binding, symbol[0], one, other, position)
@@ -78,7 +78,7 @@ def distinct(
 
 
 def is_null(binding: Binding, operand: Operand, negated: bool) -> Expression:
-    """Of a row: all of it is NULL, or (not the opposite!) nothing of it is."""
+    """For a row: all items are NULL, or (not the opposite!) no item is."""
     if isinstance(operand, RowValue):
         if not operand.items:
             return Constant(True, BOOLEAN)
@@ -87,7 +87,7 @@ def is_null(binding: Binding, operand: Operand, negated: bool) -> Expression:
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
-    """AND of one or more, flat."""
+    """Join one or more conditions with AND, flat."""
     flat: list[Expression] = []
     for part in parts:
         flat.extend(part.operands if isinstance(part, And) else (part,))

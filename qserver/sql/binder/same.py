@@ -1,9 +1,8 @@
-"""Do two bound expressions say the same?
+"""Tells whether two bound expressions are equal.
 
-GROUP BY a + 1 and SELECT a + 1 have two literals, each its own slot, and they are the same only if
-both are worth the same. So literals are compared by value, last and only when everything else
-agrees: looking at a value makes it part of the fingerprint. Columns are the same by source and
-position; whether they can be NULL there, or what people call them, does not matter.
+GROUP BY a + 1 and SELECT a + 1 have two literals, and are equal only if both have the same value.
+Literals are compared last, only if everything else is equal: reading a value makes it part of the
+fingerprint. Columns are equal by source and position; nullability and names do not matter.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from qserver.sql.expressions import Column, Constant, Expression, Slot
 CONSTANTS = (Constant, Slot)
 
 FEW = 8
-"""So many candidates are looked at one by one; more are found by their outline."""
+"""Up to this many candidates are compared one by one; more are indexed by outline."""
 
 Outline: TypeAlias = tuple[Any, ...]
 
 
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
-    """Without `literals`, two literals are never the same, whatever they are worth."""
+    """Tell whether expressions are equal. Without `literals`, two literals are never equal."""
     pairs: list[tuple[Slot, Slot]] = []
     waiting: list[tuple[Any, Any]] = [(left, right)]
     while waiting:
@@ -66,7 +65,6 @@ def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
 def position_in(
     expression: Expression, candidates: Sequence[Expression], literals: Literals | None = None
 ) -> int | None:
-    """Where the first that says the same is."""
     for at, candidate in enumerate(candidates):
         if same(expression, candidate, literals):
             return at
@@ -74,10 +72,10 @@ def position_in(
 
 
 class Alike:
-    """Finds, in a list that only grows, the first that says the same, however long the list is.
+    """Finds the first equal candidate in a list that only grows, however long it is.
 
-    Beyond a few candidates it looks them up by outline: all of an expression but what its
-    literals are worth. With `literals`, those of one outline are told apart by their values.
+    Beyond a few candidates it indexes them by outline: the expression without the values of its
+    literals. With `literals`, candidates of one outline are compared by those values.
     """
 
     __slots__ = ("_by_outline", "_by_values", "_literals", "_seen")
@@ -130,9 +128,9 @@ class Alike:
 
 
 def _outline(expression: Any, named: bool) -> tuple[Outline, list[Slot]]:
-    """What expressions that are the same have in common, and the slots in order.
+    """Return what equal expressions have in common, and the slots in order.
 
-    `named`: slots are told apart by their names, else only by what they are converted to.
+    `named`: slots are compared by their names, else only by their conversions.
     """
     found: list[Any] = []
     slots: list[Slot] = []
@@ -167,7 +165,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def constant_in(expression: Expression, candidates: Sequence[Expression]) -> int | None:
-    """Where this very constant is: another that is worth the same is another item."""
+    """Return the position of this constant itself: another one of equal value is another item."""
     for at, candidate in enumerate(candidates):
         if candidate is expression or (isinstance(expression, Slot) and candidate == expression):
             return at
@@ -182,7 +180,7 @@ def _same_literal(left: Slot, right: Slot, literals: Literals | None) -> bool:
 
 
 def _is_worth(slot: Slot, constant: Constant, literals: Literals | None) -> bool:
-    """Is a literal of the statement the one of a definition, whose literals are constants?"""
+    """Tell whether a literal of the statement equals a constant from a definition."""
     if literals is None or not isinstance(slot.name, int) or slot.type != constant.type:
         return False
     value = literals.value(slot.name)
@@ -190,7 +188,7 @@ def _is_worth(slot: Slot, constant: Constant, literals: Literals | None) -> bool
 
 
 def _compared(kind: type[Any]) -> tuple[str, ...] | None:
-    """The fields of a node; None for a plain value, a type or a function."""
+    """Return the fields of a node; None for a plain value, a type or a function."""
     if kind not in _COMPARED:
         is_node = kind.__module__ in (expressions.__name__, plan.__name__)
         _COMPARED[kind] = tuple(each.name for each in fields(kind)) if is_node else None

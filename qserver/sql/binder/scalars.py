@@ -1,4 +1,4 @@
-"""The plain expressions: literals, NULL, parameters, casts, CASE, IS, arrays."""
+"""Binds plain expressions: literals, NULL, parameters, casts, CASE, IS, arrays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COLLATIONS = frozenset({"C", "POSIX", "default", "ucs_basic", "c", "posix"})
 
 
 def bind_literal(scope: Scope, node: ast.Literal) -> Operand:
-    """A slot; a constant where the text is part of a definition."""
+    """Return a slot, or a constant in the text of a definition."""
     literals = scope.literals
     if node.kind == "text":
         text = str(literals.value(node.index)) if literals.fixed else None
@@ -85,7 +85,7 @@ def bind_row(scope: Scope, node: ast.Row) -> Operand:
 
 
 def bind_star(scope: Scope, node: ast.Star) -> Operand:
-    """`t.*` inside an expression is t's row; a lone `*` means nothing there."""
+    """Bind `t.*` inside an expression, t's row; a lone `*` is refused."""
     if not node.table:
         raise SqlSyntaxError(
             'row expansion via "*" is not supported here', position=node.position + 1
@@ -121,7 +121,7 @@ def bind_cast(scope: Scope, node: ast.Cast) -> Operand:
 
 
 def bind_collate(scope: Scope, node: ast.Collate) -> Operand:
-    """Text has one order here, by code point."""
+    """Accept only collations by code point, the only order of text."""
     operand = scope.bind(node.operand)
     if node.collation not in COLLATIONS:
         raise UndefinedObject(
@@ -149,7 +149,7 @@ def bind_is(scope: Scope, node: ast.Is) -> Expression:
 
 
 def bind_case(scope: Scope, node: ast.Case) -> Expression:
-    """A simple CASE compares its operand in each condition."""
+    """Bind CASE; a simple CASE compares its operand in each condition."""
     binding = scope.binding
     operand: Operand | None = None
     if node.operand is not None:
@@ -190,7 +190,7 @@ def bind_array_items(scope: Scope, node: ast.ArrayItems) -> Expression:
 
 
 def _array_of_type(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expression:
-    """ARRAY[…]::t[]: each item is cast, so that an empty or unknown one is no riddle."""
+    """Bind ARRAY[…]::t[]: each item is cast, so empty arrays and unknown items have types."""
     assert target.element is not None
     items: list[Expression] = []
     for item in node.items:
@@ -204,9 +204,9 @@ def _array_of_type(scope: Scope, node: ast.ArrayItems, target: SqlType) -> Expre
 
 
 def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
-    """`a[i][j]` and `a[i:j]` are functions of the array and all of its subscripts.
+    """Bind `a[i][j]` and `a[i:j]` as functions of the array and all of its subscripts.
 
-    If one of them is a slice all are: `a[2][1:3]` is `a[1:2][1:3]`, as in PostgreSQL.
+    If one subscript is a slice, all are: `a[2][1:3]` is `a[1:2][1:3]`, as in PostgreSQL.
     """
     binding = scope.binding
     first, chain = subscripts(node)
@@ -236,7 +236,7 @@ def bind_subscript(scope: Scope, node: ast.Subscript) -> Expression:
 
 
 def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]]:
-    """What the subscripts belong to, and all of them, the first one first."""
+    """Return the subscripted expression, and all subscripts in order."""
     chain = [node]
     first: ast.Expression = node.operand
     while isinstance(first, ast.Subscript) and not chain[-1].grouped:
@@ -253,7 +253,6 @@ def subscripts(node: ast.Subscript) -> tuple[ast.Expression, list[ast.Subscript]
 
 
 def array_bounds(scope: Scope, chain: Sequence[ast.Subscript]) -> list[Expression]:
-    """Two bounds for each dimension of a slice."""
     bounds: list[Expression] = []
     for each in chain:
         if each.is_slice:
@@ -264,7 +263,7 @@ def array_bounds(scope: Scope, chain: Sequence[ast.Subscript]) -> list[Expressio
 
 
 def array_bound(scope: Scope, node: ast.Expression | None) -> Expression:
-    """A subscript; one that is left out is NULL."""
+    """Bind a subscript; an omitted one is NULL."""
     if node is None:
         return Constant(None, INTEGER)
     operand = scope.bind(node)

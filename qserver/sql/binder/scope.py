@@ -1,14 +1,13 @@
-"""Scopes: what a name can mean at a place, and which query an aggregate there belongs to.
+"""Scopes: which names are visible at a place, and which query an aggregate there belongs to.
 
 Two chains, both from the inside out:
 
     Scope    which relations are visible. ON sees the two sides of its join, a LATERAL subquery
-             what stands to its left, WHERE everything in FROM; who finds nothing asks the scope
-             around it
+             the relations to its left, WHERE everything in FROM; a name that is not found is
+             looked up in the outer scope
     Level    one query each, however many scopes it has. A level knows the sources of its FROM and
-             collects the aggregates and window functions that its expressions ask for: an
-             aggregate belongs to the innermost query whose columns it is about, which may be an
-             outer one
+             collects the aggregates and window functions of its expressions: an aggregate
+             belongs to the innermost query whose columns it names, which may be an outer one
 """
 
 from __future__ import annotations
@@ -32,11 +31,10 @@ if TYPE_CHECKING:
 
 
 class Level:
-    """One query, and what its expressions ask it to compute.
+    """One query, and the aggregates and window functions that it computes.
 
-    Aggregates and window functions get columns of provisional sources, `call_source` and
-    `window_source` (0: there are none); how many keys stand before an aggregate is known only when
-    everything is bound.
+    They get columns of provisional sources, `call_source` and `window_source` (0: none); the number
+    of keys before an aggregate is known only when everything is bound.
     """
 
     __slots__ = (
@@ -83,7 +81,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The relations that are visible at a place. `parent` is asked next."""
+    """The relations that are visible at a place. `parent` is searched next."""
 
     binding: Binding
     level: Level
@@ -93,7 +91,7 @@ class Scope:
     common_tables: CommonTables | None = None
 
     def bind(self, node: ast.Expression) -> Operand:
-        """An expression, which may still lack a type."""
+        """Bind an expression, which may still lack a type."""
         binding = self.binding
         binding.enter()
         operand = binding.expression_binders[type(node)](self, node)
@@ -108,13 +106,13 @@ class Scope:
         return operand
 
     def with_relations(self, relations: tuple[AnyRelation, ...]) -> Scope:
-        """Another place in the same query."""
+        """Return the scope of another place in the same query."""
         return Scope(
             self.binding, self.level, self.literals, self.parent, relations, self.common_tables
         )
 
     def inside(self, common_tables: CommonTables | None = None) -> Scope:
-        """The scope of a query that stands here, before it has a FROM."""
+        """Return the scope of a nested query, before its FROM."""
         return Scope(
             self.binding,
             Level(self.level),
@@ -132,7 +130,7 @@ def outermost(
 
 
 def leftmost(node: ast.Node) -> int:
-    """Where an expression begins: an operator's own place is that of its symbol."""
+    """Return where an expression begins: an operator's own position is that of its symbol."""
     while True:
         at = _LEFT.get(type(node))
         left = None if at is None else at(node)
@@ -157,7 +155,7 @@ _LEFT: dict[type, Callable[..., ast.Node | None]] = {
 
 
 def _is_first(node: ast.Cast) -> bool:
-    """Is the operand what an error points at? In DATE '…' it is, in CAST(a AS t) it is not."""
+    """Tell whether errors point at the operand: in DATE '…' they do, in CAST(a AS t) not."""
     operand = node.operand
     is_text = isinstance(operand, ast.Literal) and operand.kind == "text"
     return is_text or operand.position < node.position

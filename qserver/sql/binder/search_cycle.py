@@ -1,4 +1,4 @@
-"""SEARCH and CYCLE of WITH RECURSIVE, written out as the columns that they stand for.
+"""Rewrites SEARCH and CYCLE of WITH RECURSIVE to ordinary columns.
 
     search_graph(f, t) AS (start UNION ALL again) CYCLE f, t SET is_cycle USING path
 
@@ -7,7 +7,7 @@
                    old_path || ARRAY[ROW(f, t)]
             FROM (again, with the path of the row it comes from) AS new(f, t, old_path)
 
-SEARCH DEPTH FIRST keeps such a path, too, and rows sort by it; BREADTH FIRST keeps a number and the
+SEARCH DEPTH FIRST adds such a path, too, and rows sort by it; BREADTH FIRST adds a number and the
 columns.
 """
 
@@ -20,14 +20,14 @@ from qserver.errors import DuplicateColumn, FeatureNotSupported, SqlSyntaxError
 from qserver.sql import ast
 from qserver.sql.ast import Expression, Name, Row
 
-_NEW = "*new*"  # names that no statement can have given
+_NEW = "*new*"  # names that no statement can contain
 _OLD = {"search": "*search*", "mark": "*mark*", "path": "*path*"}
 
 
 def written_out(
     node: ast.CommonTable, body: ast.SetOperation, names: Sequence[str]
 ) -> ast.SetOperation:
-    """The union with the columns of SEARCH and CYCLE; `names` are those of its own columns."""
+    """Add the columns of SEARCH and CYCLE to the union; `names` are those of its own columns."""
     _check_columns(node, names)
     start = _around(body.left, names, [], _first(node))
     again = _around(_with_old(node, body.right), names, _old_columns(node), _next(node))
@@ -101,7 +101,7 @@ def _next(node: ast.CommonTable) -> list[tuple[str, Expression]]:
 
 
 def _with_old(node: ast.CommonTable, body: ast.QueryBody) -> ast.QueryBody:
-    """The recursive term with what its rows come from; a row that closes a cycle leads nowhere."""
+    """Add the old columns to the recursive term; a row that closes a cycle is not followed."""
     if isinstance(body, ast.Query):
         return replace(body, body=_with_old(node, body.body))
     name = _reference(body.sources, node.name) if isinstance(body, ast.Select) else None
@@ -125,7 +125,6 @@ def _with_old(node: ast.CommonTable, body: ast.QueryBody) -> ast.QueryBody:
 
 
 def _reference(items: Sequence[ast.FromItem], table: str) -> str | None:
-    """What the common table is called in FROM."""
     for item in items:
         if isinstance(item, ast.Join):
             found = _reference((item.left, item.right), table)
@@ -155,7 +154,7 @@ def _array(row: Row) -> ast.ArrayItems:
 
 
 def _number(one: bool) -> Expression:
-    """0 or 1, from a word: all numbers of a statement are literals of its text."""
+    """Return 0 or 1, cast from a boolean: all numbers of a statement are literals of its text."""
     return ast.Cast(ast.Cast(ast.Constant(one), ast.TypeName("int4")), _BIGINT)
 
 

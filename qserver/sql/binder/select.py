@@ -1,17 +1,17 @@
-"""One SELECT: its clauses are bound in PostgreSQL's order, then put together as a plan.
+"""Binds one SELECT and assembles its clauses into a plan.
 
     FROM → WHERE → GROUP BY → HAVING → windows → row functions → DISTINCT, ORDER BY, LIMIT
 
-Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, because the first
-mistake in that order is the one that PostgreSQL reports.
-
-    sort after           sort before          (when a key is no item of the list)
+    sort after           sort before          (if a key is no item of the list)
 
     Limit                Project
       Sort                 Limit
         Distinct             Distinct on …
           Project              Sort
             …                    …
+
+Clauses are bound in the order FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT,
+because PostgreSQL reports the first error in that order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from qserver.values.types import SqlType
 
 
 def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepared:
-    """`query` is what stands around: ORDER BY and LIMIT."""
+    """Bind a SELECT; `query` has its ORDER BY and LIMIT."""
     bound = _Select(scope, select, query)
     outlines = [
         Outline(each.name, each.operand.type, each.position, each.operand) for each in bound.outputs
@@ -69,8 +69,6 @@ def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepar
 
 
 class _Select:
-    """A SELECT whose clauses are bound."""
-
     def __init__(self, scope: Scope, select: ast.Select, query: ast.Query) -> None:
         self.select = select
         self.level = scope.level
@@ -114,7 +112,7 @@ class _Select:
         operand = self.scope.bind_in(clause, node)
         return condition(self.scope.binding, operand, clause.value, leftmost(node))
 
-    # --- putting it together ---
+    # --- assembly ---
 
     def complete(self, wanted: Sequence[SqlType | None]) -> Finished:
         binding, level = self.scope.binding, self.level
@@ -148,14 +146,14 @@ class _Select:
         )
 
     def _row_functions(self) -> tuple[list[FunctionScan], list[FunctionScan]]:
-        """Those that grouping goes by come before it, the others last."""
+        """Split set-returning functions: those that grouping uses come before it, others last."""
         functions = self.level.row_functions
         if not functions:
             return [], []
         named: set[int] = set()
         for key in (*self.group_by.keys, *self.level.calls):
             named |= sources_named(key)
-        for each in reversed(functions):  # those in its arguments stand before it
+        for each in reversed(functions):  # functions in its arguments come before it
             if each.source in named:
                 for argument in each.arguments:
                     named |= sources_named(argument)
@@ -165,7 +163,7 @@ class _Select:
     def _grouped(
         self, plan: Plan, expressions: list[Expression], late: list[FunctionScan]
     ) -> tuple[Plan, list[Expression], list[FunctionScan]]:
-        """The plan up to HAVING, and everything that comes later in terms of it."""
+        """Return the plan up to HAVING, and everything later in terms of it."""
         level = self.level
         grouping = Grouping(self.scope, self.group_by.keys, self.group_by.sets)
         grouping.add_dependent(
@@ -192,7 +190,7 @@ class _Select:
     def _projected(
         self, plan: Plan, expressions: list[Expression], wanted: Sequence[SqlType | None]
     ) -> Finished:
-        """The rest: projection, and before or after it DISTINCT, ORDER BY and LIMIT."""
+        """Add the projection, and before or after it DISTINCT, ORDER BY and LIMIT."""
         if not self.select.distinct:
             expressions = [
                 each if target is None else implicit(self.scope.binding, each, target)

@@ -1,8 +1,7 @@
-"""UNION, INTERSECT and EXCEPT.
+"""Binds UNION, INTERSECT and EXCEPT.
 
-Two queries meet column by column in the type that they have in common; a column of unknown type
-takes the other's. A chain of them leans to the left and is put together by a loop, two at a time,
-as PostgreSQL does: in SELECT 1 UNION SELECT 2 UNION SELECT 3.5 the first two are integers.
+Each column gets the common type of both sides; a column of unknown type gets the other side's. A
+loop combines two at a time, as PostgreSQL does: of 1 UNION 2 UNION 3.5 the first two are integers.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def _nullable(kind: str, left: OutputColumn, right: OutputColumn) -> bool:
 
 
 def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
-    """A query that is finished already; other types are cast to afterwards."""
+    """Prepare a finished query again; other types are cast to afterwards."""
     outlines = [
         Outline(column.name, column.type, position)
         for column, position in zip(query.columns, positions, strict=True)
@@ -103,9 +102,9 @@ def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
 
 
 def prepare_around(scope: Scope, inner: Prepared, node: ast.Query, only_outputs: bool) -> Prepared:
-    """ORDER BY and LIMIT around something that is not a plain SELECT.
+    """Add ORDER BY and LIMIT to a query other than a plain SELECT.
 
-    Only its columns are visible; with `only_outputs` they can be named, but not computed with.
+    Only its columns are visible; with `only_outputs` keys are column names, not expressions.
     """
     if not (node.order_by or node.limit or node.offset):
         return inner

@@ -1,8 +1,7 @@
-"""The items of FROM: tables, views, common tables, queries in parentheses, functions.
+"""Binds the items of FROM: tables, views, CTEs, subqueries, functions.
 
-Each becomes a plan that makes rows of one source, and a relation through which its columns are
-named. A LATERAL query, and every function, sees the relations that stand to its left. How items are
-put together is for `joins`.
+Each becomes a plan that produces rows of one source, and a relation that names its columns. A
+LATERAL query, and every function, sees the relations to its left. `joins` combines the items.
 """
 
 from __future__ import annotations
@@ -45,14 +44,14 @@ from qserver.values.types import BIGINT, DOUBLE
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A part of FROM: its plan, and the relations that it makes visible."""
+    """A part of FROM: its plan, and its visible relations."""
 
     plan: Plan
     relations: tuple[AnyRelation, ...]
 
 
 def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
-    """One item; the relations of `scope` are those that it may name if it is lateral."""
+    """Bind one item; a lateral item may name the relations of `scope`."""
     level = scope.level
     outer, level.clause = level.clause, Clause.FROM
     match item:
@@ -71,7 +70,7 @@ def bind_item(scope: Scope, item: ast.FromItem) -> Sources:
 
 
 def check_names(left: Sequence[AnyRelation], right: Sequence[AnyRelation], position: int) -> None:
-    """No two relations that are visible side by side have one name."""
+    """Refuse two visible relations with one name."""
     names = {each.name for each in left if each.by_name}
     for each in right:
         if each.by_name and each.name in names and each.name:
@@ -110,7 +109,7 @@ def scan_table(scope: Scope, table: Table, item: ast.TableRef) -> tuple[Scan, Re
 
 
 def _sampled(scope: Scope, scan: Scan, sample: ast.TableSample) -> Plan:
-    """TABLESAMPLE: each row by chance. A seed changes nothing: chance comes from outside."""
+    """TABLESAMPLE: selects rows at random. A seed has no effect: randomness comes from outside."""
     binding, method = scope.binding, sample.method[-1]
     if method not in ("bernoulli", "system"):
         raise UndefinedObject(
@@ -136,7 +135,6 @@ def missing_table(name: tuple[str, ...], position: int) -> QserverError:
 def aliased(
     relation: Relation, alias: str | None, column_aliases: Sequence[str], position: int
 ) -> Relation:
-    """With the names that the statement gives it."""
     if len(column_aliases) > len(relation.names):
         raise InvalidColumnReference(
             f'table "{alias or relation.name}" has {len(relation.names)} columns available but '
@@ -148,7 +146,7 @@ def aliased(
     return renamed(relation, alias or relation.name, column_aliases)
 
 
-# --- queries and functions -----------------------------------------------------------------------
+# --- subqueries and functions --------------------------------------------------------------------
 
 
 def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]:
@@ -167,7 +165,7 @@ def _bind_subquery(scope: Scope, item: ast.SubqueryRef) -> tuple[Plan, Relation]
 
 
 def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]:
-    """Rows of a function. One with one column is named by the alias: generate_series(1, 3) AS n."""
+    """Bind a function. The alias names a single column: generate_series(1, 3) AS n."""
     name = item.call.name[-1]
     if wants_columns(item):
         scope.level.clause = Clause.FUNCTION_IN_FROM
@@ -189,7 +187,7 @@ def _bind_function(scope: Scope, item: ast.FunctionRef) -> tuple[Plan, Relation]
 
 
 def _one_row_of(scope: Scope, item: ast.FunctionRef) -> Project:
-    """An ordinary function gives one row with one column."""
+    """Bind an ordinary function as one row with one column."""
     scope.level.clause = Clause.FUNCTION_IN_FROM
     operand = scope.bind(item.call)
     assert not isinstance(operand, RowValue), "a call is no row"

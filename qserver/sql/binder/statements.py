@@ -1,7 +1,7 @@
-"""The way in: a statement's syntax becomes a bound statement, or an error that says where.
+"""The entry point: binds a statement's AST.
 
-`bind` is for SELECT, INSERT, UPDATE, DELETE and MERGE. Expressions of definitions (DEFAULT, CHECK,
-indexes) are bound with the statement that needs them, see `table_expressions`.
+Expressions of definitions (DEFAULT, CHECK, indexes) are bound with the statement that needs them,
+see `table_expressions`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ NOTHING_SUGGESTED: Final[Parameters] = {}
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound statement, and what it was bound for.
+    """A bound statement and its dependencies.
 
-    `in_fingerprint`: the literals whose values the plan depends on. `tables`: those that it uses;
-    if one of them is redefined, the plan is void. `parameters`: the types that they have or turned
-    out to have; `undecided` are those whose type only their value decided. `views`: those that were
-    replaced by their queries, for the same reason as `tables`. `unused`: common tables that nothing
-    names.
+    `in_fingerprint`: the literals whose values the plan depends on. `tables`: the tables used; a
+    change of their definitions invalidates the plan. `views`: the expanded views, for the same
+    reason. `parameters`: their declared or inferred types; `undecided` are those whose type only
+    their value decided. `unused`: CTEs that nothing names.
     """
 
     statement: Select | Change
@@ -60,9 +59,9 @@ def bind(
     suggested: Parameters = NOTHING_SUGGESTED,
     effort: Effort | None = None,
 ) -> Bound:
-    """The statement, bound. Without `parameters` their types are inferred; with them, a type of
-    None is inferred, and one that is missing is an error. `suggested` are the types of the values
-    that are given, for parameters of which nothing else tells the type."""
+    """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
+    inferred, and a missing one is an error. `suggested` are the types of the given values, for
+    parameters whose type the statement does not determine."""
     binding = Binding(
         catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
     )

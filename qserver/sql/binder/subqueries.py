@@ -1,6 +1,6 @@
-"""Subqueries in expressions: scalar, EXISTS, IN, ANY, ALL, ARRAY.
+"""Binds subqueries in expressions: scalar, EXISTS, IN, ANY, ALL, ARRAY.
 
-Nothing marks a subquery as correlated: it is one if its plan names a source that it does not make.
+A subquery is correlated if its plan names a source that it does not produce; nothing else marks it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
 def _over_rows(
     scope: Scope, node: ast.Quantified, operand: RowValue, source: ast.Query
 ) -> Expression:
-    """A row beside the rows of a query: is there one that decides, or one that leaves it open?
+    """Compare a row with the rows of a query: EXISTS a decisive row, else EXISTS an undecided one.
 
     (a, b) < ANY (query) is true if it is true for one row, else NULL if it is NULL for one row.
     """
@@ -129,7 +129,7 @@ def _in_query(
         and len(operand.items) != len(query.columns) == 1
         and query.columns[0].type.kind is Kind.RECORD
     ):
-        operand = settled(scope.binding, operand)  # rows that are values of one column
+        operand = settled(scope.binding, operand)  # the query's only column has rows as values
     operands = _operands(operand, query, position)
     resolved = [
         _comparison("=", each, column.type, position)
@@ -150,9 +150,9 @@ def _in_query(
 
 
 def row_query(scope: Scope, node: ast.ScalarQuery, count: int) -> RowValue:
-    """The one row of a query as a row value: one scalar query for each of its columns.
+    """Return the one row of a query as a row value: one scalar query for each column.
 
-    The query is bound anew for each, because no two plans of a statement make the same source.
+    The query is bound again for each, because no two plans of a statement produce the same source.
     """
     items: list[Operand] = []
     for at in range(count):
@@ -182,7 +182,7 @@ def _one_column(scope: Scope, node: ast.Query, position: int) -> Finished:
 
 
 def _operands(operand: Operand, query: Finished, position: int) -> tuple[Operand, ...]:
-    """As many as the query has columns."""
+    """Return as many operands as the query has columns, or raise."""
     operands = operand.items if isinstance(operand, RowValue) else (operand,)
     if len(operands) != len(query.columns):
         many = "many" if len(query.columns) > len(operands) else "few"
@@ -198,7 +198,7 @@ def _comparison(symbol: str, left: Operand, right: SqlType, position: int) -> Re
 
 
 def retyped(scope: Scope, query: Finished, types: Sequence[SqlType]) -> Finished:
-    """The query with its columns cast to types, if they have others."""
+    """Cast the query's columns to the types, if they have others."""
     if all(
         wanted in (column.type, column.type.bare)
         for column, wanted in zip(query.columns, types, strict=True)

@@ -1,6 +1,6 @@
-"""Expressions that belong to a table's definition: DEFAULT, CHECK, generated columns.
+"""Binds the expressions of a table's definition: DEFAULT, CHECK, generated columns.
 
-They are kept as text and bound anew for each statement, over the row that the statement makes.
+They are stored as text and bound again for each statement, over the row that the statement writes.
 Their literals are part of the definition, so they become constants.
 """
 
@@ -25,7 +25,7 @@ from qserver.values.schema import Column, Table
 from qserver.values.types import BIGINT
 
 ROW_ID_SLOT = "row_id"
-"""The slot whose value is the hidden key of a new row: the executor fills it for each row."""
+"""The slot for the hidden key of a new row: the executor fills it for each row."""
 
 
 def row_id_slot() -> Slot:
@@ -33,7 +33,7 @@ def row_id_slot() -> Slot:
 
 
 def default_of(binding: Binding, column: Column) -> Expression:
-    """What a column gets when the statement has no value for it."""
+    """Return the value of a column that the statement does not set."""
     if column.hidden and column.generated is None:
         return row_id_slot()
     if column.identity is not None and column.sequence is not None:
@@ -48,9 +48,9 @@ def default_of(binding: Binding, column: Column) -> Expression:
 def checks_of(
     binding: Binding, table: Table, source: int, changed: frozenset[int] | None = None
 ) -> tuple[CheckedExpression, ...]:
-    """The table's CHECKs over its new row.
+    """Return the table's CHECKs over its new row.
 
-    If only some columns changed, one that mentions none of them, and that the old row passed, is
+    If only some columns changed, a CHECK that names none of them, and that the old row passed, is
     left out.
     """
     found: list[CheckedExpression] = []
@@ -74,7 +74,7 @@ def checks_of(
 def generated_values(
     binding: Binding, table: Table, values: Sequence[Expression]
 ) -> tuple[Expression, ...]:
-    """The values with those of generated columns computed from the others."""
+    """Compute the generated columns from the other values."""
     result = list(values)
     source = binding.new_source()
     replacements: dict[tuple[int, int], Expression] = {
@@ -93,7 +93,6 @@ def has_generated(table: Table) -> bool:
 
 
 def old_values(table: Table, source: int) -> list[Expression]:
-    """The row as it is."""
     return [
         BoundColumn(source, at, column.type, column.nullable, column.name)
         for at, column in enumerate(table.columns)
@@ -101,7 +100,7 @@ def old_values(table: Table, source: int) -> list[Expression]:
 
 
 def defined_expression(binding: Binding, text: str, table: Table, source: int) -> Expression:
-    """What an index is over, or which rows it has, for the row that is `source`."""
+    """Bind the expression or predicate of an index, over the row `source`."""
     return _bind_text(
         binding, text, Clause.INDEX, lambda operand, at: settled(binding, operand), table, source
     )
@@ -119,7 +118,7 @@ def _bind_text(
     table: Table | None = None,
     source: int = 0,
 ) -> Expression:
-    """`finish` makes a value of its place's type of what the text says and where it begins."""
+    """Bind a text; `finish` converts the result, given its position, to the type of its place."""
     node, literals = parsed_expression(text)
     scope: Scope = outermost(binding, literals)
     if table is not None:
@@ -129,5 +128,5 @@ def _bind_text(
     except QserverError as error:
         if error.position:
             error.definition = text, error.position
-        error.position = None  # it is one in the text of the definition, not of the statement
+        error.position = None  # a position in the definition's text, not in the statement's
         raise

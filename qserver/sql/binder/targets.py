@@ -28,7 +28,7 @@ from qserver.values.schema import Column, Table
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table to be changed, perhaps by way of a view; `name` is what the statement calls it."""
+    """A table to change, perhaps through a view; `name` is its name in the statement."""
 
     table: Table
     name: str
@@ -39,7 +39,7 @@ class Target:
         return self.table.name if self.view is None else self.view.name
 
     def relation(self, source: int, name: str | None = None) -> AnyRelation:
-        """What the statement may name of the table's row that is `source`."""
+        """Return the relation of the table's row `source`."""
         if self.view is not None:
             return self.view.relation(name or self.name, source)
         return relation_of_table(name or self.name, source, self.table)
@@ -47,18 +47,18 @@ class Target:
     def checks(
         self, binding: Binding, source: int, changed: frozenset[int] | None = None
     ) -> tuple[CheckedExpression, ...]:
-        """What a new row must satisfy: the table's CHECKs, then WITH CHECK OPTION of the view."""
+        """Return the conditions of a new row: the table's CHECKs, then the view's CHECK OPTION."""
         of_table = checks_of(binding, self.table, source, changed)
         return of_table if self.view is None else of_table + self.view.checks_over(source)
 
     def positions(self) -> list[int]:
-        """The columns that an INSERT without a list of them means."""
+        """Return the columns of an INSERT without a column list."""
         if self.view is None:
             return list(self.table.positions.values())
         return [self.position(name, -1, "insert into") for name in self.view.names]
 
     def position(self, name: str, place: int, verb: str = "update") -> int:
-        """Where the column of that name is in the table's row."""
+        """Return the position of a column in the table's row."""
         known = self.table.positions if self.view is None else self.view.names
         if name not in known:
             raise UndefinedColumn(
@@ -81,7 +81,7 @@ class Target:
 
 
 def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
-    """What is to be changed; `verb` is "insert into", "update" or "delete from"."""
+    """Return the target; `verb` is "insert into", "update" or "delete from"."""
     catalog = scope.binding.catalog
     tables = scope.common_tables
     if len(node.name) == 1 and tables is not None and tables.find(node.name[0]) is not None:
@@ -101,7 +101,7 @@ def find_target(scope: Scope, node: ast.TableRef, verb: str) -> Target:
 
 
 def refuse_value(column: Column, position: int, inserting: bool) -> None:
-    """Generated columns, and identities that are always generated, take no value but DEFAULT."""
+    """Refuse a value other than DEFAULT for a generated column or an identity GENERATED ALWAYS."""
     if column.generated is not None:
         detail, hint = f'Column "{column.name}" is a generated column.', None
     elif column.identity == "always":
@@ -120,7 +120,6 @@ def refuse_value(column: Column, position: int, inserting: bool) -> None:
 def bind_returning(
     scope: Scope, targets: Sequence[ast.Target], relations: tuple[AnyRelation, ...]
 ) -> Returning | None:
-    """RETURNING over the given relations."""
     if not targets:
         return None
     inner = scope.inside().with_relations(relations)

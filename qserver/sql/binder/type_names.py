@@ -1,4 +1,4 @@
-"""Names of types: `NUMERIC(10,2)`, `timestamptz`, `int[]`, or an ENUM that somebody created."""
+"""Resolves type names: `NUMERIC(10,2)`, `timestamptz`, `int[]`, or a user-defined ENUM."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ INTERNAL_NAMES: Final = {
     "time without time zone": "time",
     "time with time zone": "timetz",
 }
-"""What PostgreSQL calls the types that the grammar knows by other names: columns are named so."""
+"""PostgreSQL's internal names of types with other names in the grammar; columns are named so."""
 
 _SIMPLE: Final = {
     "int2": SMALLINT,
@@ -104,15 +104,14 @@ _WITH_DIGITS: Final = frozenset({"time", "timetz", "timestamp", "timestamptz", "
 
 
 def internal_name(name: str) -> str:
-    """int4 for integer; the name itself where PostgreSQL has no other."""
+    """Return PostgreSQL's internal name, such as int4 for integer; by default the name itself."""
     if name.startswith("interval "):
         return "interval"
     return INTERNAL_NAMES.get(name, name)
 
 
 def bind_type(node: ast.TypeName, literals: Literals, find_type: FindType) -> SqlType:
-    """The type that is meant. Its arguments belong to the fingerprint: a plan is made for one
-    type."""
+    """Resolve a type. Its arguments become part of the fingerprint: a plan is for one type."""
     arguments = tuple(
         [
             -literals.value(argument.index) if argument.negative else literals.value(argument.index)

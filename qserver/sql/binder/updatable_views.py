@@ -1,13 +1,13 @@
-"""Views that can be changed: those that only choose rows and columns of one table.
-
-A change of such a view is a change of its table. Each of the view's columns is an expression over
-the table's row, and one that is a plain column can be assigned to:
+"""Updatable views: those that only select rows and columns of one table.
 
     CREATE VIEW v AS SELECT a AS x, b + 1 AS y FROM t WHERE b > 0
     UPDATE v SET x = 1 WHERE y = 2      ──►     UPDATE t SET a = 1 WHERE b > 0 AND b + 1 = 2
 
-WITH CHECK OPTION demands that a new row be one that the view shows: LOCAL by its own condition,
-CASCADED by those of the views below as well.
+A change of such a view is a change of its table. Each of the view's columns is an expression over
+the table's row, and a plain column can be assigned to.
+
+WITH CHECK OPTION requires that the view shows a new row: LOCAL by its own condition, CASCADED by
+those of the views below as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from qserver.values.schema import Table
 
 @dataclass(frozen=True, slots=True)
 class UpdatableView:
-    """The view's columns by name, as expressions over the row of `table`, which is `source`."""
+    """The view's columns by name, as expressions over `source`, the row of `table`."""
 
     name: str
     table: Table
@@ -48,10 +48,10 @@ class UpdatableView:
     expressions: tuple[Expression, ...]
     condition: Expression | None
     checks: tuple[tuple[str, Expression], ...] = ()
-    """What WITH CHECK OPTION demands of a new row, by the view that demands it, innermost first."""
+    """The conditions of WITH CHECK OPTION on a new row, by view, innermost first."""
 
     def relation(self, name: str, source: int) -> JoinedRelation:
-        """The view over a row of the table that has another number."""
+        """Return the view's relation over another row of the table."""
         expressions = [self._over(source, each) for each in self.expressions]
         return JoinedRelation(name, self.names, expressions, positions_of(self.names), by_name=True)
 
@@ -59,7 +59,7 @@ class UpdatableView:
         return None if self.condition is None else self._over(source, self.condition)
 
     def checks_over(self, source: int) -> tuple[CheckedExpression, ...]:
-        """A row that a view would not show fails, also if that is unknown."""
+        """Return the checks over a row; NULL fails, too."""
         return tuple(
             [
                 CheckedExpression(name, IsTruth(self._over(source, each), truth=True), of_view=True)
@@ -68,7 +68,7 @@ class UpdatableView:
         )
 
     def table_position(self, name: str) -> int | None:
-        """Which of the table's columns a column of the view is, if it is one."""
+        """Return the position of the table's column that a column of the view is, if it is one."""
         expression = self.expressions[self.names.index(name)]
         if isinstance(expression, Column) and expression.source == self.source:
             return expression.position
@@ -86,9 +86,9 @@ class UpdatableView:
 def bind_updatable(
     scope: Scope, view: View, verb: str, position: int, *, cascaded: bool = False
 ) -> UpdatableView:
-    """The view as something that can be changed, or the reason why it cannot.
+    """Bind a view as the target of a change, or raise the reason why it is not updatable.
 
-    `cascaded`: a view above demands what this one asks of its rows, too.
+    `cascaded`: a view above requires this view's condition, too.
     """
     query, literals = parsed_query(view.text)
     body = query.body
@@ -141,7 +141,7 @@ Base = tuple[AnyRelation, Table, int, Expression | None, tuple[tuple[str, Expres
 def _base(
     scope: Scope, item: ast.TableRef, verb: str, position: int, cascades: bool
 ) -> Base | None:
-    """What the view selects from: a table, or another view that can be changed."""
+    """Bind what the view selects from: a table, or another updatable view."""
     binding = scope.binding
     if item.sample is not None:
         return None
@@ -169,7 +169,7 @@ _SINGLE = "Views that do not select from a single table or view are not automati
 
 
 def why_not_updatable(query: ast.Query) -> str | None:
-    """What in a query stands between its rows and those of a table."""
+    """Return the clause that makes a query not updatable, in PostgreSQL's words."""
     body = query.body
     if query.common_tables:
         what = "WITH"

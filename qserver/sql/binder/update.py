@@ -1,7 +1,7 @@
-"""UPDATE and DELETE: a plan that finds the rows, and for UPDATE what they become.
+"""UPDATE and DELETE: a plan that finds the rows, and for UPDATE the new rows.
 
 The plan's rows hold the old row (`old_source`) and those of FROM or USING. The new row is complete:
-a column that is not assigned to keeps its value.
+a column without an assignment keeps its value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def bind_update(around: Scope, node: ast.Update) -> Update:
     if has_generated(table):
         values = generated_values(binding, table, values)
         changed |= {at for at, column in enumerate(table.columns) if column.generated is not None}
-    if outer is not around:  # last: only now it is known which common tables are named
+    if outer is not around:  # last: only now it is known which CTEs are named
         plan = with_tables(outer, plan)
     return Update(
         table,
@@ -76,7 +76,7 @@ def bind_delete(around: Scope, node: ast.Delete) -> Delete:
 def _found_rows(
     outer: Scope, target: Target, node: ast.TableRef, sources: Sequence[ast.FromItem]
 ) -> tuple[Plan, Scope, int]:
-    """The table's rows, joined to those of FROM or USING; the first relation is the table's."""
+    """Return the table's rows joined to those of FROM or USING; the table's relation is first."""
     inner = outer.inside()
     scan, plain = scan_table(inner, target.table, node)
     old = plain.source
@@ -109,7 +109,7 @@ def _filtered(scope: Scope, plan: Plan, where: ast.Expression | None) -> Plan:
 def bind_assignments(
     scope: Scope, target: Target, old: int, assignments: Sequence[ast.Assignment]
 ) -> dict[int, Expression]:
-    """The new value of each assigned column, by position; `old` is the row before."""
+    """Return the new value of each assigned column, by position; `old` is the old row."""
     table = target.table
     before = old_values(table, old)
     values: dict[int, Expression] = {}
@@ -149,7 +149,7 @@ def _part(
 def _operands(
     scope: Scope, assignment: ast.Assignment
 ) -> list[tuple[ast.Expression, Operand | None]]:
-    """One operand for each column; None for DEFAULT."""
+    """Return one operand for each column; None for DEFAULT."""
     node, count = assignment.expression, len(assignment.columns)
     if count == 1:
         if isinstance(node, ast.Row) and len(node.items) == 1:
@@ -194,7 +194,7 @@ def _value(
 def whole_row(
     table: Table, old_source: int, assigned_values: dict[int, Expression]
 ) -> tuple[Expression, ...]:
-    """The assigned values, and the old ones for the rest."""
+    """Return the assigned values, and the old ones for the rest."""
     values = old_values(table, old_source)
     for at, value in assigned_values.items():
         values[at] = value

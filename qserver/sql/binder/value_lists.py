@@ -1,4 +1,4 @@
-"""VALUES as a query: rows of expressions, each column of one type."""
+"""Binds VALUES as a query: rows of expressions, each column of one type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def check_lengths(node: ast.Values) -> None:
 
 
 def for_rows(scope: Scope, node: ast.Values) -> Scope:
-    """The scope of the rows' expressions."""
     return replace(scope, literals=RepeatedLiterals()) if node.repeated else scope
 
 
@@ -58,7 +57,7 @@ def prepare_values(scope: Scope, node: ast.Values) -> Prepared:
 
 
 def _spelled_out(scope: Scope, node: ast.Values) -> list[list[Operand]]:
-    """The rows themselves: those of a definition are known."""
+    """Return all rows of a definition, whose literals are known."""
     assert node.slot is not None, "rows that stand for others have a slot"
     kinds = [item for item in node.rows[0] if isinstance(item, ast.Literal)]
     assert len(kinds) == len(node.rows[0]), "and are made of literals only"
@@ -83,7 +82,7 @@ def _finished(
     outlines: list[Outline],
     wanted: Sequence[SqlType | None],
 ) -> Finished:
-    """Each item as the column's own type first, then as the wanted one."""
+    """Cast each item to the column's own type first, then to the wanted one."""
     binding = scope.binding
     targets = [
         [each for each in (outline.type, target) if each is not None and each != UNKNOWN]

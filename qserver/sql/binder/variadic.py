@@ -1,8 +1,8 @@
-"""f(VARIADIC array): a function of many arguments is given them as one array.
+"""f(VARIADIC array): passes the elements of an array as arguments.
 
-How many there are is known only when it runs, and which function that means, too: it is resolved
-then, for as many arguments as the array has elements. The answer is kept, so this costs a look-up
-per row.
+Their number, and therefore the function, is known only at run time: the call is resolved then, for
+as many arguments as the array has elements. Resolutions are cached, so this costs a look-up per
+row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from qserver.values.types import TEXT, Kind, SqlType, array_of
 def variadic_call(
     binding: Binding, name: str, operands: Sequence[Operand], position: int
 ) -> Expression:
-    """The last operand is the array."""
+    """Bind the call; the last operand is the array."""
     firsts = [settled(binding, each) for each in operands[:-1]]
     last = operands[-1]
     if last.type.kind not in (Kind.ARRAY, Kind.UNKNOWN):
@@ -40,7 +40,7 @@ def variadic_call(
 
 
 def _returned(name: str, types: tuple[SqlType, ...], element: SqlType, position: int) -> SqlType:
-    """The type of the result, which the number of arguments does not change."""
+    """Return the type of the result, which does not depend on the number of arguments."""
     for count in (2, 1):
         try:
             return resolve_function(name, (*types, *[element] * count)).returns
@@ -54,7 +54,7 @@ def _returned(name: str, types: tuple[SqlType, ...], element: SqlType, position:
 def _spreading(
     name: str, types: tuple[SqlType, ...], element: SqlType, returns: SqlType
 ) -> Function:
-    """The function that spreads its array; one object for the same."""
+    """Return the function that spreads its array; cached, so that equal calls are equal."""
 
     def call(*arguments: Any) -> Any:
         *firsts, array = arguments

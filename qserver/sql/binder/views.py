@@ -1,4 +1,4 @@
-"""Views: a query by name stands for its rows, as if it were written there in parentheses."""
+"""Views: expands a view to its query, like a subquery in parentheses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from qserver.values.relations import View
 
 
 def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -> Finished:
-    """The view's query, with the columns that the view has, whatever else it gives by now."""
+    """Bind the view's query, with the columns that the view was created with."""
     binding = scope.binding
     if view.key in binding.views_open:
         raise InvalidRecursion(f'infinite recursion detected in rules for relation "{view.name}"')
@@ -28,7 +28,7 @@ def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -
     try:
         finished = binding.prepare_query(outermost(binding, literals), query).finish()
     except QserverError as error:
-        error.position = None  # it would be one in the view's text
+        error.position = None  # a position in the view's text
         raise
     binding.views_open.pop()
     picked = picked_columns(view, [column.name for column in finished.columns])
@@ -46,7 +46,7 @@ def bind_view(scope: Scope, view: View, locking: tuple[ast.Locking, ...] = ()) -
 
 
 def picked_columns(view: View, names: Sequence[str]) -> list[int]:
-    """Which of the query's columns are the view's: by name, each once, in order."""
+    """Return the positions of the view's columns in the query: by name, each once, in order."""
     if tuple(names) == view.output:
         return list(range(len(names)))
     picked: list[int] = []

@@ -1,7 +1,7 @@
-"""Windows: what OVER refers to, and how far a frame reaches.
+"""Binds windows: references of OVER, and frames.
 
-A frame's offset counts rows or groups of equal rows, or, with RANGE, it is a distance on the scale
-of what the window is ordered by: a number for numbers, an interval for times.
+A frame's offset counts rows or groups of equal rows, or, with RANGE, it is a distance in the unit
+of the sort key: a number for numbers, an interval for times.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from qserver.values.types import (
 
 
 def whole_window(scope: Scope, window: ast.Window) -> ast.Window:
-    """The window with what the one that it refers to says."""
+    """Merge the window with the named one that it refers to."""
     if window.name is None:
         return window
     named = scope.level.window_definitions.get(window.name)
@@ -103,7 +103,7 @@ def _check_frame(frame: ast.Frame, order_by: Sequence[SortKey]) -> None:
 def _offset(
     scope: Scope, frame: ast.Frame, node: ast.Expression, order_by: Sequence[SortKey]
 ) -> Expression:
-    """How far the frame reaches: in rows or groups, or in units of what the order goes by."""
+    """Bind the offset of a frame: in rows or groups, or in the unit of the sort key."""
     operand = scope.bind_in(Clause.WINDOW, node)
     word, position = frame.mode.upper(), leftmost(node)
     if frame.mode == "range":
@@ -125,7 +125,7 @@ def _offset(
 
 
 def _distance(key: SqlType, offset: SqlType, position: int) -> SqlType:
-    """The type of the difference between two values of the key."""
+    """Return the type of the difference between two values of the key."""
     given = offset.kind
     if key.kind in INTEGER_KINDS:
         wanted, fits = BIGINT, given in (*INTEGER_KINDS, Kind.UNKNOWN)

@@ -1,7 +1,7 @@
-"""Window functions, and aggregates over a window.
+"""Binds window functions, and aggregates over a window.
 
 They are computed after grouping, so their arguments may contain aggregates; their values are
-columns of the query's provisional window source. The windows themselves are in `window_frames`.
+columns of the query's provisional window source. `window_frames` binds the windows themselves.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
 def _window(
     scope: Scope, window: ast.Window
 ) -> tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]:
-    """What a window goes by. Its literals count as read when the rest of the query is bound."""
+    """Bind PARTITION BY, ORDER BY and the frame. Their quoted literals are read last."""
     binding = scope.binding
     before = len(binding.quoted)
     partition_by = tuple(
@@ -149,13 +149,13 @@ def _refuse_what_windows_lack(node: ast.Call, name: str) -> None:
     raise FeatureNotSupported(what, position=node.position + 1)
 
 
-# --- functions that only windows have ------------------------------------------------------------
+# --- window-only functions -----------------------------------------------------------------------
 
 
 def _function(
     scope: Scope, node: ast.Call, name: str
 ) -> tuple[tuple[Expression, ...], SqlType, bool]:
-    """Arguments as the function wants them, the type of its result, and whether it may be NULL."""
+    """Return the cast arguments, the result's type, and whether the result may be NULL."""
     binding = scope.binding
     operands = [scope.bind(argument) for argument in node.arguments]
     if name in _RANKS:

@@ -1,4 +1,4 @@
-"""Code generation: a plan becomes the source of one Python function."""
+"""Code generation: prints a plan as the source of one Python function."""
 
 from qserver.sql.codegen.compile import compile_statement
 

@@ -1,4 +1,4 @@
-"""Grouping in one pass: a dict from the group's key to its states.
+"""Aggregation in one pass: a dict from the group's key to its states.
 
     groups = {}                                without keys the states are local variables:
     …                                          s0 = 0; s1 = None
@@ -9,7 +9,7 @@
     for k, g in groups.items():
         r9 = (k, g[0], g[1])
 
-The columns of the source it makes are the keys, then the aggregates, then the bit mask of GROUPING.
+The columns of the new source are the keys, then the aggregates, then the bit mask of GROUPING.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def produce_aggregate(
 
 
 class _States:
-    """The initial states of all calls, in one list, and where each call's states begin."""
+    """The initial states of all calls in one list, and the index of each call's first state."""
 
     def __init__(self, calls: tuple[AggregateCall, ...]) -> None:
         self.initial: list[str] = []
         self.first: list[int] = []
         self.extra: list[int | None] = []
-        """Where a DISTINCT call keeps its set, or an ordered one its list."""
+        """The index of a DISTINCT call's set, or of an ordered call's list."""
         for call in calls:
             self.first.append(len(self.initial))
             self.initial += call.aggregate.initial
@@ -65,7 +65,7 @@ class _AggregatePrinter:
         self.node = node
         self.states = _States(node.calls)
         self.kept = self.source.fresh("n")
-        """Bytes of the values that are kept until the end, whichever call and group they are of."""
+        """The variable that counts bytes of values held to the end, over all calls and groups."""
         for call in node.calls:
             for name, value in call.aggregate.names.items():
                 self.source.name(name, value)
@@ -107,7 +107,7 @@ class _AggregatePrinter:
                 keys.append(self.source.fresh("k"))
                 code = self.printer.value(key, inner)
                 self.source.line(f"{keys[-1]} = {code}")
-                if key.type.kind in _NANS:  # which is not equal to itself, and is one group
+                if key.type.kind in _NANS:  # NaN is not equal to itself, but is one group
                     with self.source.block(f"if {keys[-1]} != {keys[-1]}:"):
                         self.source.line(
                             f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
@@ -171,7 +171,7 @@ class _AggregatePrinter:
         rows: Rows,
         consume: Consumer,
     ) -> None:
-        """Print the row of a group that is complete."""
+        """Print the output row of a complete group."""
         for number, call in enumerate(self.node.calls):
             if call.order_by:
                 self._finish_ordered(number, call, names)
@@ -181,7 +181,7 @@ class _AggregatePrinter:
         consume(rows.with_row(self.node.source, row))
 
     def _finished(self, number: int, names: list[str]) -> str:
-        """The value of a call; one that is made of all that was kept may be too long."""
+        """Return the code of a call's value; a value built from all held values may be too long."""
         call = self.node.calls[number]
         value = self.printer.fill(call.aggregate.finish, [], self._own(number, names))
         if not (call.aggregate.keeps and is_sized(call.type)):
@@ -196,7 +196,7 @@ class _AggregatePrinter:
     # --- one call ---
 
     def _step(self, number: int, names: list[str], rows: Rows) -> None:
-        """Print what a row does to the states of one call."""
+        """Print the effect of a row on the states of one call."""
         call = self.node.calls[number]
         if call.filter is not None:
             with self.source.block(f"if {self.printer.truth(call.filter, rows)}:"):
@@ -248,7 +248,7 @@ class _AggregatePrinter:
         self.pipeline.count_kept(self.kept, [*sizes, *others])
 
     def _count_steps(self, call: AggregateCall, codes: list[str]) -> None:
-        """Print that long values are counted by what it takes to look at them."""
+        """Print the charge for the steps that long arguments cost."""
         for argument, code in zip(call.arguments, codes, strict=True):
             cost = step_cost(call.aggregate, argument)
             if cost is None:
@@ -264,7 +264,7 @@ class _AggregatePrinter:
             self.source.line(statement)
 
     def _collect(self, call: AggregateCall, name: str, codes: list[str], rows: Rows) -> None:
-        """Keep a row's sort key and arguments; the steps are run in order at the end."""
+        """Print the collection of a row's sort key and arguments; steps run in order at the end."""
         self.source.name("Descending", Descending)
         elements = []
         for key in call.order_by:

@@ -1,13 +1,11 @@
-"""Long expressions, in functions of their own that are compiled one by one.
+"""Moves long expressions into functions of their own, compiled one by one.
 
     WHERE a = 1 OR a = 2 OR …        if apart0(r0, made) or apart1(r0, made) or …:
     CASE WHEN … WHEN …               apart0: if …: return …, line after line
 
-Python's compiler cannot be interrupted, and takes a microsecond or so for each character; while
-it runs, nobody else does. So what it is given at once is bounded: an expression that is longer
-is cut between its operands. Neither does it nest then, where Python would nest it.
-
-A function that stands apart is given all that it names and does not make itself: rows, slots, sets.
+Python's compiler takes about a microsecond per character and cannot be interrupted. So its input
+has a bound: a longer expression is split between its operands, which also limits nesting. Such a
+function gets all its free names as arguments: rows, slots, sets.
 """
 
 from __future__ import annotations
@@ -20,33 +18,32 @@ from typing import Final
 from qserver.sql.codegen.source import Source
 
 PIECE_LENGTH = 8 * 1024
-"""Characters of one function that stands apart, about."""
+"""The approximate length of such a function, in characters."""
 
 LINES_MOST = 64
-"""Conditional expressions that may follow each other in one line: Python nests them."""
+"""Conditional expressions in sequence on one line: Python nests them."""
 
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
 class Apart:
-    """The functions that were cut off; `texts` has the source of each, in order of need."""
+    """The functions for parts of long expressions; `texts` has their sources by dependency."""
 
     def __init__(self, source: Source) -> None:
         self.texts: list[str] = []
         self.length = 0
-        """Characters of all texts."""
+        """The length of all texts, in characters."""
         self._source = source
         self._names: set[str] = set()
 
     def chain(self, codes: Sequence[str], word: str) -> str:
-        """Conditions with `and` or `or` between them."""
+        """Join conditions with `and` or `or`."""
         return word.join(
             self._call([f"return {word.join(piece)}"]) if len(piece) > 1 else piece[0]
             for piece in _pieces(codes)
         )
 
     def items(self, codes: Sequence[str]) -> str:
-        """The items of a tuple or set."""
         found = []
         for piece in _pieces(codes):
             if len(piece) == 1:
@@ -57,7 +54,7 @@ class Apart:
         return ", ".join(found)
 
     def first(self, choices: Sequence[tuple[str, str]], otherwise: str) -> str:
-        """The value of the first choice whose condition is true; each is (condition, value)."""
+        """Return the value of the first (condition, value) whose condition is true."""
         codes = []
         name = self._source.fresh("v")
         for piece in _pieces([f"if {condition}: return {value}" for condition, value in choices]):
@@ -67,7 +64,7 @@ class Apart:
         return f"({''.join(codes)}{otherwise})"
 
     def _call(self, lines: list[str]) -> str:
-        """The call of a new function with these lines."""
+        """Add a function with these lines and return its call."""
         name = self._source.fresh("apart")
         body = "\n".join(["    " + line for line in lines])
         tree = ast.parse(f"def {name}():\n{body}\n")
@@ -85,14 +82,14 @@ class Apart:
 
 
 class _NoChoice:
-    """What stands for no choice: NULL is a value."""
+    """Marks that no choice applied: NULL is a value."""
 
 
 NO_CHOICE: Final = _NoChoice()
 
 
 def is_long(codes: Iterable[str]) -> bool:
-    """Whether codes are too long to stand together; one that yields must stay where it is."""
+    """Tell whether codes are too long for one place; a code that yields must stay in place."""
     length = 0
     for code in codes:
         if "yield" in code:

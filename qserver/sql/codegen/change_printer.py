@@ -1,7 +1,7 @@
-"""INSERT, UPDATE and DELETE: first all that is to be changed, then the changes.
+"""Prints INSERT, UPDATE and DELETE: first the search for all changes, then the changes.
 
-A statement sees the table as it was before it began, so the rows to change are kept before the
-first is written, except for an INSERT whose source reads no table.
+A statement sees the table as of its start, so it collects the rows to change before it writes the
+first, except for an INSERT whose source reads no table.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from qserver.values.schema import Table
 from qserver.values.sizes import is_sized, size_of
 
 CHANGE_COSTS_ROWS = 8
-"""A row that is written costs as much as so many of a scan."""
+"""Writing a row costs as much as this many rows of a scan."""
 
 WRITTEN_BYTES_BETWEEN_CHECKS = 1024 * 1024
-"""Bytes of long values that are written before they are counted."""
+"""Bytes of long values that are written between two charges."""
 
 ROWS_INSERTED_AT_ONCE = 1024
-"""Rows that an INSERT gathers before it puts them into the table."""
+"""Rows that an INSERT collects before it writes them to the table."""
 
 Give: TypeAlias = Callable[[str], None]
-"""Prints what becomes of a row of RETURNING, given its code."""
+"""Prints the code that consumes a row of RETURNING, given the row's code."""
 
 
 class ChangePrinter:
@@ -55,11 +55,11 @@ class ChangePrinter:
         self.statement = statement
         self.table = self.source.known(statement.table, "table")
         self.written = ""
-        """The name of the counter of bytes that are written."""
+        """The variable that counts written bytes."""
         self.touched = ""
-        """The name of the set of keys that ON CONFLICT DO UPDATE has written."""
+        """The variable with the set of keys that ON CONFLICT DO UPDATE has written."""
         self.fresh_rows = ""
-        """The name of the list of rows that are to be inserted."""
+        """The variable with the list of rows to insert."""
 
     # --- INSERT ---
 
@@ -95,10 +95,10 @@ class ChangePrinter:
         self._insert_or(statement, statement.on_conflict, new, inner)
 
     def _count_written(self, values: tuple[Expression, ...], node: plan.Plan, new: str) -> None:
-        """Count the long values of a row that the transaction keeps until it commits.
+        """Print the charge for a row's long values, which the transaction holds until it commits.
 
-        What came with the statement is as long as a request at most, if it is there once; and a
-        column that stays what it was has been counted.
+        Values of the statement itself, used once, are no longer than a request, and an unchanged
+        column is charged already.
         """
         old = getattr(self.statement, "old_source", None)
         given = values_given_once(values, node)
@@ -126,7 +126,7 @@ class ChangePrinter:
                 line(f"{self.fresh_rows} = []")
 
     def _insert_with_others(self, new: str) -> None:
-        """Rows are gathered, because many go in at once for much less."""
+        """Collect rows: one insertion of many rows is much cheaper."""
         line = self.source.line
         line(f"{self.fresh_rows}.append({new})")
         with self.source.block(f"if len({self.fresh_rows}) >= {ROWS_INSERTED_AT_ONCE}:"):
@@ -214,7 +214,7 @@ class ChangePrinter:
                 ):
                     line(f"transaction.delete({self.table}, {self.key(statement.table, 'old')})")
         if _changes_unique_key(statement):
-            # So may values of other unique keys: they are taken when all old ones are gone.
+            # The same for other unique keys: new values go in after all old ones are gone.
             with self.source.block(f"if len({changes}) > 1:"):
                 with self._changes("key", changes):
                     line(f"transaction.delete({self.table}, key)")
@@ -236,7 +236,7 @@ class ChangePrinter:
 
     @contextmanager
     def _changes(self, target: str, changes: str) -> Iterator[None]:
-        """A loop over rows that are changed: each costs as much as several that are read."""
+        """Loop over changed rows: each costs as much as several rows of a scan."""
         with self.pipeline.loop_by_pages(target, f"iter({changes})"):
             self.pace_change()
             yield
@@ -273,7 +273,7 @@ class ChangePrinter:
             self.done(rows)
 
     def _untouched(self, key: str, old: str) -> str:
-        """Print that no other change of the statement has come first: a row is changed once."""
+        """Return the condition that no other change came first: a statement changes a row once."""
         if not self.source.reads_before:
             return ""
         return f" and transaction.get_entry({self.table}.id, {key}) == {old}"
@@ -291,7 +291,7 @@ class ChangePrinter:
         new: str,
         rows: Rows,
     ) -> None:
-        """Print NOT NULL where a value could be NULL, and the CHECKs."""
+        """Print the NOT NULL checks of nullable values, and the CHECKs."""
         doubtful = [
             f"{new}[{at}] is None"
             for at, (column, value) in enumerate(zip(table.columns, values, strict=True))
@@ -310,7 +310,7 @@ class ChangePrinter:
                 self.source.line(f"{fail}({self.table}, {name}, {new})")
 
     def done(self, rows: Rows) -> None:
-        """Count a row, and give back what RETURNING wants of it."""
+        """Print the count of an affected row, and its RETURNING."""
         if self.counted:
             self.source.line("affected += 1")
         if self.statement.returning is not None:
@@ -318,7 +318,7 @@ class ChangePrinter:
 
 
 def _changes_unique_key(statement: plan.Update) -> bool:
-    """Can two rows of the statement want what one of them has in a unique index?"""
+    """Tell whether two rows of the statement may exchange values of a unique index."""
     return any(
         index.unique and (not statement.changed or not statement.changed.isdisjoint(index.columns))
         for index in statement.table.indexes

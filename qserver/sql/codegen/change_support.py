@@ -1,4 +1,4 @@
-"""What generated changes call: rows in the way, replaced rows, broken checks."""
+"""Functions that generated INSERT, UPDATE and DELETE code calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def arbiter_of(index: Index | None) -> Index | None:
 def find_row_in_the_way(
     transaction: Writer, table: Table, row: Row, arbiters: tuple[Index | None, ...]
 ) -> Row | None:
-    """The row that already has the new one's key, by the arbiters given, or by any."""
+    """Return the row that has the new row's key in an arbiter, or in any unique index."""
     wanted = arbiters or (None, *(index for index in table.indexes if index.unique))
     for index in wanted:
         if index is None:
@@ -46,7 +46,7 @@ def replace_row(transaction: Writer, table: Table, old: Row, new: Row) -> None:
 
 
 def refuse_second_change() -> NoReturn:
-    """What a row becomes must not depend on the order in which rows are proposed."""
+    """Raise: the result must not depend on the order of the proposed rows."""
     raise CardinalityViolation(
         "ON CONFLICT DO UPDATE command cannot affect row a second time",
         hint="Ensure that no rows proposed for insertion within the same command have"
@@ -55,7 +55,7 @@ def refuse_second_change() -> NoReturn:
 
 
 def refuse_row(size: int) -> NoReturn:
-    """A row is one piece in the log and in answers."""
+    """Raise: a row is one piece in the log and in answers, so its size has a limit."""
     raise ProgramLimitExceeded(
         f"row is too big: size {size}, maximum size {ROW_BYTES_MAX}",
         hint="Spread its long values over several rows.",

@@ -1,4 +1,4 @@
-"""Changes: INSERT, UPDATE, DELETE and MERGE, as statements of their own or inside WITH."""
+"""INSERT, UPDATE, DELETE and MERGE, as statements or inside WITH."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qserver.values.sizes import is_sized
 
 
 def produce_change(pipeline: Pipeline, statement: Change) -> None:
-    """A change as a statement of its own: it counts rows, and RETURNING goes out in pages."""
+    """Print a change as a statement: it counts rows, and yields RETURNING in pages."""
     source = pipeline.source
     source.line("out, affected = [], 0")
     returning = statement.returning
@@ -31,7 +31,7 @@ def produce_change(pipeline: Pipeline, statement: Change) -> None:
 
 
 def produce_common_change(pipeline: Pipeline, statement: Change, name: str) -> None:
-    """A change inside WITH: what it returns is kept under a name."""
+    """Print a change inside WITH: RETURNING goes into the list `name`."""
     source = pipeline.source
     source.line(f"{name} = []")
 
@@ -55,7 +55,7 @@ def _print(printer: ChangePrinter) -> None:
 
 
 def changes_before_it_reads(statement: Select | Change) -> bool:
-    """Could the statement see its own changes? A WITH may make some, and RETURNING may read."""
+    """Tell whether the statement could see its own changes, by WITH or subqueries of RETURNING."""
     changes = [each for each in everything(statement) if isinstance(each, Change)]
     returning = [each.returning for each in changes if each.returning is not None]
     return (

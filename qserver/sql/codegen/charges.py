@@ -1,14 +1,13 @@
-"""Calls that may take long: which they are, and how generated code counts them.
+"""Costly calls: which calls may be expensive, and how generated code charges them.
 
     (call_3(r0[1], slot0) if len(r0[1]) + len(slot0) < 1024 else (yield from costly(call_4, …)))
 
-Short arguments go the quick way, with no more than a look at their lengths. Long ones go through
-`Context.costly`, which refuses what would take too long, counts the rest, and gives the loop back
-when enough has been counted. In a lambda, where nothing can be given back, it is
-`Context.compute`, and whoever calls the lambda gives the loop back between rows.
+A call with short arguments is direct. A call with long ones goes through `Context.costly`, which
+refuses calls that would take too long, charges the others, and yields when enough steps are
+charged. A lambda cannot yield: it uses `Context.compute`, and its caller yields between rows.
 
-Comparisons are not counted where one side came with the statement: a look at the length would
-cost more than most of them.
+Comparisons with a value of the statement are not charged: the length check would cost more than
+most of them.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ from qserver.values.sizes import is_sized
 from qserver.values.types import INTEGER_KINDS, Kind, SqlType
 
 _NUMERIC_STEPS_SHORT = 4
-"""Sums and products of so few numbers with a declared precision are short, too."""
+"""Arithmetic on at most this many numbers of declared precision gives a short number."""
 
 _ONE_BY_ONE = frozenset({"sum", "avg", "min", "max"})
-"""Aggregates of numbers that multiply none."""
+"""Aggregates of numbers without multiplication."""
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 def is_costly(expression: Any) -> bool:
-    """May something in the expression take long?"""
     return any(
         (type(each) is Apply and bool(measured(each)))
         or (type(each) is Cast and cost_of_cast(each) is not None)
@@ -45,13 +43,13 @@ def is_costly(expression: Any) -> bool:
 
 
 def comparison_of(expression: IsDistinct) -> Apply:
-    """What decides where neither side is NULL."""
+    """Return the comparison that decides when neither side is NULL."""
     sides = (expression.left, expression.right)
     return Apply(expression.equal, sides, expression.type, nullable=False)
 
 
 def measured(expression: Apply) -> tuple[int, ...]:
-    """The arguments whose length decides what a call costs; (-1,) if more than that does."""
+    """Return the arguments whose length determines the cost; (-1,) if more than length does."""
     function = expression.function
     if function.explodes or function.name in BASED or _reads_patterns(expression):
         return (-1,)
@@ -63,12 +61,12 @@ def measured(expression: Apply) -> tuple[int, ...]:
 
 
 def _reads_patterns(expression: Apply) -> bool:
-    """Does each row bring a pattern of its own? To read one takes longer than to look for it."""
+    """Tell whether each row has its own pattern, which costs more to compile than to match."""
     function = expression.function
     if function.prepare is None and function.name not in PATTERNED:
         return False
     if len(expression.arguments) < 2:
-        return False  # ~ before a number turns its bits over
+        return False  # ~ before a number is bitwise NOT
     pattern = expression.arguments[1]
     return bool(free_sources(pattern)) or has_subquery(pattern) or is_volatile(pattern)
 
@@ -83,7 +81,7 @@ def _is_cheap_comparison(expression: Apply) -> bool:
 
 
 def may_be_long(expression: Expression) -> bool:
-    """Can its values be long, and differ from row to row?"""
+    """Tell whether values can be long and differ from row to row."""
     if not is_sized(expression.type) or isinstance(expression, Constant):
         return False
     if expression.type.kind is not Kind.NUMERIC:
@@ -101,7 +99,7 @@ def _is_short_number(node: Any) -> bool:
 
 
 def cost_of_cast(expression: Cast) -> Cost | None:
-    """What a cast costs, if that depends on the length of what is cast."""
+    """Return the cost of a cast if it depends on the length of the operand."""
     source = expression.operand.type
     if not is_sized(source):
         return None
@@ -110,14 +108,13 @@ def cost_of_cast(expression: Cast) -> Cost | None:
 
 
 def cost_of_slot(slot: Slot) -> Cost | None:
-    """What it costs to convert what came with the statement."""
     cost = cast_cost(SqlType(Kind.UNKNOWN), slot.type)
     return None if cost is FREE else cost
 
 
 @lru_cache(maxsize=8192)
 def costly_call(function: Function) -> CostlyCall:
-    """A function as the context calls it."""
+    """Return a function with its cost, for `Context.costly`."""
     return CostlyCall(
         function.name,
         function.call,
@@ -134,13 +131,13 @@ def costly_cast(function: Callable[[Any], Any], cost: Cost, target: SqlType) -> 
 
 @lru_cache(maxsize=2048)
 def costly_rows(function: TableFunction) -> CostlyCall:
-    """A function that makes rows. They are taken one by one, and what keeps them measures them."""
+    """Return a table function with its cost. Its rows are measured where they are held."""
     cost = cost_of(function.name, function.parameters, function.cost)
     return CostlyCall(function.name, function.call, cost, makes_long=False)
 
 
 def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:
-    """What it costs an aggregate to look at a long value, if it does more than keep or count it."""
+    """Return an aggregate's cost for a long value, if it does more than hold or count the value."""
     if aggregate.keeps or aggregate.name == "count" or not may_be_long(argument):
         return None
     if argument.type.kind is Kind.NUMERIC and aggregate.name not in _ONE_BY_ONE:
@@ -149,7 +146,7 @@ def step_cost(aggregate: Aggregate, argument: Expression) -> Cost | None:
 
 
 def size_code(argument: Expression, code: str) -> str:
-    """Source for the length of a value, near enough to tell a short one from a long one."""
+    """Return the source of a value's approximate length, which separates short from long values."""
     kind = argument.type.kind
     if kind is Kind.JSONB:
         return f"4 * len({code}.text)"

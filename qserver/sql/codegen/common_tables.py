@@ -1,12 +1,12 @@
-"""WITH: each table is a list that is made before what reads it.
+"""WITH: each CTE is a list, computed before its readers.
 
-    table1 = [ … ]                       a query, or what a change returns
-    table2 = [first rows]                with RECURSIVE: turns, until one adds nothing
+    table1 = [ … ]                       a query, or the RETURNING of a change
+    table2 = [first rows]                with RECURSIVE: iterations, until one adds no row
     rows0 = table2[:]
-    while table2: …                      each reads only what the last one added
+    while table2: …                      each reads only the rows that the last one added
 
-A recursion whose rows go straight to a LIMIT may have no end. It is a generator instead, which
-makes rows as they are asked for.
+A recursion whose rows go straight to a LIMIT may be infinite. It is a generator instead, which
+computes rows on demand.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _append_rows(
 
 
 def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
-    """All rows, in a list."""
+    """Print a recursion that collects all rows in a list."""
     line, name = pipeline.source.line, f"table{table.number}"
     found = pipeline.source.fresh("rows")
     line(f"{found} = []")
@@ -69,7 +69,7 @@ def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
 
 
 def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
-    """Rows as they are asked for: whoever reads them may stop."""
+    """Print a recursion that yields rows on demand: its reader may stop early."""
     source, name = pipeline.source, f"table{table.number}"
     made = source.fresh("turns")
     with source.block(f"def {made}():"):
@@ -82,7 +82,7 @@ def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> 
 def _print_turns(
     pipeline: Pipeline, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
 ) -> None:
-    """Run the recursive part on what the last turn added, until it adds nothing."""
+    """Print the iterations, each over the rows of the last one, until one adds none."""
     line, name = pipeline.source.line, f"table{table.number}"
     fresh, seen = pipeline.source.fresh("rows"), pipeline.source.fresh("seen")
     assert table.recursive is not None
@@ -106,7 +106,7 @@ def _print_turns(
 
 
 def _read_up_to_a_limit(node: plan.WithTables) -> set[int]:
-    """The tables whose rows go one by one to a LIMIT, and nowhere else."""
+    """Return the tables whose rows go one by one to a LIMIT, and nowhere else."""
     parts = [node.input, *(table.plan for table in node.tables)]
     limited = {number for part in parts if (number := _limited_table(part)) is not None}
     readers = Counter(_tables_read(node.input))
@@ -114,7 +114,7 @@ def _read_up_to_a_limit(node: plan.WithTables) -> set[int]:
         readers.update(_tables_read(table.plan))
         if table.recursive is not None:
             readers.update(_tables_read(table.recursive))
-            readers[table.number] -= 1  # by itself
+            readers[table.number] -= 1  # the table itself
     return {number for number in limited if readers[number] == 1}
 
 

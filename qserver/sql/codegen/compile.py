@@ -1,14 +1,14 @@
-"""From a plan to a Python function.
+"""Compiles a plan to a Python function.
 
     def run(transaction, slots, context):     a generator: pages of rows, or None to yield
-        get_entry, scan = …                    what is used in loops, as local names
+        get_entry, scan = …                    methods used in loops, as local names
         slot0 = convert_0(slots[0])            values of this execution, converted once
         def query0(a0): …                      subqueries
         out = []
         …                                      the plan's loops
         yield out
 
-The source is registered with `linecache`, so tracebacks and profilers show it, and kept for
+The source is registered with `linecache`, for tracebacks and profilers, and is the answer of
 EXPLAIN (CODE).
 """
 
@@ -50,19 +50,19 @@ from qserver.values.schema import Table
 from qserver.values.sizes import is_sized
 
 PAGE_ROWS = 256
-"""Rows of a page of results, about; a page leaves as soon as a scan's page has filled it."""
+"""The approximate rows of a page of results; a page is yielded after a scan's page fills it."""
 
 ROWS_FIRST_MOST = 1024
-"""So many first rows of a range are found at once, without yielding."""
+"""The most first rows of a range that are read at once, without a yield."""
 
 READER_CALLS = ("get_entry", "scan", "scan_values", "first_rows")
-"""What compiled code calls of its reader."""
+"""Methods of the reader that compiled code calls."""
 
 COUNTED_CALLS = ("costly", "compute", "weigh")
-"""What it calls of its context, see `charges`."""
+"""Methods of the context that compiled code calls; see `charges`."""
 
 _NAMES = {name: re.compile(rf"\b{name}\b") for name in COUNTED_CALLS}
-"""Called, or given to a function that stands apart."""
+"""Finds calls, and names passed to functions of `apart`."""
 
 _NUMBERS = count(1)
 
@@ -73,9 +73,9 @@ def compile_statement(
     effort: Effort | None = None,
     literals: tuple[Slot, ...] = (),
 ) -> Compiled:
-    """The function of a bound statement whose plan the rules have seen.
+    """Compile a bound and optimized statement.
 
-    `literals` are converted first, whether or not the plan still looks at them.
+    `literals` are converted first, even if the plan no longer uses them.
     """
     effort = effort or Effort.boundless()
     compiler = _printed(statement, effort, literals, may_yield=True)
@@ -110,7 +110,7 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
 def _printed(
     statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, may_yield: bool
 ) -> _Compiler:
-    """The function printed; `may_yield`: also from within expressions."""
+    """Print the function; `may_yield`: expressions may yield, too."""
     compiler = _Compiler(changes_before_it_reads(statement), may_yield, effort)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
@@ -124,11 +124,11 @@ def _printed(
 
 
 def _function(text: str, namespace: dict[str, Any]) -> Any:
-    """The function of a text. `linecache` forgets the text when the function is gone."""
+    """Compile a text. `linecache` drops the text when the function is collected."""
     name = f"<statement {next(_NUMBERS)}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     exec(compile(text, name, "exec"), namespace)
-    run = namespace.pop("run")  # else the two would hold each other
+    run = namespace.pop("run")  # avoids a reference cycle between namespace and function
     finalize(run, linecache.cache.pop, name, None)
     return run
 
@@ -148,7 +148,7 @@ class _Compiler:
         self.pipeline = Pipeline(self.source, self.printer, PRODUCERS, may_yield=True)
 
     def query(self, statement: Select) -> None:
-        """Rows go out a page at a time."""
+        """Print a query, which yields its rows in pages."""
         line = self.source.line
         line("out = []")
         self.pipeline.hands_out = True
@@ -156,7 +156,7 @@ class _Compiler:
         if (
             isinstance(node, plan.Project)
             and self._is_plain_scan(node.input)
-            and not any(map(has_subquery, node.expressions))  # in a comprehension none yields
+            and not any(map(has_subquery, node.expressions))  # a comprehension cannot yield
             and not any(map(is_costly, node.expressions))
         ):
             self._query_by_pages(node)
@@ -174,20 +174,20 @@ class _Compiler:
         line("return 0")
 
     def _is_plain_scan(self, node: plan.Plan) -> bool:
-        """A scan, or the first rows of one, whose pages can be taken whole."""
+        """Tell whether the node is a scan, or its first rows, whose pages are consumed whole."""
         if not isinstance(node, plan.Limit):
             return is_read_by_pages(node)
         scan = node.input
         return (
             is_read_by_pages(scan)
             and isinstance(scan, plan.Scan)
-            and not scan.access.range.choices  # else there are several loops to leave
+            and not scan.access.range.choices  # several loops to leave
             and not node.with_ties
             and node.limit is not None
         )
 
     def _query_by_pages(self, node: plan.Project) -> None:
-        """A plain scan: a comprehension per page is half as fast again as a loop."""
+        """Print a plain scan: a comprehension per page is half as fast again as a loop."""
         line, rows = self.source.line, Rows()
         cut: tuple[str, str, str] | None = None
         scan = node.input
@@ -224,7 +224,7 @@ class _Compiler:
         line("return 0")
 
     def _first_rows(self, node: plan.Project, scan: plan.Scan, first: str, stop: str) -> None:
-        """The few first rows of a range: no loop over pages, for there is one."""
+        """Print the few first rows of a range: one page, without a loop."""
 
         def give(page: str, row: str, condition: str, inner: Rows) -> None:
             cut = page if first == "0" else f"{page}[{first}:]"
@@ -236,7 +236,7 @@ class _Compiler:
         self.source.line("return 0")
 
     def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
-        """The list of what is made of a page's rows; plain columns are taken at the speed of C."""
+        """Return the code of a page's list of output rows; `itemgetter` handles plain columns."""
         made = self.printer.values(node.expressions, inner)
         if made == row and not condition:
             return page
@@ -249,7 +249,7 @@ class _Compiler:
     def _cut_page(
         self, page: str, row: str, condition: str, first: str, stop: str, seen: str
     ) -> None:
-        """Leave of a page what lies between the bounds; `seen` counts the rows before it."""
+        """Print the cut of a page to the bounds; `seen` counts the rows before the page."""
         line = self.source.line
         if condition:
             line(f"{page} = [{row} for {row} in {page}{condition}]")
@@ -260,14 +260,14 @@ class _Compiler:
         produce_change(self.pipeline, statement)
 
     def convert(self, literals: tuple[Slot, ...]) -> None:
-        """Have literals converted that no expression of the plan names any more."""
+        """Print the conversion of literals that the plan no longer names."""
         named = {slot.name for slot in (*self.printer.slots.values(), *self.printer.made)}
         for literal in literals:
             if literal.name not in named:
                 self.printer.slot(literal, Rows())
 
     def prelude(self) -> list[str]:
-        """What stands before the plan: local names, slots, sets of IN, subqueries."""
+        """Return the lines before the plan: local names, slots, sets of IN, subqueries."""
         functions = self.printer.functions + self.subqueries.functions
         printed = [self.source.text(), *functions]
         with self.source.set_aside() as lines:
@@ -306,7 +306,7 @@ class _Compiler:
             self._converted(name, slot, value)
 
     def _converted(self, name: str, slot: Slot, value: str) -> None:
-        """A literal that cannot be read is told by its number; who has the text finds its place."""
+        """Print a conversion whose error has the literal's number, for the caller to locate."""
         assert slot.convert is not None
         if not isinstance(slot.name, int):
             self.source.line(f"{name} = {self.printer.converted(slot, value)}")

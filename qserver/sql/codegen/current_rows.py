@@ -1,4 +1,4 @@
-"""Where generated code finds the current row of each source, and its columns."""
+"""Maps sources to the variables that hold their current rows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from qserver.sql.expressions import Column, Expression
 
 
 class Rows:
-    """Where the current row of each source is: the name of a variable, or names by column.
+    """The variable of each source's current row, or variables by column.
 
-    Where it is known how many columns a row has, those who want all of them take it as it is.
+    If the width of a row is known, an expression list of all its columns is the row itself.
     """
 
     __slots__ = ("_columns", "_rows", "_widths")
@@ -30,7 +30,7 @@ class Rows:
         return Rows({**self._rows, source: name}, self._columns, widths)
 
     def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
-        """The variable that holds just these expressions, if they are all columns of one row."""
+        """Return the variable that holds exactly these expressions, if they are one whole row."""
         first = expressions[0] if expressions else None
         if not isinstance(first, Column) or self._widths.get(first.source) != len(expressions):
             return None

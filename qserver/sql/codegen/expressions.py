@@ -1,14 +1,13 @@
-"""Expressions as Python source.
+"""Prints expressions as Python source.
 
-Every expression can be printed three ways, and the choice saves most of the work of NULL:
+Every expression prints in three forms, which avoids most NULL handling:
 
     value      a Python expression of the value, None for NULL
     truth      one that is true exactly when the SQL condition is true       (WHERE, ON, WHEN …)
-    falsity    one that is true exactly when it is false                     (below NOT)
+    falsity    one that is true exactly when the condition is false          (below NOT)
 
-No check for NULL is printed where the binder says that there can be none. An operand that is used
-twice, once to look whether it is NULL and once as itself, is kept in a variable unless it is a
-plain name or subscript.
+No NULL check is printed for an expression that is not nullable. An operand that is used twice, for
+the NULL check and for its value, goes into a variable unless it is a plain name or subscript.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"\b[rat]\d+\b")
 
 SLOTS_NAMED_MOST = 256
-"""So many slots of an execution are local variables; a statement with more has a list of them."""
+"""The most slots that are local variables; further slots are in a list."""
 
 _MADE = re.compile(r"made\[(\d+)\]")
 
@@ -80,7 +79,7 @@ BRACKETS_MOST = 50
 
 
 class Printer:
-    """Prints expressions; remembers which slots of the execution they use."""
+    """Prints expressions and records which slots they use."""
 
     def __init__(self, source: Source, effort: Effort) -> None:
         self.source = source
@@ -88,27 +87,26 @@ class Printer:
         self.slots: dict[str, Slot] = {}
         self._names_of_slots: dict[int | str, list[tuple[Slot, str]]] = {}
         self.made: list[Slot] = []
-        """Slots beyond the first: they have no names of their own, but places in a list."""
+        """Slots beyond SLOTS_NAMED_MOST: items of a list instead of variables."""
         self.sets: dict[str, str] = {}
         self.apart = Apart(source)
         self.functions: list[str] = []
         self.row_of_literals: str | None = None
-        """The variable whose items the literals are, while rows of a parameterized list are
-        printed."""
+        """The variable with the current row of literals, inside of a parameterized VALUES list."""
         self.subqueries: SubqueryPrinter | None = None
         self.may_yield = True
-        """May an expression give the loop back? Not within a lambda."""
+        """Whether an expression may yield; in a lambda it may not."""
 
     @contextmanager
     def without_yielding(self) -> Iterator[None]:
-        """For what is printed into a lambda."""
+        """Print code for a lambda inside this context."""
         before, self.may_yield = self.may_yield, False
         try:
             yield
         finally:
             self.may_yield = before
 
-    # --- the three ways ---
+    # --- the three forms ---
 
     def value(self, expression: Expression, rows: Rows) -> str:
         self._spend()
@@ -133,7 +131,7 @@ class Printer:
         return f"(not {self.truth(expression, rows)})"
 
     def _not_too_deep(self, code: str) -> str:
-        """The code, or a call of a function that holds it: Python limits how deep brackets nest."""
+        """Return the code, or a call of a function with it: Python limits nested brackets."""
         if len(code) < 4 * BRACKETS_MOST or brackets_of(code) < BRACKETS_MOST:
             return code
         name = self.source.fresh("deep")
@@ -142,7 +140,7 @@ class Printer:
         return f"{name}({rows})"
 
     def values(self, expressions: tuple[Expression, ...], rows: Rows) -> str:
-        """A tuple."""
+        """Return a tuple of expressions."""
         whole = rows.whole_row(expressions)
         if whole is not None:
             return whole
@@ -150,11 +148,10 @@ class Printer:
         return f"({items},)" if len(expressions) == 1 or "*" in items else f"({items})"
 
     def together(self, codes: list[str]) -> str:
-        """A tuple of what was printed."""
         return f"({self.apart.items(codes) if is_long(codes) else ', '.join(codes)},)"
 
     def items(self, expressions: Sequence[Expression], rows: Rows) -> str:
-        """Expressions with commas between them. Slots that follow each other are a slice."""
+        """Return expressions separated by commas. Consecutive slots become a slice."""
         codes = [self.value(each, rows) for each in expressions]
         if self.made:
             codes = _sliced(codes)
@@ -189,7 +186,7 @@ class Printer:
         return name
 
     def converted(self, slot: Slot, code: str) -> str:
-        """A literal as a value; the words for a moment need to know the time."""
+        """Return the code of a converted literal; literals such as 'now' need the time."""
         convert = slot.convert
         assert convert is not None
         name = self.source.known(convert, "convert")
@@ -243,7 +240,7 @@ class Printer:
         return f"({' and '.join([*checks, wrong])})"
 
     def _call(self, apply: Apply, rows: Rows, check: str = "is None") -> tuple[list[str], str]:
-        """Checks for NULL of the arguments, and the call itself, which may use what they kept."""
+        """Return the NULL checks of the arguments, and the call, which uses their variables."""
         checks: list[str] = []
         codes: list[str] = []
         before: list[str] = []
@@ -273,7 +270,7 @@ class Printer:
         return checks, result
 
     def _counted(self, apply: Apply, sized: tuple[int, ...], codes: list[str], quick: str) -> str:
-        """A call that goes the quick way only if its arguments are short."""
+        """Return a call that is direct if its arguments are short and costly otherwise."""
         slow = self.costly(costly_call(apply.function), codes)
         if sized == (-1,):
             return slow
@@ -292,13 +289,13 @@ class Printer:
         return size
 
     def costly(self, each: CostlyCall, codes: list[str]) -> str:
-        """A call through the context, which counts it."""
+        """Return a call through the context, which charges it."""
         self.source.functions += 1
         given = ", ".join([self.source.known(each, "costly"), *codes])
         return f"(yield from costly({given}))" if self.may_yield else f"compute({given})"
 
     def call(self, function: Function, codes: list[str]) -> str:
-        """A function applied to printed arguments that are not NULL."""
+        """Return a function applied to printed arguments that are not NULL."""
         if function.inline is None:
             name = self.source.known(function.call, "call")
             given = ["context", *codes] if function.needs_context else codes
@@ -308,7 +305,7 @@ class Printer:
         return self.fill(function.inline, codes)
 
     def fill(self, template: str, codes: list[str], states: list[str] | None = None) -> str:
-        """A template with its arguments, states and fresh names."""
+        """Fill a template with its arguments, states and fresh names."""
         fresh: dict[str, str] = {}
 
         def field(match: re.Match[str]) -> str:
@@ -335,7 +332,7 @@ class Printer:
         else:
             size = self._size(expression.operand, kept if nullable else first)
             if expression.type.kind in (Kind.JSON, Kind.JSONB, Kind.ARRAY):
-                size = f"8 * {size}"  # short texts make many parts
+                size = f"8 * {size}"  # short texts have many parts
             slow = self.costly(costly_cast(expression.function, cost, expression.type), [kept])
             result = f"({name}({kept}) if {size} < {BYTES_SMALL} else {slow})"
         return f"(None if {first} is None else {result})" if nullable else result
@@ -357,7 +354,7 @@ class Printer:
     def _each(
         self, way: Callable[[Expression, Rows], str], operands: Sequence[Expression], rows: Rows
     ) -> list[str]:
-        """Operands printed. Many of them are cut off, which none can be that yields."""
+        """Print the operands. Long lists move to functions of `apart`, which cannot yield."""
         if len(operands) <= LINES_MOST:
             return [way(each, rows) for each in operands]
         with self.without_yielding():
@@ -402,7 +399,7 @@ class Printer:
         return f"({', '.join(before)}, {code})[{len(before)}]" if before else code
 
     def _kept(self, expression: Expression, rows: Rows) -> tuple[str, str]:
-        """Code that keeps the value in a variable (or none), and the name to use."""
+        """Return code that assigns the value to a variable, or "", and the name to use."""
         code = self.value(expression, rows)
         if _SIMPLE.fullmatch(code):
             return "", code
@@ -420,7 +417,7 @@ class Printer:
         *first, last = expression.operands
         for operand in first:
             if not operand.nullable:
-                last = operand  # what follows is never looked at
+                last = operand  # later operands are never evaluated
                 break
             code = self.value(operand, rows)
             if _SIMPLE.fullmatch(code):
@@ -431,7 +428,7 @@ class Printer:
         return self._first(choices, self.value(last, rows))
 
     def _first(self, choices: list[tuple[str, str]], otherwise: str) -> str:
-        """The value of the first choice whose condition is true."""
+        """Return the value of the first choice whose condition is true."""
         may_yield = any("yield" in condition or "yield" in value for condition, value in choices)
         if len(choices) > LINES_MOST and not may_yield:
             return self.apart.first(choices, otherwise)
@@ -447,7 +444,7 @@ class Printer:
         return self._in_list(expression, rows, truth=False)
 
     def _in_list(self, expression: InList, rows: Rows, truth: bool) -> str:
-        """Whether the condition is true, or is false; it is NULL where it is neither."""
+        """Print whether the condition is true, or is false; NULL is neither."""
         if not all(isinstance(item, Constant | Slot | Elements) for item in expression.items):
             return self._in_expressions(expression, rows, truth)
         found_wanted = truth != expression.negated
@@ -457,7 +454,7 @@ class Printer:
         if careful:
             code = f"canonical({code})"
         if found_wanted:
-            return f"({code} in {name})"  # NULL is never in the set
+            return f"({code} in {name})"  # the set has no NULL
         checks = [f"None not in {name}_all"] if _may_hold_null(expression.items) else []
         if expression.operand.nullable:
             if not _SIMPLE.fullmatch(code):
@@ -467,13 +464,13 @@ class Printer:
                 first = f"{code} is not None"
             checks.insert(0, first)
         outside = " and ".join([*checks, f"{code} not in {name}"])
-        if isinstance(expression.items[0], Elements):  # none at all decide even for NULL
+        if isinstance(expression.items[0], Elements):  # an empty array decides even for NULL
             outside = f"not {name}_all or {outside}"
         return f"({outside})"
 
     def _set_of(self, items: tuple[Expression, ...], rows: Rows, careful: bool) -> str:
         code = self.items(items, rows)
-        if careful:  # Python's == and hash are not those of SQL
+        if careful:  # Python's == and hash differ from SQL's
             self.source.name("canonical", canonical)
             code = f"*map(canonical, ({code},))"
         for name, known in self.sets.items():
@@ -484,7 +481,7 @@ class Printer:
         return name
 
     def elements(self, expression: Elements, rows: Rows) -> str:
-        """Among the items of a list: all elements of an array."""
+        """Unpack the elements of an array into the items of a list."""
         self.source.name("elements_of", elements_of)
         return f"*elements_of({self.value(expression.array, rows)})"
 
@@ -529,7 +526,7 @@ class Printer:
 
 
 def _sliced(codes: list[str]) -> list[str]:
-    """The same items, those that follow each other in the list of slots as one slice of it."""
+    """Merge items that are consecutive in the list of slots into slices."""
     found: list[str] = []
     first = last = -1
     for code in [*codes, ""]:

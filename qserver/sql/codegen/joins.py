@@ -1,7 +1,7 @@
-"""Joins: a hash table of the right side, a look-up by key, or a loop over kept rows.
+"""Joins: a hash table of the right side, key look-ups, or a loop over materialized rows.
 
 The consumer is printed once, whatever the kind of join. An outer join loops over the matches or, if
-there are none, over one row of NULLs; a full join is kept whole before it is consumed; a semi- or
+there are none, over one row of NULLs; a full join is materialized before it is consumed; a semi- or
 anti-join is only a condition.
 """
 
@@ -39,7 +39,7 @@ def produce_join(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consu
 
 
 def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
-    """Print what is made of the right side before the left one begins; its name, or nothing."""
+    """Print the hash table or list of the right side; return its name, or "" if there is none."""
     if node.lateral or node.method == "index":
         return ""
     if node.method != "hash":
@@ -70,7 +70,7 @@ def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
 
 
 def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[str, list[str]]:
-    """The key of a hash table, kept in variables, and checks that no part of it is NULL."""
+    """Print the variables of a hash key; return the key, and checks that no part is NULL."""
     names, checks = [], []
     for key in keys:
         code = pipeline.printer.value(key, rows)
@@ -84,7 +84,7 @@ def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[
 
 
 def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
-    """An expression of the kept right rows that may match the left row, before the condition."""
+    """Return the code of the right rows that may match the left row, before the condition."""
     if node.method != "hash":
         return prepared
     key, _ = _key(pipeline, tuple(left for left, _ in hash_keys(node)), rows)
@@ -92,7 +92,7 @@ def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> 
 
 
 def _named_matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
-    """The same, in a variable, and paced."""
+    """Assign the possible matches to a variable, and charge their steps."""
     found = pipeline.source.fresh("found")
     pipeline.source.line(f"{found} = {_matches(pipeline, node, prepared, rows)}")
     _pace_many(pipeline, found)
@@ -131,7 +131,7 @@ def _loop_over_matches(
 
 
 def _pace_many(pipeline: Pipeline, found: str) -> None:
-    """Few matches are as nothing beside the row that they match, whose own loop is paced."""
+    """Charge many matches. Few cost nothing beside the left row, whose own loop is charged."""
     with pipeline.source.block(f"if len({found}) > {MATCHES_FEW}:"):
         pipeline.charge_rows(f"len({found})")
 
@@ -169,9 +169,9 @@ def _left(
 def _chosen(
     pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
 ) -> str:
-    """Print which of the candidates satisfy the condition; the name of the list of them.
+    """Print the list of candidates that satisfy the condition; return its name.
 
-    Few are chosen by a comprehension. In a loop over many the loop is given back now and then.
+    A comprehension selects among few; the loop over many has yield checks.
     """
     source, sources = pipeline.source, output_sources(node.right)
     found = source.fresh("found")
@@ -198,7 +198,7 @@ def _chosen(
 def _any(
     pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
 ) -> str:
-    """Print whether one of the candidates satisfies the condition; the name of the answer."""
+    """Print whether one of the candidates satisfies the condition; return the result's name."""
     source, sources = pipeline.source, output_sources(node.right)
     found = source.fresh("found")
     target, inner = pipeline.unpack(sources, rows)
@@ -221,14 +221,13 @@ def _any(
 
 
 def _nulls(pipeline: Pipeline, node: plan.Plan) -> str:
-    """A list with the one item that stands for no match: rows of NULLs."""
+    """Return a list with one item, the rows of NULLs that stand for no match."""
     widths = [_width(node, made) for made in output_sources(node)]
     rows = tuple((None,) * width for width in widths)
     return pipeline.source.known([rows[0] if len(rows) == 1 else rows], "nulls")
 
 
 def _width(node: plan.Plan, made: int) -> int:
-    """How many columns a source has."""
     from qserver.sql.walk import everything
 
     for each in everything(node):
@@ -277,7 +276,7 @@ def _if_any(
 
 
 def _full(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) -> None:
-    """Keep the matches, then add what matched nothing on either side."""
+    """Materialize the matches, then add the unmatched rows of both sides."""
     source = pipeline.source
     line = source.line
     right = pipeline.keep(node.right, rows)

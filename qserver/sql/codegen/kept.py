@@ -1,4 +1,4 @@
-"""How rows of several sources are kept together, and when a pipeline is cut to keep them."""
+"""How materialized rows of several sources are stored, and when a pipeline is split."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.plan import Plan
 
 LOOPS_MOST = 9
-"""Loops inside each other before a pipeline is cut; scans and conditions need blocks as well."""
+"""Nested loops before a pipeline is split; scans and conditions need blocks as well."""
 
 
 def pattern(sources: tuple[int, ...], rows: Rows) -> str:
-    """How rows of several sources are kept as one item: a tuple of them, or the one itself."""
+    """Return the item that stores the rows of several sources: a tuple of rows, or the only row."""
     if len(sources) == 1:
         return rows.row(sources[0])
     return f"({', '.join(rows.row(made) for made in sources)},)" if sources else "()"
 
 
 def loops_of(node: Plan) -> int:
-    """How many loops stand inside each other where the plan's consumer is printed."""
+    """Return the number of nested loops around the plan's consumer."""
     if isinstance(node, plan.Join):
         left = loops_of(node.left)
         if left >= LOOPS_MOST:

@@ -1,8 +1,8 @@
-"""Which columns of rows that are kept hold long values that nobody else holds.
+"""Finds the columns of materialized rows whose long values the statement itself holds.
 
-A value that comes from a table, or with the statement, is in memory already, and a row that is kept
-only names it. One that a function made is memory of the statement for as long as the row is kept.
-So only columns that are computed, and whose type sets no bound, are measured.
+A value from a table or from the statement is in memory anyway; a computed value occupies the
+statement's memory as long as the row is held. So only computed columns of unbounded types are
+measured.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from qserver.values.sizes import is_sized
 
 
 def long_columns(node: Plan, made: int) -> tuple[int, ...]:
-    """The positions in rows of a source that must be measured."""
+    """Return the positions in a source's rows that must be measured."""
     maker = _maker(node, made)
     match maker:
         case plan.Project():
@@ -40,7 +40,7 @@ def long_columns(node: Plan, made: int) -> tuple[int, ...]:
 
 
 def columns_made(node: Plan, made: int) -> tuple[Expression, ...]:
-    """The expressions that make the columns of a source, if it is made by such."""
+    """Return the expressions of a source's columns, or () if they are not expressions."""
     maker = _maker(node, made)
     match maker:
         case plan.Project():
@@ -55,7 +55,7 @@ def _positions(expressions: tuple[Expression, ...], node: Plan) -> tuple[int, ..
 
 
 def is_long(expression: Expression, node: Plan) -> bool:
-    """Does the expression make values that may be long? `node` makes the rows that it is over."""
+    """Tell whether the expression computes values that may be long, over the rows of `node`."""
     if not is_sized(expression.type) or isinstance(expression, Constant | Slot | ScalarQuery):
         return False
     if isinstance(expression, Column):
@@ -69,7 +69,7 @@ def is_long(expression: Expression, node: Plan) -> bool:
 
 
 def values_given_once(expressions: tuple[Expression, ...], node: Plan) -> set[int]:
-    """The positions of what comes with the statement and stands nowhere else in the row."""
+    """Return the positions of literals and parameters that occur once in the row."""
     found: set[int] = set()
     seen: set[int | str] = set()
     for at, each in enumerate(expressions):
@@ -82,7 +82,7 @@ def values_given_once(expressions: tuple[Expression, ...], node: Plan) -> set[in
 
 
 def _origins(expression: Expression, node: Plan) -> tuple[Expression, ...]:
-    """The expression, or those that VALUES has for it in each of its rows."""
+    """Return the expression, or its expressions in all rows of VALUES."""
     if isinstance(expression, Column):
         maker = _maker(node, expression.source)
         if isinstance(maker, plan.Values):
@@ -91,7 +91,7 @@ def _origins(expression: Expression, node: Plan) -> tuple[Expression, ...]:
 
 
 def _maker(node: Plan, made: int) -> Any:
-    """The node that makes the rows of a source; None if that is outside of the plan."""
+    """Return the node that produces a source's rows; None if it is outside of the plan."""
     for each in _below(node):
         if not isinstance(each, plan.Distinct) and getattr(each, "source", None) == made:
             return each

@@ -1,8 +1,10 @@
-"""MERGE: all rows are found and joined before the first is changed.
+"""MERGE: finds and joins all rows before it changes the first.
 
-rows = [(source, target or NULLs) …]
-for each:  if target:  if condition: UPDATE  elif …      a row is changed once, or it is refused
-           else:       if condition: INSERT  elif …
+    rows = [(source, target or NULLs) …]
+    for each:  if target:  if condition: UPDATE  elif …
+               else:       if condition: INSERT  elif …
+
+A second change of the same row is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The producers of all plan nodes, and those of the small ones."""
+"""The table of producers for all plan nodes, and the producers of the small ones."""
 
 from __future__ import annotations
 

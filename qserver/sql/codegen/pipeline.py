@@ -1,9 +1,4 @@
-"""Plans as Python source: every operator is a loop around the one that takes its rows.
-
-An operator is asked to *produce*, and is told what to print for each row: its consumer. A scan
-prints a loop and the consumer inside it; a filter prints an `if` around the consumer; a hash join
-prints the building of a table, then the loop of its left side with the look-up inside, then the
-consumer. So a whole pipeline becomes one nest of loops over plain tuples, with nothing in between.
+"""Prints plans as Python source: every operator is a loop around its consumer.
 
     for page in scan(…):            Scan
         for r0 in page:
@@ -11,8 +6,13 @@ consumer. So a whole pipeline becomes one nest of loops over plain tuples, with 
                 for r1 in h0.get(r0[1], ()):        hash join
                     out.append((r0[0], r1[3]))      the consumer
 
-Python allows twenty blocks inside each other, so a deep pipeline is cut: its rows are put into a
-list, and a new nest begins.
+An operator *produces* rows for a consumer, which prints the code for each row. A scan prints a loop
+with the consumer inside; a filter prints an `if` around the consumer; a hash join prints a table,
+then the loop of its left side with the look-up and the consumer inside. So a pipeline is one nest
+of loops over plain tuples.
+
+Python allows twenty nested blocks, so a deep pipeline is split: its rows go into a list, and a new
+nest begins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from qserver.sql.walk import output_sources
 from qserver.values.sizes import size_of
 
 Consumer: TypeAlias = Callable[[Rows], None]
-"""Prints what is done with each row."""
+"""Prints the code for each row."""
 
 Producer: TypeAlias = "Callable[[Pipeline, Any, Rows, Consumer], None]"
 """Prints the loops of one kind of plan node, around its consumer."""
@@ -48,20 +48,20 @@ Producers: TypeAlias = Mapping[type[Plan], Producer]
 ROWS_BETWEEN_CHECKS = 1024
 
 PAGE_BYTES = 1024 * 1024
-"""A page of results with so many bytes of long values leaves before it has all its rows."""
+"""Bytes of long values that fill a page of results before it has all its rows."""
 
 KEPT_BYTES_BETWEEN_CHECKS = 64 * 1024
-"""Bytes of long values that are kept before they are counted."""
+"""Bytes of long values held between two charges."""
 
 KEPT_VALUE_BYTES = 96
-"""What a value that is kept costs beside its own length: the object, its place in a list or set."""
+"""The overhead of a held value: the object, and its place in a list or set."""
 
 
 class Pipeline:
     """Prints plans into one function. `may_yield`: the function is a generator that may yield.
 
-    `hands_out`: when it yields it hands out the rows that it has, so that whoever reads them as
-    a stream does not wait for a page to be full.
+    `hands_out`: a yield includes the rows so far, so that a streaming client does not wait for a
+    full page.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class Pipeline:
         self.hands_out = False
 
     def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
-        """Print what makes the plan's rows, and the consumer for each of them."""
+        """Print the loops of the plan's rows, with the consumer inside."""
         self.producers[type(node)](self, node, rows, consume)
 
     def inside_a_function(self) -> Pipeline:
-        """For a function of its own, which cannot yield for the one around it."""
+        """Return a pipeline for a nested function, which cannot yield for the outer one."""
         self.source.functions += 1
         return Pipeline(self.source, self.printer, self.producers, may_yield=False)
 
     def yield_check(self) -> None:
-        """Print a place between pages: yield if that is possible, and look at the deadline."""
+        """Print a yield check: check the deadline, and yield if possible."""
         self.source.line("context.check()")
         if self.hands_out:
             self.source.line("yield out or None")
@@ -92,17 +92,17 @@ class Pipeline:
             self.source.line("yield None")
 
     def charge_rows(self, rows_looked_at: str) -> None:
-        """Print the count of rows that are about to be looked at, and a pause when it is due.
+        """Print the charge for the rows of a loop, and a yield check when one is due.
 
-        All loops of a statement count together. One that cannot yield looks at the deadline
-        and leaves the count as it is, so that the next one around it that can will do so.
+        All loops of a statement count together. A loop that cannot yield checks the deadline and
+        does not reset the count, so that the next outer loop that can yield does.
         """
         self.source.line(f"context.work += {rows_looked_at}")
         self._pause_if_due()
 
     @contextmanager
     def weighed(self, rows_looked_at: str) -> Iterator[Weight]:
-        """The same, where what is done with each row is printed inside and may be long."""
+        """`charge_rows`, weighted by the length of the code that is printed inside for each row."""
         place, before = self.source.place(), self._length()
         weight = Weight()
         yield weight
@@ -114,7 +114,7 @@ class Pipeline:
         self.source.insert(place, lines)
 
     def _length(self) -> int:
-        """Characters of what has been printed, beside this function too."""
+        """Return the characters printed so far, including functions of `apart`."""
         return self.source.length() + self.printer.apart.length
 
     def _pause_if_due(self) -> None:
@@ -124,9 +124,9 @@ class Pipeline:
             self.yield_check()
 
     def hand_out(self, full: str, long: Sequence[int]) -> None:
-        """Print that a page of results leaves when it is full, or has enough long values.
+        """Print the yield of a page of results that is full or has enough long values.
 
-        The counter of their bytes, `out_bytes`, begins anew with each page.
+        `out_bytes` counts the bytes of long values, and restarts with each page.
         """
         if long:
             self.source.name("size_of", size_of)
@@ -141,7 +141,7 @@ class Pipeline:
             self.source.line("out = []")
 
     def steps(self, call: str, function: Callable[..., Any]) -> str:
-        """A call of a generator of ours for its result; it yields where that is possible."""
+        """Return the call of a runtime generator for its result; it yields if possible."""
         self.source.name(function.__name__, function)
         if self.may_yield:
             return f"(yield from {call})"
@@ -150,7 +150,7 @@ class Pipeline:
 
     @contextmanager
     def for_each(self, target: str, iterable: str) -> Iterator[None]:
-        """A loop over some rows. What a function did for one of them may make a pause due."""
+        """Loop over some rows. A function call for one of them may make a yield check due."""
         before = self.source.functions
         with self.source.block(f"for {target} in {iterable}:"):
             yield
@@ -160,14 +160,13 @@ class Pipeline:
     def loop(
         self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
     ) -> None:
-        """Rows of one source from a Python iterable."""
         name = self.source.fresh("r")
         with self.loop_by_pages(name, iterable):
             consume(rows.with_row(made, name, width))
 
     @contextmanager
     def loop_by_pages(self, target: str, iterable: str) -> Iterator[None]:
-        """A loop over any number of rows that yields now and then."""
+        """Loop over any number of rows, with yield checks."""
         self.source.name("pages_of", pages_of)
         page = self.source.fresh("page")
         head = self.source.place()
@@ -178,7 +177,7 @@ class Pipeline:
             self.source.replace_end(head, "):", f", {weight.rows}):")
 
     def keep(self, node: Plan, rows: Rows) -> str:
-        """Print the making of a list of the plan's rows; its name. See `pattern` for the items."""
+        """Print the list of the plan's rows; return its name. `pattern` is the item."""
         name = self.source.fresh("rows")
         self.source.line(f"{name} = []")
         sources = output_sources(node)
@@ -193,9 +192,10 @@ class Pipeline:
         return name
 
     def measure(self, node: Plan, sources: tuple[int, ...], count: str = "") -> Consumer:
-        """Print a counter for long values in rows that are kept; what counts those of a row.
+        """Print a counter for long values in held rows; return the consumer that counts those of a
+        row.
 
-        With `count`, a counter that is there already.
+        With `count`, use an existing counter.
         """
         columns = [(made, at) for made in sources for at in long_columns(node, made)]
         if not columns:
@@ -208,7 +208,7 @@ class Pipeline:
         )
 
     def count_bytes(self, count: str, codes: list[str]) -> None:
-        """Print the counting of values that are kept, by their bytes."""
+        """Print the charge for held values, by their bytes."""
         self.source.name("size_of", size_of)
         self.source.line(f"{count} += {' + '.join(f'size_of({code})' for code in codes)}")
         with self.source.block(f"if {count} > {KEPT_BYTES_BETWEEN_CHECKS}:"):
@@ -218,9 +218,9 @@ class Pipeline:
     def count_looks(
         self, looked_at: Iterable[tuple[Expression, str]], *, of_rows: bool = False
     ) -> None:
-        """Print that long values, each in a variable, are counted by what a comparison takes.
+        """Print the charge for comparisons of long values, each in a variable.
 
-        `of_rows`: of rows that several queries may make, so each value may be NULL.
+        `of_rows`: several queries may produce the rows, so each value may be NULL.
         """
         for expression, name in looked_at:
             if not may_be_long(expression):
@@ -232,13 +232,13 @@ class Pipeline:
                 self.charge_rows(f"{self.source.known(cost, 'cost')}({name})")
 
     def charge_memory(self, name: str, width: int) -> None:
-        """Count what a list holds, now and then, against the memory of the statement."""
+        """Print the memory charge for a growing list, every ROWS_BETWEEN_CHECKS rows."""
         with self.source.block(f"if not len({name}) % {ROWS_BETWEEN_CHECKS}:"):
             self.source.line(f"context.charge_memory({ROWS_BETWEEN_CHECKS}, {4 * width})")
             self.yield_check()
 
     def count_kept(self, count: str, sizes: list[str]) -> None:
-        """Print the same for a value that an aggregate keeps, whose size in bytes is `sizes`."""
+        """Print the charge for a value that an aggregate holds; `sizes` are codes of its bytes."""
         self.source.line(f"{count} += {' + '.join([str(KEPT_VALUE_BYTES), *sizes])}")
         with self.source.block(f"if {count} > {ROWS_BETWEEN_CHECKS * KEPT_VALUE_BYTES}:"):
             self.source.line(f"context.hold_bytes({count})")
@@ -246,7 +246,7 @@ class Pipeline:
             self.yield_check()
 
     def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
-        """Loop over rows that were kept."""
+        """Loop over materialized rows."""
         self.loop_over(name, output_sources(node), rows, consume)
 
     def loop_over(
@@ -257,7 +257,7 @@ class Pipeline:
             consume(inner)
 
     def unpack(self, sources: tuple[int, ...], rows: Rows) -> tuple[str, Rows]:
-        """A loop target that takes kept rows apart, and where the rows are then."""
+        """Return a loop target that unpacks materialized rows, and the variables of the rows."""
         names = []
         for made in sources:
             names.append(self.source.fresh("r"))

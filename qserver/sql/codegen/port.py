@@ -1,4 +1,4 @@
-"""What expressions need of subqueries, which need expressions themselves."""
+"""The interface between expressions and subqueries, which print each other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from qserver.sql.expressions import ArrayQuery, Exists, InQuery, Quantified, Sca
 
 
 class SubqueryPrinter(Protocol):
-    """Prints what an expression does with a subquery."""
+    """Prints subqueries inside expressions."""
 
     def scalar(self, expression: ScalarQuery, rows: Rows, /) -> str: ...
 

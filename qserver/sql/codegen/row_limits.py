@@ -1,4 +1,4 @@
-"""LIMIT, OFFSET and WITH TIES: a count of rows, and a way out of the loops when it is reached."""
+"""LIMIT, OFFSET and WITH TIES: a count of rows, and an exit from the loops when it is reached."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def produce_limit(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: Con
 
 
 def bounds_of_rows(pipeline: Pipeline, node: plan.Limit, rows: Rows) -> tuple[str, str]:
-    """Print which rows LIMIT and OFFSET leave: names for the first, and the one after them."""
+    """Print the bounds of LIMIT and OFFSET; return the names of the first row and of the end."""
     limit, offset = bounds(pipeline, node.limit, node.offset, rows)
     if node.offset is None:
         return offset, limit

@@ -1,4 +1,4 @@
-"""What generated code calls: small functions that need no printing."""
+"""Functions that generated code calls."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from qserver.values.sizes import size_of
 _NO_LIMIT = 1 << 62
 
 ROWS_COMPARED_AT_ONCE = 32
-"""Whole rows, however long, that are looked for in a table of others."""
+"""Whole rows, of any length, that are hashed between two yield checks."""
 
 ROWS_OF_PAGE = 1024
 
 
 def row_limit(value: int | None) -> int:
-    """The number of LIMIT; NULL is no limit."""
+    """Return the number of LIMIT; NULL is no limit."""
     if value is None:
         return _NO_LIMIT
     if value < 0:
@@ -50,7 +50,7 @@ def row_offset(value: int | None) -> int:
 
 
 def with_ties(rows: list[Any], key: Callable[[Any], Any], limit: int, offset: int) -> list[Any]:
-    """The rows of FETCH FIRST … WITH TIES."""
+    """Return the rows of FETCH FIRST … WITH TIES."""
     stop = offset + limit
     if limit == 0 or stop >= len(rows):
         return rows[offset:stop]
@@ -61,12 +61,12 @@ def with_ties(rows: list[Any], key: Callable[[Any], Any], limit: int, offset: in
 
 
 def _as_tied(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What two rows have in common that stand in the same place: NaN is equal to NaN there."""
+    """Return sort values under which tied rows are equal: NaN equals NaN here."""
     return tuple([None if value is None else canonical(value) for value in values])
 
 
 def intersection(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
-    """Rows that both sides have; None where the loop is to be given back."""
+    """Yield the rows that both sides have, and None at yield checks."""
     counts: Counter[Any] = Counter()
     for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
         counts.update(page)
@@ -80,7 +80,7 @@ def intersection(context: Context, left: list[Any], right: list[Any], every: boo
 
 
 def exception(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
-    """Rows of the left side that the right side has not; None as above."""
+    """Yield the rows of the left side that the right side lacks, and None at yield checks."""
     counts: Counter[Any] = Counter()
     for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
         counts.update(page)
@@ -107,14 +107,14 @@ def _between_pages(
 
 
 def single(rows: list[tuple[Any, ...]]) -> Any:
-    """The value of a scalar subquery."""
+    """Return the value of a scalar subquery."""
     if len(rows) > 1:
         raise CardinalityViolation("more than one row returned by a subquery used as an expression")
     return rows[0][0] if rows else None
 
 
 def is_in(value: Any, found: tuple[set[Any], bool, bool]) -> bool | None:
-    """`value IN (query)`: `found` is the values, whether one is NULL, whether there are any."""
+    """`value IN (query)`: `found` is the values, whether one is NULL, whether there are rows."""
     values, has_null, has_rows = found
     if not has_rows:
         return False
@@ -129,7 +129,7 @@ Found: TypeAlias = tuple[set[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple
 
 
 def rows_found(rows: list[tuple[Any, ...]]) -> Found:
-    """Rows of a subquery to be looked up: those without NULL, those with one, all of them."""
+    """Prepare a subquery's rows for look-ups: those without NULL, those with NULL, all of them."""
     return {row for row in rows if None not in row}, [row for row in rows if None in row], rows
 
 
@@ -178,7 +178,7 @@ def quantified(
 def made_slots(
     slots: tuple[Slot, ...],
 ) -> Callable[[Mapping[int | str, Any] | Sequence[Any], Any], list[Any]]:
-    """What makes the values of many slots of an execution at once."""
+    """Return the function that converts many slots of an execution at once."""
     known = [(slot.name, slot.convert) for slot in slots]
 
     def make(given: Any, context: Any) -> list[Any]:
@@ -204,7 +204,7 @@ def made_slots(
 def unreadable(
     rows: Sequence[Sequence[Any]], row: Sequence[Any], readers: Mapping[int, Callable[[Any], Any]]
 ) -> int:
-    """Which value, counted through all rows, could not be read: one of this row."""
+    """Return the number, counted through all rows, of the value of this row that cannot be read."""
     before = next(at for at, each in enumerate(rows) if each is row) * len(row)
     for column, read in readers.items():
         try:
@@ -216,7 +216,7 @@ def unreadable(
 
 
 def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
-    """The elements of all dimensions; for no array at all, one that is NULL."""
+    """Return the elements of all dimensions; for a NULL array, one NULL."""
     if array is None:
         return [None]
     if not array or type(array[0]) is not tuple:
@@ -231,7 +231,6 @@ def elements_of(array: tuple[Any, ...] | None) -> list[Any]:
 
 
 def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
-    """Raise for the first column that must not be NULL and is."""
     for column, value in zip(table.columns, row, strict=True):
         if value is None and not column.nullable:
             raise NotNullViolation(
@@ -245,15 +244,15 @@ def refuse_null(table: Table, row: tuple[Any, ...]) -> None:
 
 
 def leave_undecided(*_: Any) -> NoReturn:
-    """Stands for a call that may take long where a commit looks for conflicts: it is not made.
+    """Replaces costly calls in predicates that a commit evaluates to detect conflicts.
 
-    A row that a predicate cannot judge counts as one that it would have chosen.
+    A row that the predicate cannot judge counts as one that it selects.
     """
     raise ProgramLimitExceeded("the predicate takes too long to be looked at in a commit")
 
 
 def pages_of(rows: Iterable[Any], most: int = ROWS_OF_PAGE) -> Iterable[Sequence[Any]]:
-    """Rows in pieces, so that whoever loops over them can yield in between."""
+    """Split rows into pages, between which loops can yield."""
     if type(rows) is not tuple and type(rows) is not list:
         source = iter(rows)
         first = list(islice(source, most))

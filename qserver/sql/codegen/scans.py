@@ -1,14 +1,14 @@
-"""Scans: how the rows of a table are found, and what of it counts as read.
+"""Scans: how the rows of a table are found, and what counts as read.
 
-    all of the key is known            one look-up                 reads one key
+    the whole key is known             one look-up                 reads one key
     several values of the key (IN)     a look-up each              reads those keys
     a prefix of the key, or bounds     a range of the tree         reads that range
     the same by an index               a range of the index, then a look-up for each entry
     nothing is known                   all pages                   reads everything that satisfies
                                                                    the condition
 
-The condition is checked for each row whatever the way, and goes along with a range as its
-predicate: then only rows that satisfy it, before or after another's change, can make a conflict.
+The condition is checked for each row on every path. It is also the predicate of a range scan: only
+rows that satisfy it, before or after a concurrent change, can cause a conflict.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from qserver.values.types import CAREFUL_KINDS, Kind
 _COMPUTE = re.compile(r"\bcompute\b")
 
 ENTRY_COSTS_ROWS = 8
-"""An entry of an index leads to a row elsewhere: finding it costs as much as so many of a scan."""
+"""The look-up of an index entry's row costs as much as this many rows of a scan."""
 
 PageConsumer: TypeAlias = Callable[[str, str, str, Rows], None]
-"""Prints what is done with a page, given its name, that of a row, the condition and the rows."""
+"""Prints the code for a page, given its name, that of a row, the condition and the rows."""
 
 
 def produce_scan(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
@@ -42,17 +42,17 @@ def produce_scan(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: Consu
 
 
 def is_read_by_pages(node: plan.Plan) -> bool:
-    """Whether a plan is a scan whose pages can be taken whole."""
+    """Tell whether a plan is a scan whose pages are consumed whole."""
     if not isinstance(node, plan.Scan) or node.access.index is not None:
         return False
     if node.condition is not None and (has_subquery(node.condition) or is_costly(node.condition)):
-        return False  # it could not yield within a comprehension
+        return False  # a comprehension cannot yield
     keys = node.access.range
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
 
 def produce_pages(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: PageConsumer) -> None:
-    """Print a scan whose consumer takes a comprehension over a page: `for r in page if …`."""
+    """Print a scan whose consumer uses a comprehension over a page: `for r in page if …`."""
 
     def take(page: str, printer: _ScanPrinter) -> None:
         condition = ""
@@ -64,11 +64,11 @@ def produce_pages(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: Page
 
 
 KEY_STEPS: Final = 2
-"""What it takes to look up a key."""
+"""The steps of a key look-up."""
 
 
 def can_be_first_rows(node: plan.Scan) -> bool:
-    """Whether the first rows of a scan are the first entries of one range of the table."""
+    """Tell whether the first rows of a scan are the first entries of one range of the table."""
     return (
         node.access.partial
         and node.access.index is None
@@ -78,7 +78,7 @@ def can_be_first_rows(node: plan.Scan) -> bool:
 
 
 def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: PageConsumer) -> None:
-    """Print such a scan as one call: the consumer takes a page with all the rows there are."""
+    """Print such a scan as one call; the consumer gets one page with all rows."""
     printer = _ScanPrinter(pipeline, node, Rows(), lambda _: None)
     _, low, high, checks = printer.bounds(node.table.primary_key, ())
     page = pipeline.source.fresh("page")
@@ -121,11 +121,11 @@ class _ScanPrinter:
             self._index_range(exact=equal == key_length)
 
     def _for(self, head: str | None) -> AbstractContextManager[None]:
-        """The loop over the keys that IN or ANY names: there may be a million."""
+        """Loop over the keys of IN or ANY, with yield checks: there may be a million."""
         return nullcontext() if head is None else self._paced(head, str(KEY_STEPS))
 
     def _matches(self) -> None:
-        """Print the condition and what is done with a row that satisfies it."""
+        """Print the condition and the consumer inside."""
         if self.node.condition is None:
             self.consume(self.inner)
             return
@@ -146,7 +146,7 @@ class _ScanPrinter:
     def _equal_elements(
         self, positions: tuple[int, ...], descending: tuple[bool, ...]
     ) -> tuple[str | None, list[str], list[str]]:
-        """A loop for IN or none, the leading key elements, and checks that none is NULL."""
+        """Return the loop of IN or None, the leading key elements, and checks that none is NULL."""
         found = self.node.access.range
         elements: list[str] = []
         checks: list[str] = []
@@ -186,7 +186,7 @@ class _ScanPrinter:
     def bounds(
         self, positions: tuple[int, ...], descending: tuple[bool, ...]
     ) -> tuple[str | None, str, str, list[str]]:
-        """A loop for IN or none, low and high, and checks that no bound is NULL."""
+        """Return the loop of IN or None, low and high, and checks that no bound is NULL."""
         self.source.name("TOP", TOP)
         self.source.name("NULL_KEY", NULL_KEY)
         for_each, elements, checks = self._equal_elements(positions, descending)
@@ -226,7 +226,7 @@ class _ScanPrinter:
                 self._pages(f"page in {pages}", "page")
 
     def _order(self) -> str:
-        """The last arguments of `scan`: the direction, and how many entries will do."""
+        """Return the last arguments of `scan`: the direction, and the number of entries wanted."""
         access = self.node.access
         if access.wanted is None:
             return str(access.backward)
@@ -243,7 +243,7 @@ class _ScanPrinter:
 
     @contextmanager
     def _paced(self, head: str, looked_at: str) -> Iterator[None]:
-        """A loop over pages that yields now and then; a small scan never does."""
+        """Loop over pages with yield checks; a small scan never yields."""
         with self.source.block(head), self.pipeline.weighed(looked_at):
             yield
 
@@ -270,12 +270,12 @@ class _ScanPrinter:
                     self._entry(entry)
 
     def _entry(self, entry: str) -> None:
-        """From an index entry to the row that it points at."""
+        """Print the look-up of an index entry's row."""
         self.source.line(f"{self.row} = get_entry({self.node.table.id}, {entry})")
         self._matches()
 
     def _predicate(self) -> str:
-        """The condition as a function of a row, where it depends on nothing else that changes."""
+        """Return the condition as a function of a row, if it depends only on row and slots."""
         condition = self.node.condition
         if condition is None or has_subquery(condition) or is_volatile(condition):
             return "None"

@@ -1,4 +1,4 @@
-"""DISTINCT, UNION, INTERSECT and EXCEPT: rows that were seen are in a set, or both sides kept."""
+"""DISTINCT, UNION, INTERSECT and EXCEPT, by a set of seen rows or two materialized sides."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def produce_distinct(
 def produce_set_operation(
     pipeline: Pipeline, node: plan.SetOperation, rows: Rows, consume: Consumer
 ) -> None:
-    """Both sides in a generator of its own, so that the consumer is printed once."""
+    """Print both sides in one generator, so that the consumer is printed once."""
     made = pipeline.source.fresh("both")
     hands_out, pipeline.hands_out = pipeline.hands_out, False
     with pipeline.source.block(f"def {made}():"):

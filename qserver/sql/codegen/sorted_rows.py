@@ -1,15 +1,14 @@
-"""Sorting many rows without keeping everybody waiting.
-
-Python's own sort cannot be interrupted. So rows are sorted in runs of a few thousand, and sorted
-runs are merged two by two, a piece at a time: a piece of one run and what belongs beside it of the
-other are sorted together, which costs no more than merging, because Python's sort takes two sorted
-runs for what they are. Between runs and pieces the loop is given back.
+"""Sorts many rows with yield checks.
 
     [ … run … ][ … run … ][ … run … ][ … run … ]      each sorted
     [ piece | piece | piece | … ][ … ]                 each merged
 
-It is stable, as SQL's window functions and Python's sort are. Descending is ascending on the
-reversed rows, reversed.
+Python's sort cannot be interrupted. So rows are sorted in runs of a few thousand, and runs are
+merged pairwise, piece by piece: Python sorts a piece of one run with the matching rows of the
+other, as fast as a merge, because its sort detects sorted runs.
+
+The sort is stable, as SQL's window functions need. Descending is ascending on the reversed rows,
+reversed.
 """
 
 from __future__ import annotations
@@ -24,20 +23,19 @@ from qserver.values.sizes import size_of
 RUN_ROWS = 4096
 RUN_ROWS_MIN = 8
 KEY_BYTES_SHORT = 512
-"""Keys of so many bytes are compared as fast as short ones, about."""
+"""Keys up to this many bytes compare about as fast as short ones."""
 
 Steps = Generator[None, None, Any]
 
 
 def yield_check(context: Context) -> Steps:
-    """Give the loop back, and look at the deadline."""
     context.work = context.made = 0
     context.check()
     yield None
 
 
 def drained(steps: Steps) -> Any:
-    """The result of steps where the loop cannot be given back."""
+    """Run a generator to its result where code cannot yield."""
     while True:
         try:
             next(steps)
@@ -48,13 +46,13 @@ def drained(steps: Steps) -> Any:
 def sorted_rows(
     context: Context, rows: list[Any], keys: list[Any], reverse: bool, key_bytes: int = 0
 ) -> Steps:
-    """The rows in the order of their keys; `key_bytes` is how long all keys are together."""
+    """Return the rows in the order of their keys; `key_bytes` is the length of all keys."""
     order = yield from sorted_numbers(context, keys, reverse, key_bytes)
     return [rows[number] for number in order]
 
 
 def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
-    """The second parts of pairs, in the order of the first."""
+    """Return the second parts of pairs, in the order of the first."""
     keys = [key for key, _ in pairs]
     size = sum(map(size_of, keys)) if len(keys) <= RUN_ROWS else KEY_BYTES_SHORT * len(keys)
     order = yield from sorted_numbers(context, keys, key_bytes=size)
@@ -64,7 +62,7 @@ def sorted_pairs(context: Context, pairs: list[tuple[Any, Any]]) -> Steps:
 def sorted_numbers(
     context: Context, keys: Sequence[Any], reverse: bool = False, key_bytes: int = 0
 ) -> Steps:
-    """The numbers of the keys, from 0 on, in the order of the keys."""
+    """Return the indexes of the keys in sorted order."""
     count = len(keys)
     key = keys.__getitem__
     longer = key_bytes // (KEY_BYTES_SHORT * count + 1)
@@ -97,8 +95,7 @@ def _merged(
     size: int,
     weight: int,
 ) -> Steps:
-    """Two sorted runs as one; of equals those on the left come first. To look at a key takes
-    `weight` steps."""
+    """Merge two sorted runs; of equals, the left comes first. A key costs `weight` steps."""
     result: list[int] = []
     at, other = 0, 0
     while at < len(left) and other < len(right):

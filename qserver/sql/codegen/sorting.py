@@ -1,7 +1,7 @@
-"""Sorting kept rows, by keys that put NULL and NaN where SQL wants them; see `sorted_rows`.
+"""Sorts materialized rows by keys that order NULL and NaN as SQL does; see `sorted_rows`.
 
-Keys of one direction become one tuple and one sort. Mixed directions are sorted from the last
-run of equal directions to the first, which works because the sort is stable, also in reverse.
+Keys of one direction become one tuple and one sort. Mixed directions are sorted from the last run
+of equal directions to the first, which works because the sort is stable, also in reverse.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TEXT_KINDS, Kind
 _NATIVE = frozenset(
     {*INTEGER_KINDS, *TEXT_KINDS, Kind.BOOLEAN, Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
 )
-"""Kinds whose values Python compares as SQL does."""
+"""Kinds whose values Python orders as SQL does."""
 
 
 def produce_sort(pipeline: Pipeline, node: plan.Sort, rows: Rows, consume: Consumer) -> None:
@@ -34,7 +34,7 @@ def produce_sort(pipeline: Pipeline, node: plan.Sort, rows: Rows, consume: Consu
 
 
 def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Consumer) -> None:
-    """Keep a few times as many rows as are wanted, and sort the surplus away when they are."""
+    """Hold a few times as many rows as wanted, and sort and cut when there are more."""
     line = pipeline.source.line
     limit, offset = bounds(pipeline, node.limit, node.offset, rows)
     most, name = pipeline.source.fresh("most"), pipeline.source.fresh("rows")
@@ -55,7 +55,7 @@ def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Cons
         with pipeline.source.block(f"if len({name}) > 4 * {most} + {ROWS_BETWEEN_CHECKS}:"):
             print_sort(pipeline, name, node.keys, sources, rows)
             line(f"del {name}[{most}:]")
-            if long:  # what is left is counted when the next surplus has gone
+            if long:  # the remaining rows are charged after the next cut
                 line(f"context.free_bytes({size})")
                 line(f"{size} = 0")
 
@@ -65,7 +65,7 @@ def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Cons
 
 
 def _hold_until_cut(pipeline: Pipeline, size: str, codes: list[str]) -> None:
-    """Print the counting of long values that are kept for a while."""
+    """Print the charge for long values that are held until the next cut."""
     pipeline.source.name("size_of", size_of)
     own = pipeline.source.fresh("n")
     pipeline.source.line(f"{own} = {' + '.join(f'size_of({code})' for code in codes)}")
@@ -81,7 +81,6 @@ def print_sort(
     sources: tuple[int, ...],
     rows: Rows,
 ) -> None:
-    """Print the sorting of a list of kept rows."""
     runs = [(down, list(run)) for down, run in groupby(keys, key=lambda key: key.descending)]
     for descending, run in reversed(runs):
         print_sort_by(pipeline, name, sources, rows, descending, run)
@@ -95,11 +94,11 @@ def print_sort_by(
     descending: bool,
     keys: list[SortKey],
 ) -> None:
-    """The same for keys of one direction: first a list of what rows are sorted by."""
+    """Print the sort by keys of one direction: first a list of the keys."""
     source = pipeline.source
     found, size, held = source.fresh("keys"), source.fresh("n"), source.fresh("n")
     source.line(f"{found}, {size}, {held} = [], 0, 0")
-    # A key that is no column is a value of its own, kept until the rows are sorted.
+    # A key that is not a column is a new value, held until the rows are sorted.
     is_made = any(
         is_sized(each.expression.type) and not isinstance(each.expression, Column) for each in keys
     )
@@ -134,7 +133,6 @@ def print_sort_by(
 
 
 def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
-    """Source for the length of one element of a key."""
     if kind in TEXT_KINDS:
         return f"len({key}[{position}] or '')"
     pipeline.source.name("size_of", size_of)
@@ -142,7 +140,7 @@ def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
 
 
 def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
-    """What a key is compared by: where NULL goes, where NaN goes, then the value."""
+    """Return the elements that a key compares by: the places of NULL and NaN, then the value."""
     expression = key.expression
     code = pipeline.printer.value(expression, rows)
     kind = expression.type.kind
@@ -150,7 +148,7 @@ def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
     if not (expression.nullable or may_be_nan):
         return [sortable(pipeline, code, kind)]
     name = pipeline.source.fresh("v")
-    # Descending sorts are reversed as a whole, so NULL must stand on the other side.
+    # Descending sorts are reversed as a whole, so NULL must be on the other side.
     null_is_greater = key.nulls_first == key.descending
     elements = [f"(({name} := {code}) is {'' if null_is_greater else 'not '}None)"]
     if not may_be_nan:
@@ -164,7 +162,7 @@ def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
 
 
 def sortable(pipeline: Pipeline, code: str, kind: Kind) -> str:
-    """Code for a value that compares natively in the order of its type; NULL stays None."""
+    """Return code for a value that Python compares in the order of its type; NULL stays None."""
     if kind in _NATIVE:
         return code
     pipeline.source.name("canonical", canonical)

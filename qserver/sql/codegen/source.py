@@ -1,7 +1,7 @@
-"""Python source under construction: lines with their indentation, fresh names, known objects.
+"""Python source under construction: indented lines, fresh names, known objects.
 
-Only names that are made here, numbers, and templates of our own go into source. Objects (functions,
-values, tables) are put into the namespace under a name of ours; a user's text never is source.
+Only generated names, numbers, and our own templates go into source. Objects (functions, values,
+tables) go into the namespace under generated names; a user's text is never part of the source.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Source:
     def __init__(self) -> None:
         self.namespace: dict[str, Any] = {}
         self.reads_before = False
-        """Does the statement make changes that what it reads must not show?"""
+        """Whether reads must not see the statement's own changes."""
         self.functions = 0
-        """How many functions have been printed that cannot yield."""
+        """The number of printed nested functions, costly calls and subqueries."""
         self._lines: list[str] = []
         self.depth = 0
-        """Blocks around the next line."""
+        """The nesting of blocks at the next line."""
         self._length = 0
         self._counts: dict[str, int] = {}
         self._known: dict[int, str] = {}
@@ -32,7 +32,7 @@ class Source:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """A line that ends in a colon, and what is below it."""
+        """Print a line that ends in a colon; lines printed inside the context are its block."""
         self.line(head)
         self.depth += 1
         before = len(self._lines)
@@ -44,16 +44,15 @@ class Source:
             self.depth -= 1
 
     def block_if(self, conditions: list[str]) -> AbstractContextManager[None]:
-        """What is below an `if` of all the conditions; just what follows if there are none."""
+        """Print an `if` of all conditions as a block; without conditions there is no block."""
         return self.block(f"if {' and '.join(conditions)}:") if conditions else nullcontext()
 
     def fresh(self, prefix: str) -> str:
-        """A name that nobody has."""
         count = self._counts[prefix] = self._counts.get(prefix, -1) + 1
         return f"{prefix}{count}"
 
     def known(self, value: Any, prefix: str) -> str:
-        """The name under which generated code finds an object."""
+        """Return the name of an object in generated code."""
         name = self._known.get(id(value))
         if name is None:
             name = self._known[id(value)] = self.fresh(f"{prefix}_")
@@ -61,16 +60,13 @@ class Source:
         return name
 
     def name(self, name: str, value: Any) -> None:
-        """Make an object known under a fixed name, as templates ask."""
+        """Add an object under the fixed name that templates use."""
         there = self.namespace.setdefault(name, value)
         assert there is value, f"two objects want to be called {name}"
 
     @contextmanager
     def set_aside(self, depth: int = 1) -> Iterator[list[str]]:
-        """Collect the lines that are made inside, at the outermost indentation of a function body
-
-        or deeper, for the caller to place elsewhere.
-        """
+        """Collect the lines printed inside, indented by `depth`, for the caller to place."""
         lines, before = self._lines, self.depth
         self._lines, self.depth = [], depth
         try:
@@ -82,15 +78,14 @@ class Source:
         self._lines[at:at] = lines
 
     def replace_end(self, at: int, old: str, new: str) -> None:
-        """Change the end of a line that has been printed."""
         self._lines[at] = self._lines[at].removesuffix(old) + new
 
     def place(self) -> int:
-        """Where the next line goes; see `insert`."""
+        """Return the position of the next line; see `insert`."""
         return len(self._lines)
 
     def length(self) -> int:
-        """Characters that have been printed so far, wherever they were placed."""
+        """Return the characters printed so far, wherever they were placed."""
         return self._length
 
     def text(self) -> str:
@@ -101,7 +96,6 @@ _NOT_BRACKETS = re.compile(r"[^()\[\]]+")
 
 
 def brackets_of(code: str) -> int:
-    """How deep brackets nest."""
     deepest = depth = 0
     for bracket in _NOT_BRACKETS.sub("", code):
         depth += 1 if bracket in "([" else -1

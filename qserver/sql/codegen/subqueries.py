@@ -1,18 +1,16 @@
 """Subqueries inside expressions: functions of the outer columns that they name.
 
-Each becomes a function of its own beside the main one. Its arguments are the values of the outer
-columns that it depends on, and it remembers its answers, so it runs once for each distinct
-combination of them, and once in all if it depends on none. One that is left to chance is run for
-each row, unless it depends on none.
+A subquery becomes a function whose arguments are the outer columns that it depends on. It caches
+its results, so it runs once for each distinct combination of them. A volatile subquery runs for
+each row, unless it depends on no outer column.
 
-A subquery may take as long as any statement, so its function yields as the main one does: it is
-a generator, and is called with `yield from`, which Python allows within an expression. Not within
-a lambda or a comprehension though, nor in a function that yields something else; a statement that
-has one there (see `may_yield`) is printed again with plain functions, which only look at the
-deadline.
+A subquery may take as long as any statement, so its function is a generator, called with `yield
+from`. Python does not allow that within a lambda or a comprehension, nor is it possible in a
+function that yields something else; a statement with such a call (see `may_yield`) is printed again
+with plain functions, which only check the deadline.
 
-Common tables that it reads and does not make are arguments too. They are made anew in each turn of
-a recursion, and for each outer row of a subquery around: then what was remembered is forgotten.
+CTEs that the subquery reads and does not compute are arguments too. Each iteration of a recursion,
+and each outer row of an enclosing subquery, recomputes them, which clears the cache.
 """
 
 from __future__ import annotations
@@ -36,19 +34,19 @@ from qserver.sql.walk import everything, free_columns, is_volatile, output_sourc
 from qserver.values.sizes import is_sized, size_of
 
 FUNCTION = "query"
-"""What functions of subqueries are called, with a number."""
+"""The prefix of subquery functions."""
 
 COUNTED = ("costly", "row_is_in", "quantified")
-"""What else gives the loop back within an expression."""
+"""Runtime functions that yield within an expression."""
 
 GENERATORS = ("run", FUNCTION, "both")
-"""Functions in which a pause may be handed on: whoever calls them knows what None means."""
+"""Functions that may pass on a yield: their callers know what None means."""
 
 _IS_IN = CostlyCall("IN", is_in, lambda value, found: size_of(value) // BYTES_SMALL, False)
 
 
 class Subqueries:
-    """Prints subqueries as functions; `functions` are lines to be placed before the main loops."""
+    """Prints subqueries as functions; `functions` are lines to place before the main loops."""
 
     def __init__(
         self, printer: Printer, make_operators: Callable[[], Pipeline], may_yield: bool
@@ -99,7 +97,7 @@ class Subqueries:
         return self._steps(call, quantified)
 
     def _steps(self, call: str, function: Callable[..., Any]) -> str:
-        """A call of a generator of ours, for its result."""
+        """Return the call of a runtime generator for its result."""
         self.source.name(function.__name__, function)
         if self.printer.may_yield:
             return f"(yield from {call})"
@@ -111,7 +109,7 @@ class Subqueries:
         return f"(None if ({name} := {code}) is None else not {name})"
 
     def _call(self, node: Plan, rows: Rows, way: str, result: str) -> str:
-        """Print the function of a subquery; the code that calls it with the outer columns."""
+        """Print the function of a subquery; return the code that calls it with outer columns."""
         outer = free_columns(node)
         name = self.source.fresh(FUNCTION)
         arguments = [self.source.fresh("a") for _ in outer]
@@ -149,7 +147,7 @@ class Subqueries:
                     line(f"return {memory}[{key}]")
             self._body(node, inside, way, result, f"{memory}[{key}] = ")
             if self.may_yield:
-                line("yield")  # never reached: it makes the function a generator
+                line("yield")  # never reached: makes the function a generator
 
     def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
         line = self.source.line
@@ -179,7 +177,7 @@ class Subqueries:
 
 
 def may_yield(text: str) -> bool:
-    """Whether all calls of subqueries stand where a generator can be waited for."""
+    """Tell whether all calls of subqueries are in places that allow `yield from`."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
             hands_on = node.name.rstrip("0123456789") in GENERATORS
@@ -202,7 +200,7 @@ def _calls_subquery(node: ast.AST) -> bool:
 
 
 def _tables_read(node: Plan) -> list[str]:
-    """The names of common tables that a plan reads and that are made outside of it."""
+    """Return the names of CTEs that a plan reads and does not compute."""
     nodes = list(everything(node))
     made = {each.number for each in nodes if type(each) is CommonTable}
     read = {each.number for each in nodes if type(each) is CommonTableScan}

@@ -1,4 +1,4 @@
-"""VALUES: rows that a statement brings along, written out or parameterized out of it as a list."""
+"""VALUES: rows of the statement, written out or parameterized as a list."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def produce_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: C
 
 
 def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
-    """All rows at once, where they are the slots of an execution one after the other."""
+    """Return all rows at once, if they are consecutive slots of the execution."""
     width = len(node.items[0]) if items else 0
     end = first = -1
     single = len(items)
@@ -42,7 +42,7 @@ def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
 
 
 def _repeated_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: Consumer) -> None:
-    """All rows of a parameterized list: its slots are positions in a row of literals."""
+    """Print the loop over a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
     if all(
         isinstance(each, Slot) and each.name == at and each.convert is None
@@ -61,7 +61,7 @@ def _repeated_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume:
 
 
 def _say_which_value(pipeline: Pipeline, node: plan.Values, given: str) -> None:
-    """A value that cannot be read is told by its number; who has the text finds its place."""
+    """Print an error handler that adds the literal's number, for the caller to locate."""
     readers = {
         each.name: each.convert
         for each in node.items[0]

@@ -1,7 +1,8 @@
-"""How many steps a row takes, by how much source is printed for it.
+"""Estimates the steps per row from the length of the printed source.
 
-A row of a usual statement takes about a step. One with five hundred aggregates, or a condition of
-thousands of parts, takes hundreds: pages of such rows are shorter, and each row counts for more.
+A row of an ordinary statement takes about one step. A row with five hundred aggregates, or a
+condition of thousands of parts, takes hundreds: pages of such rows are shorter, and each row counts
+for more.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 from qserver.sql.codegen.runtime import ROWS_OF_PAGE
 
 CHARACTERS_OF_STEP = 2048
-"""So many characters of source, run once, take about a step."""
+"""Characters of source that take about one step per run."""
 
 
 @dataclass
 class Weight:
-    """Of a row, in steps: known when all that is done with one has been printed."""
+    """The steps of a row: known when all its code has been printed."""
 
     value: int = 1
 
@@ -25,5 +26,5 @@ class Weight:
 
     @property
     def rows(self) -> int:
-        """Rows of a page that others can wait for."""
+        """Rows of a page, short enough for other tasks to wait for."""
         return max(ROWS_OF_PAGE // self.value, 1)

@@ -1,9 +1,9 @@
-"""Window functions at run time: one column of values for all kept rows.
+"""Window functions at run time: computes one column of values for all materialized rows.
 
 Rows are sorted by partition and order; within a partition each row has its peers (rows with an
-equal order) and its frame (a slice of the partition, less what is excluded).
-Aggregates over the usual frame, from the start of the partition to the current row, are carried
-along; over any other frame they are computed anew for each distinct frame.
+equal order) and its frame (a slice of the partition, minus exclusions). Aggregates from the start
+of the partition to the current row are running aggregates; over any other frame they are recomputed
+for each distinct frame.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Item = Any
 OfItem = Callable[[Item], Any]
 
 BYTES_OF_STEP = 1024
-"""Of keys that are compared in about a step."""
+"""Bytes of keys that compare in about one step."""
 
 ROWS_AT_ONCE = 1024
-"""Rows that an aggregate takes before the loop may be given back."""
+"""Rows that an aggregate takes between two yield checks."""
 
 _GREATEST = float("inf")
 _LEAST = -_GREATEST
@@ -50,7 +50,7 @@ def window_values(
     raw: OfItem | None,
     steps: Any,
 ) -> Steps:
-    """The value of a window call for each row, in the order of the rows."""
+    """Return the value of a window call for each row, in the order of the rows."""
     if rows:
         _check_offset(call, "starting", call.frame.start, start_offset)
         _check_offset(call, "ending", call.frame.end, end_offset)
@@ -85,7 +85,7 @@ def window_values(
 
 
 def mapped(context: Context, function: OfItem, rows: Sequence[Item]) -> Steps:
-    """What a function makes of each row; the loop is given back between them."""
+    """Apply a function to each row, with yield checks."""
     result = []
     for row in rows:
         result.append(function(row))
@@ -96,7 +96,7 @@ def mapped(context: Context, function: OfItem, rows: Sequence[Item]) -> Steps:
 
 
 def _bytes_of(call: WindowCall, orders: list[Any]) -> int:
-    """How long all keys are together, counted where they can be long."""
+    """Estimate the length of all keys together, if they can be long."""
     if not any(is_sized(key.expression.type) for key in call.order_by):
         return 0
     return sum(map(size_of, orders[:: 1 + len(orders) // 4096])) * (1 + len(orders) // 4096)
@@ -105,7 +105,7 @@ def _bytes_of(call: WindowCall, orders: list[Any]) -> int:
 def _check_offset(
     call: WindowCall, what: str, bound: tuple[str, Expression | None], offset: Any
 ) -> None:
-    """Counts of rows and groups are looked at even for a function that ignores its frame."""
+    """Refuse NULL offsets and negative counts of rows or groups, even if the frame is ignored."""
     if bound[1] is None:
         return
     if offset is None:
@@ -115,7 +115,7 @@ def _check_offset(
 
 
 class _Partition:
-    """The rows of one partition in order, and where each one's peers begin and end."""
+    """The rows of one partition in order, and the bounds of each row's peers."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Partition:
         self.group_starts: list[int] = []
 
     def _find_peers(self) -> Steps:
-        """Rows that are equal in the order, as runs of numbers."""
+        """Find the runs of rows that are equal in the order."""
         orders, starts = self.orders, self.group_starts
         heavy = 1 + size_of(orders[0]) // BYTES_OF_STEP if orders else 1
         for number, order in enumerate(orders):
@@ -266,7 +266,7 @@ class _Partition:
         return values
 
     def _reduced(self, members: Sequence[int]) -> Steps:
-        """The aggregate of some rows, a page of them at a time."""
+        """Aggregate some rows, one page at a time."""
         assert self.call.aggregate is not None
         chosen = self.chosen
         feed = self.arguments
@@ -285,7 +285,7 @@ class _Partition:
         return last
 
     def _keep(self, value: Any, members: Sequence[int]) -> None:
-        """Count what is remembered for a frame."""
+        """Charge the cached value of a frame."""
         size = size_of(value) if is_sized(self.call.type) else 0
         exact = 0 if type(members) is range else 8 * len(members)
         self.context.hold_bytes(size + exact + 64)
@@ -312,7 +312,7 @@ class _Partition:
         return [found[end] for end in ends]
 
     def _values_up_to(self, feed: list[Any], ends: list[int]) -> Iterator[tuple[Any, int | None]]:
-        """The aggregate of all rows up to each end; None as an end where that is far off."""
+        """Yield the aggregate up to each end; results with end None allow yield checks."""
         assert self.call.aggregate is not None
         stops: list[tuple[int, int | None]] = []
         done = 0
@@ -326,7 +326,6 @@ class _Partition:
     # --- frames ---
 
     def _frame(self, number: int) -> Sequence[int]:
-        """The numbers of the rows in the frame of a row."""
         start, end = max(self._start(number), 0), min(self._end(number), len(self.rows))
         members = range(start, max(start, end))
         exclude = self.call.frame.exclude
@@ -374,7 +373,7 @@ class _Partition:
         current = self.raw[number]
         if isinstance(offset, int | float | Decimal) and (offset != offset or offset < 0):
             raise InvalidFrameOffset("invalid preceding or following size in window function")
-        if current is None or current != current:  # NULL and NaN are near to nothing else
+        if current is None or current != current:  # the range of NULL or NaN is its peers
             return self.peer_start[number] if is_start else self.peer_end[number]
         descending = self.call.order_by[0].descending
         back = (kind == "preceding") != descending
@@ -390,7 +389,7 @@ class _Partition:
         return find(self.keys, bound, low, high)
 
     def _moved(self, value: Any, offset: Any, back: bool) -> Any:
-        """How far the frame reaches from a value; None if that is from one infinity to another."""
+        """Return the bound of the frame from a value; None from one infinity to the other."""
         steps = self.steps
         if offset in _INFINITIES and value in _INFINITIES and (value > 0) == back:
             return None
@@ -399,7 +398,7 @@ class _Partition:
 
 
 def _not_null(values: list[Any]) -> tuple[int, int]:
-    """From where to where there are values: NULLs stand together, at one end."""
+    """Return the slice of values that are not NULL: NULLs are together, at one end."""
     count = sum([value is not None for value in values])
     start = len(values) - count if values and values[0] is None else 0
     return start, start + count
@@ -426,10 +425,8 @@ _OF_ROW: dict[str, Callable[[_Partition, int], Any]] = {
 def carrier(
     aggregate: Aggregate, only_last: bool = False
 ) -> Callable[[list[Any], Iterable[int]], Iterator[Any]]:
-    """An aggregate carried along: given the rows' arguments (None: left out) and, ascending, up to
-
-    where each result reaches, the results. `only_last`: for all ends but the last, None.
-    """
+    """Return a running aggregate: a function from the rows' arguments (None: skipped) and ascending
+    ends to the result at each end. `only_last`: None for all ends but the last."""
     count = len(aggregate.parameters)
     states = {f"s{number}": f"s{number}" for number in range(len(aggregate.initial))}
     names = {str(number): f"v{number}" for number in range(count)}

@@ -1,4 +1,4 @@
-"""Window functions: rows are kept, each call is computed over its partitions, then they go on."""
+"""Prints window functions: materializes rows, computes each call over its partitions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qserver.values.keys import NULL_KEY, Descending, canonical
 
 
 def produce_window(pipeline: Pipeline, node: plan.Window, rows: Rows, consume: Consumer) -> None:
-    """Keep the input, compute a column for each call, and loop over both together."""
+    """Materialize the input, compute a column for each call, and loop over both together."""
     source = pipeline.source
     kept = pipeline.keep(node.input, rows)
     sources = output_sources(node.input)
@@ -33,7 +33,7 @@ def produce_window(pipeline: Pipeline, node: plan.Window, rows: Rows, consume: C
 def _column(
     pipeline: Pipeline, call: WindowCall, kept: str, sources: tuple[int, ...], rows: Rows
 ) -> str:
-    """Print the computation of one call for all kept rows; the name of the list of its values."""
+    """Print the computation of one call for all rows; return the name of the list of its values."""
     source, printer = pipeline.source, pipeline.printer
     item = source.fresh("t")
     inner = rows
@@ -43,7 +43,7 @@ def _column(
     for _, expression in (call.frame.start, call.frame.end):
         offsets.append("None" if expression is None else printer.value(expression, rows))
     chosen, raw, steps = "None", "None", "None"
-    with printer.without_yielding():  # `window_values` does so between rows
+    with printer.without_yielding():  # `window_values` yields between rows
         partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
         order = f"lambda {item}: {_order(pipeline, call.order_by, inner)}"
         arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
@@ -64,7 +64,7 @@ def _column(
 
 
 class _Steps:
-    """How far a frame reaches from a row: by which addition, and how results are compared."""
+    """RANGE offsets: the addition that moves a bound, and how its results compare."""
 
     def __init__(self, key: Expression, frame: WindowFrame) -> None:
         offset = next(each for _, each in (frame.start, frame.end) if each is not None)
@@ -88,7 +88,7 @@ class _Steps:
         return self._offset_as_operand(value)
 
     def comparable(self, value: Any) -> Any:
-        """A value of the key as one that results of the addition are compared with."""
+        """Convert a value of the key for comparison with the addition's results."""
         return NULL_KEY if value is None else canonical(self._as_result(value))
 
 

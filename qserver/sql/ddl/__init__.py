@@ -1,4 +1,4 @@
-"""Definitions: CREATE, ALTER, DROP, TRUNCATE and COMMENT, performed in a storage transaction."""
+"""DDL: CREATE, ALTER, DROP, TRUNCATE and COMMENT, executed in a storage transaction."""
 
 from qserver.sql.ddl.perform import DEFINITIONS, perform
 

@@ -141,7 +141,7 @@ def drop_default(work: Work, table: Table, action: ast.AlterAction) -> Steps:
 
 
 def _require_plain(table: Table, column: Column) -> None:
-    """DEFAULT is for columns whose values come from nowhere else."""
+    """Refuse a DEFAULT for an identity or generated column."""
     if column.identity is not None:
         raise SqlSyntaxError(
             f'column "{column.name}" of relation "{table.name}" is an identity column'
@@ -175,7 +175,7 @@ def drop_not_null(work: Work, table: Table, action: ast.AlterAction) -> Steps:
 
 
 def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
-    """Every row is written anew, with the column cast or computed by USING."""
+    """Rewrite every row, with the column cast or computed by USING."""
     assert action.type is not None
     at = _position(table, action.name)
     sql_type = work.type(action.type)
@@ -211,7 +211,7 @@ def _check_default(
     sql_type: SqlType,
     using: ast.Expression | None,
 ) -> Generator[Any, Any, None]:
-    """A default is assigned as a value of the column was; only what USING says comes before it."""
+    """Require that the default can be assigned to the new type; errors of USING come first."""
     if column.default is None:
         return
     try:
@@ -226,7 +226,7 @@ def _check_default(
 
 
 def _check_foreign_keys(work: Work, new: Table) -> None:
-    """Keys that lead here, and from here, must still be comparable."""
+    """Require that foreign keys to and from the table still compare comparable types."""
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
             table = new if other.key == new.key else other
@@ -303,7 +303,7 @@ def drop_identity(work: Work, table: Table, action: ast.AlterAction) -> Steps:
 
 
 def drop_expression(work: Work, table: Table, action: ast.AlterAction) -> Steps:
-    """The column keeps the values that were generated, and is an ordinary one from now on."""
+    """Turn a generated column into an ordinary one, which keeps its values."""
     at = _position(table, action.name)
     if table.columns[at].generated is None:
         if action.if_exists:

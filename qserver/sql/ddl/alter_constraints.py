@@ -34,7 +34,7 @@ from qserver.values.schema import Index, Table, catalog_key
 def add_constraint(
     work: Work, table: Table, constraint: ast.Constraint, column: str | None = None
 ) -> Steps:
-    """`column` is the one behind which the constraint stands, if it does."""
+    """Add a constraint; `column` is the column that it is part of, if any."""
     match constraint.kind:
         case "primary key":
             columns = constraint.columns or ((column,) if column is not None else ())
@@ -65,7 +65,7 @@ def add_constraint(
 def _add_primary_key(
     work: Work, table: Table, constraint: ast.Constraint, columns: tuple[str, ...]
 ) -> Steps:
-    """The rows move to a tree in which the key is what they are found by."""
+    """Move the rows to a tree whose key is the primary key."""
     if not table.has_row_id:
         raise InvalidTableDefinition(
             f'multiple primary keys for table "{table.name}" are not allowed', table=table.name
@@ -91,7 +91,7 @@ def _add_primary_key(
 
 
 def _build_key(work: Work, table: Table, new: Table) -> Steps:
-    """Say that a key is not unique as CREATE INDEX would, before rows are moved."""
+    """Refuse a key that is not unique with CREATE INDEX's error, before rows are moved."""
     index = Index(work.transaction.next_tree(), new.primary_key_name, new.primary_key, unique=True)
     yield from build_index(work, table.with_index(index), index)
     work.transaction.drop_trees(index.id)
@@ -123,7 +123,7 @@ def drop_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
 
 
 def _release(work: Work, table: Table, name: str, cascade: bool) -> None:
-    """Foreign keys that lean on this very key are in the way of its going."""
+    """Refuse or drop the foreign keys that depend on this constraint."""
     found = []
     for other in work.transaction.catalog.definitions():
         if isinstance(other, Table):
@@ -135,7 +135,7 @@ def _release(work: Work, table: Table, name: str, cascade: bool) -> None:
 
 
 def _guard(table: Table, key: ForeignKey) -> str | None:
-    """The name of the constraint that makes the referenced columns a key."""
+    """Return the name of the constraint that makes the referenced columns unique."""
     found = referenced_index(table, key.referenced)
     if isinstance(found, Index):
         return found.name
@@ -143,7 +143,7 @@ def _guard(table: Table, key: ForeignKey) -> str | None:
 
 
 def drop_primary_key(work: Work, table: Table) -> Steps:
-    """The rows get a number instead; the columns stay NOT NULL."""
+    """Replace the key by a hidden row id; the columns stay NOT NULL."""
     new = reshaped(table, table.columns, lambda at: at, keyless=True)
     kept = [
         (column.name, name_of(column.name)) for column in table.columns if column.generated is None
@@ -153,7 +153,7 @@ def drop_primary_key(work: Work, table: Table) -> Steps:
 
 
 def validate_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
-    """Hold the rows that are there against a CHECK or a FOREIGN KEY that was added NOT VALID."""
+    """Check the existing rows against a CHECK or a FOREIGN KEY that was added NOT VALID."""
     _require_constraint(table, action.name)
     for check in table.checks:
         if check.name == action.name:
@@ -169,7 +169,7 @@ def validate_constraint(work: Work, table: Table, action: ast.AlterAction) -> St
 
 
 def alter_constraint(work: Work, table: Table, action: ast.AlterAction) -> Steps:
-    """When a constraint is checked cannot be chosen: it is at the end of each statement."""
+    """Accept DEFERRABLE without effect: constraints are checked at the end of each statement."""
     _require_constraint(table, action.name)
     return 0
     yield

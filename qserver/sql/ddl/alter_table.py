@@ -1,4 +1,4 @@
-"""ALTER TABLE: its actions one after the other, and RENAME for whatever has a name."""
+"""ALTER TABLE: runs its actions in order; also RENAME and SET SCHEMA of any relation."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def alter_table(work: Work, node: ast.AlterTable) -> Steps:
             yield from follow_column(work, renamed, action.name, action.new_name)
         else:
             raise _not_for(now, action)
-        yield  # each looks at all columns, and may plan and run a statement
+        yield  # each action visits all columns, and may plan and run a statement
     return 0
 
 
@@ -105,7 +105,7 @@ def _alter_type(work: Work, node: ast.AlterTable, definition: Definition | None)
 
 
 def _set_options(work: Work, definition: Table | View | Sequence, action: ast.AlterAction) -> Steps:
-    """Those of a table have no effect; a view has one that does."""
+    """Accept storage options of a table without effect; a view's check_option has one."""
     if isinstance(definition, View):
         yield from set_view_options(work, definition, action.words)
     else:
@@ -143,7 +143,7 @@ _ACTIONS: Final[Mapping[str, Action]] = {
     "options": _options_of_table,
 }
 WITHOUT_EFFECT: Final = frozenset({"nothing", "owner"})
-"""What concerns PostgreSQL's storage or its users."""
+"""Actions on PostgreSQL's storage or users."""
 
 
 def _missing(node: ast.AlterTable) -> UndefinedTable:
@@ -151,7 +151,7 @@ def _missing(node: ast.AlterTable) -> UndefinedTable:
 
 
 def _require_kind(definition: Definition, what: str) -> None:
-    """ALTER TABLE will do for anything, ALTER VIEW only for a view."""
+    """Refuse ALTER VIEW or ALTER SEQUENCE of another kind; ALTER TABLE accepts any relation."""
     if what in ("view", "sequence") and kind_of(definition) != what:
         raise WrongObjectType(f'"{definition.name}" is not a {what}')
 
@@ -172,7 +172,7 @@ Relation = Table | View | Sequence
 def _move(
     work: Work, old: Relation, schema: str, name: str, *, is_rename: bool = False
 ) -> Generator[Any, Any, Relation]:
-    """Give a relation another name, or the same in another schema; all who name it follow."""
+    """Give a relation another name or another schema, and update all references to it."""
     new = replace(old, schema=schema, name=name)
     if schema == old.schema and name == old.name and not is_rename:
         return old
@@ -197,7 +197,7 @@ def _move(
 
 
 def _require_room(work: Work, relation: Relation) -> None:
-    """A relation that moves to another schema brings its indexes along."""
+    """Require that the relation's name and its indexes' names are free in the new schema."""
     names = [relation.name]
     if isinstance(relation, Table):
         names += [relation.primary_key_name, *(index.name for index in relation.indexes)]
@@ -209,7 +209,7 @@ def _require_room(work: Work, relation: Relation) -> None:
 
 
 def _follow_in_table(work: Work, table: Table, old: Relation, new: Relation) -> None:
-    """What a table says about something that has another name now."""
+    """Update a table's references to a renamed relation."""
     changed = table
     if isinstance(new, Table):
         keys = tuple(

@@ -1,8 +1,8 @@
-"""ALTER TYPE of an enum: another label, another name for a label, another name.
+"""ALTER TYPE of an enum: adds a label, renames a label, or renames the type.
 
-A column's type holds its enum, labels and all, so every table and view that uses the enum gets a
-new definition. Rows hold labels with their positions: a new label leaves them as they are, a
-renamed one has to be written into every row that has it.
+A column's type contains its enum with all labels, so every table and view that uses the enum gets a
+new definition. Rows contain labels with their positions: a new label does not change them, a
+renamed one is written into every row that has it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ def _rename_value(work: Work, old: Enumeration, action: ast.AlterAction) -> Step
 
 
 def _relabel(work: Work, old: Table, enumeration: Enumeration, labels: dict[float, Label]) -> Steps:
-    """Write the rows anew with labels as they are called now."""
     now = work.table_now(old.key)
     places = [at for at, column in enumerate(old.columns) if is_of(column.type, enumeration)]
 
@@ -103,7 +102,7 @@ def _tables(work: Work) -> list[Table]:
 
 
 def _replace(work: Work, old: Enumeration, new: Enumeration) -> None:
-    """Let everything that uses the enum use the new one."""
+    """Replace the enum in all definitions that use it."""
 
     def changed(sql_type: SqlType) -> SqlType:
         if sql_type.enum == old:

@@ -1,11 +1,10 @@
-"""Columns as a statement defines them: their type, and the constraints that are theirs alone.
+"""Column definitions: the type, and the constraints of the column alone.
 
     a SERIAL                        integer NOT NULL DEFAULT nextval('t_a_seq'), and the sequence
-    a INT GENERATED … AS IDENTITY   the same, but the sequence is no default that one can change
+    a INT GENERATED … AS IDENTITY   the same, but users cannot change the default
     a INT GENERATED ALWAYS AS (…)   computed from the other columns whenever the row is written
 
-PRIMARY KEY, UNIQUE, CHECK and REFERENCES may stand behind a column, too; they are the table's
-and are handed on.
+PRIMARY KEY, UNIQUE, CHECK and REFERENCES of a column are passed on to the table.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SYSTEM_COLUMNS: Final = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "
 
 
 def type_of_output(name: str, column: OutputColumn) -> SqlType:
-    """The type of a column that a table or a view takes from a query; what has none is text."""
+    """Return the type of a column that comes from a query; one without a type is text."""
     if column.type.kind is Kind.UNKNOWN:
         return TEXT
     if Kind.RECORD in (column.type.kind, column.type.element and column.type.element.kind):
@@ -50,7 +49,7 @@ def type_of_output(name: str, column: OutputColumn) -> SqlType:
 
 @dataclass(frozen=True, slots=True)
 class DefinedColumn:
-    """A column, what it asks of its table, and the sequence that it needs."""
+    """A column, its constraints for the table, and the sequence that it needs."""
 
     column: Column
     constraints: tuple[ast.Constraint, ...] = ()
@@ -58,7 +57,7 @@ class DefinedColumn:
 
 
 def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinition) -> DefinedColumn:
-    """The column of a definition, apart from what the table must see to."""
+    """Define a column, without the constraints for the table."""
     if node.name in SYSTEM_COLUMNS:
         raise InvalidTableDefinition(
             f'column name "{node.name}" conflicts with a system column name', table=table
@@ -108,7 +107,7 @@ def define_column(work: Work, schema: str, table: str, node: ast.ColumnDefinitio
 def with_default(
     work: Work, column: Column, expression: ast.Expression | None, text: str
 ) -> Column:
-    """The column with a default; one that takes numbers of a sequence depends on it."""
+    """Return the column with a default; a default of nextval depends on its sequence."""
     sequence = None
     match expression:
         case ast.Call(name=(*_, "nextval"), arguments=(argument,)):
@@ -121,7 +120,7 @@ def with_default(
 
 
 def _check_values(column: Column, table: str) -> None:
-    """A column's values come from one place."""
+    """Refuse more than one of default, identity and generation expression."""
     places = {
         "default": column.default,
         "identity": column.identity,
@@ -153,7 +152,6 @@ def sequence_for(
     sql_type: SqlType,
     options: Options = (),
 ) -> Sequence:
-    """The sequence that feeds a column and goes with it."""
     if sql_type.kind not in INTEGER_BITS:
         raise InvalidParameterValue("identity column type must be smallint, integer, or bigint")
     name = choose_relation_name(work, schema, (table, column), "seq")
@@ -167,14 +165,14 @@ def sequence_for(
 
 
 def next_of(sequence: Sequence) -> str:
-    """The text of a default that takes the next number of a sequence."""
+    """Return the text of a default that takes the next value of a sequence."""
     parts = (sequence.name,) if sequence.schema == PUBLIC else (sequence.schema, sequence.name)
     quoted = ".".join(map(as_written, parts)).replace("'", "''")
     return f"nextval('{quoted}'::regclass)"
 
 
 def names_in(node: object) -> list[str]:
-    """The names of columns that an expression mentions, in order, each once."""
+    """Return the column names in an expression, in order, each once."""
     found: dict[str, None] = {}
     _gather(node, found)
     return list(found)
@@ -192,7 +190,7 @@ def _gather(node: object, found: dict[str, None]) -> None:
 
 
 def check_generated(columns: tuple[Column, ...], name: str, mentioned: list[str]) -> None:
-    """What is generated may not depend on what is generated."""
+    """Refuse a generated column that depends on a generated column."""
     generated = {column.name for column in columns if column.generated is not None}
     for other in mentioned:
         if other in generated:

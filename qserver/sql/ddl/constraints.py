@@ -1,7 +1,7 @@
-"""Constraints of a table, each added to its definition; what rows must follow is done elsewhere.
+"""Adds constraints to a table's definition; other modules check or rewrite rows.
 
-A UNIQUE constraint is an index of the same name. A CHECK is kept as text. Names that are not given
-are chosen as PostgreSQL chooses them: `t_a_key`, `t_a_check`, `t_a_fkey`.
+A UNIQUE constraint is an index of the same name. A CHECK is stored as text. Missing names are
+chosen as PostgreSQL does: `t_a_key`, `t_a_check`, `t_a_fkey`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ UNORDERED_KINDS = (Kind.JSON, Kind.RECORD, Kind.VOID)
 def key_columns(
     columns: Sequence[Column], names: Sequence[str], kind: str, table: str
 ) -> tuple[int, ...]:
-    """Where the columns of a key are. `kind`: "primary key" or "unique"."""
+    """Return the positions of a key's columns. `kind`: "primary key" or "unique"."""
     positions: list[int] = []
     by_name = {column.name: at for at, column in enumerate(columns) if not column.hidden}
     for name in names:
@@ -64,7 +64,7 @@ def key_columns(
 
 
 def require_order(column: Column) -> None:
-    """A key needs values that can be compared."""
+    """Require a type with an order, for a key."""
     if column.type.kind in UNORDERED_KINDS:
         raise UndefinedObject(
             f'data type {column.type} has no default operator class for access method "btree"',
@@ -83,12 +83,11 @@ def require_new_constraint(table: Table, name: str) -> None:
 def with_unique(
     work: Work, table: Table, constraint: ast.Constraint, columns: Sequence[str]
 ) -> tuple[Table, Index]:
-    """The table with one more UNIQUE constraint."""
     positions = key_columns(table.columns, columns, "unique", table.name)
     name = constraint.name
     if name is None:
         name = choose_relation_name(work, table.schema, (table.name, *columns), "key")
-        while any(index.name == name for index in table.indexes):  # of this very statement
+        while any(index.name == name for index in table.indexes):  # of the same statement
             name = choose((table.name, *columns), "key", lambda each: _has(work, table, each))
     else:
         require_new_constraint(table, name)
@@ -110,7 +109,7 @@ def _has(work: Work, table: Table, name: str) -> bool:
 
 
 def with_index_like(work: Work, table: Table, index: Index, columns: Sequence[str]) -> Table:
-    """The table with an index such as another table has, under a name of its own."""
+    """Return the table with a copy of another table's index, under a new name."""
     suffix = "key" if index.constraint else "idx"
     name = choose((table.name, *columns), suffix, lambda each: _has(work, table, each))
     positions = tuple(table.position(column) for column in columns)
@@ -119,7 +118,7 @@ def with_index_like(work: Work, table: Table, index: Index, columns: Sequence[st
 
 
 def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> tuple[Table, Check]:
-    """The table with one more CHECK; `column` is the one that it stands behind."""
+    """Return the table with one more CHECK; `column` is the column that it is part of."""
     assert constraint.expression is not None
     mentioned = [name for name in names_in(constraint.expression) if name in table.positions]
     name = constraint.name
@@ -138,7 +137,7 @@ def with_check(table: Table, constraint: ast.Constraint, column: str | None) -> 
 def with_foreign_key(
     work: Work, table: Table, constraint: ast.Constraint, column: str | None
 ) -> tuple[Table, ForeignKey]:
-    """The table with one more FOREIGN KEY; its columns are given, or it stands behind one."""
+    """Return the table with one more FOREIGN KEY; `column` is its only one if none are given."""
     node = constraint.foreign_key
     assert node is not None
     columns = node.columns or constraint.columns or ((column,) if column is not None else ())
@@ -171,7 +170,7 @@ def _primary_key(table: Table) -> tuple[str, ...]:
 
 
 def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
-    """Raise unless the columns can refer to those of the other table."""
+    """Require that the columns can refer to those of the other table."""
     for name in key.referenced:
         if name not in other.positions:
             raise UndefinedColumn(
@@ -199,7 +198,7 @@ def check_referenced(table: Table, other: Table, key: ForeignKey) -> None:
 
 
 def _check_actions(table: Table, key: ForeignKey) -> None:
-    """What is computed cannot be set by an action."""
+    """Refuse actions that would set generated columns."""
     if all(table.column(name).generated is None for name in key.columns):
         return
     for event, action in (("UPDATE", key.on_update), ("DELETE", key.on_delete)):
@@ -210,7 +209,7 @@ def _check_actions(table: Table, key: ForeignKey) -> None:
 
 
 def _comparable(one: Kind, two: Kind) -> bool:
-    """Can a value of the first kind be looked for among keys of the second?"""
+    """Tell whether a value of the first kind can be looked up among keys of the second."""
     if one is two:
         return one not in (Kind.ENUM, Kind.ARRAY)  # those differ by more than their kind
     if any(one in family and two in family for family in _FAMILIES):
@@ -222,7 +221,7 @@ _FAMILIES = (INTEGER_KINDS, FLOAT_KINDS, TEXT_KINDS, DATETIME_KINDS)
 
 
 def referenced_index(table: Table, columns: Sequence[str]) -> Table | Index | None:
-    """What guards the referenced columns: the table's own key, or a unique index."""
+    """Return what makes the referenced columns unique: the primary key, or a unique index."""
     wanted = sorted(table.position(name) for name in columns)
     if sorted(table.primary_key) == wanted:
         return table

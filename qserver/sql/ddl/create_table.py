@@ -1,11 +1,10 @@
-"""CREATE TABLE, also AS a query.
+"""CREATE TABLE and CREATE TABLE AS.
 
-The definition is put together piece by piece, each piece a new frozen `Table`:
+    columns and primary key ─► UNIQUE ─► CHECK ─► FOREIGN KEY ─► check_definition ─► defined
 
-    columns and primary key ─► UNIQUE ─► CHECK ─► FOREIGN KEY ─► is it sound? ─► defined
-
-Whether defaults, checks and generated columns make sense is not asked here: an INSERT of nothing
-but defaults is bound against the new table, and the binder says what it would say to a user.
+The definition is built step by step, each step a new frozen `Table`. Defaults, checks and generated
+columns are checked by binding an INSERT of defaults against the new table, so the errors are the
+binder's.
 """
 
 from __future__ import annotations
@@ -66,12 +65,12 @@ def create_table(work: Work, node: ast.CreateTable) -> Steps:
 
 
 def check_definition(work: Work, table: Table) -> Steps:
-    """Raise what the first INSERT would raise whatever it inserts."""
+    """Raise the errors that every INSERT into the table would raise."""
     target = ast.TableRef(table.path)
     try:
         yield from work.statements.check(ast.Insert(target, (), None))
     except QserverError as error:
-        error.position = None  # it would be one in the text of a DEFAULT, a CHECK, …
+        error.position = None  # a position in the text of a DEFAULT, a CHECK, …
         if isinstance(error, DatatypeMismatch):
             error.message = error.message.replace("but expression", "but default expression")
         raise
@@ -113,7 +112,7 @@ def _refuse_duplicates(columns: Sequence[Column]) -> None:
 def _primary_key(
     node: ast.CreateTable, defined: Sequence[DefinedColumn], likes: Sequence[Likeness]
 ) -> ast.Constraint | None:
-    """The one primary key, its columns named, wherever it stands."""
+    """Return the only primary key, with its columns, wherever it is defined."""
     keys = [
         replace(constraint, columns=(each.column.name,))
         for each in defined
@@ -156,7 +155,7 @@ def _with_key(
 
 
 def _without_key(number: int, schema: str, name: str, columns: Sequence[Column]) -> Table:
-    """A table whose rows are told apart by a number that nobody sees."""
+    """Return a table with a hidden row id as its key."""
     return Table(number, name, (*columns, row_id_column()), (len(columns),), schema=schema)
 
 
@@ -167,7 +166,7 @@ def _with_constraint(
         case "unique":
             columns = constraint.columns or ((column,) if column is not None else ())
             if constraint.name is None and _is_primary_key(table, columns):
-                return table  # it is guarded already
+                return table  # the primary key is unique already
             return with_unique(work, table, constraint, columns)[0]
         case "check":
             if any(check.name == constraint.name for check in table.checks):
@@ -218,5 +217,4 @@ def _create_table_as(work: Work, node: ast.CreateTable, schema: str, name: str) 
 
 
 def _column_as(name: str, column: OutputColumn) -> Column:
-    """A column for the values of a query's."""
     return Column(name, type_of_output(name, column))

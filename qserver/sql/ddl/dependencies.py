@@ -1,8 +1,7 @@
-"""Who needs what: views their relations, foreign keys their keys, columns their types.
+"""Finds dependencies: of views on relations, of foreign keys on keys, of columns on types.
 
-Nothing of this is kept. A catalog is small and definitions change rarely, so whoever wants to drop
-something looks through the catalog for what would be left hanging. Without CASCADE that is an
-error; with it, what hangs is dropped first, and what hangs from that.
+Dependencies are not stored: a catalog is small, so DROP scans it for dependents. Without CASCADE a
+dependent is an error; with it, dependents are dropped first, recursively.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ USE_CASCADE = "Use DROP ... CASCADE to drop the dependent objects too."
 
 @dataclass(frozen=True, slots=True)
 class Dependent:
-    """Something that would be left hanging: what it is called, and how to take it away.
+    """An object that depends on a dropped one: its description, and how to remove it.
 
-    `name` is the key of a view, from which more may hang; `on` says what it hangs from.
+    `name` is the key of a view, which may have dependents itself; `on` is what it depends on.
     """
 
     text: str
@@ -35,7 +34,7 @@ class Dependent:
 
 
 def dependents(work: Work, definition: Definition, going: Collection[str]) -> list[Dependent]:
-    """What needs a definition, and what needs that, apart from what is `going` along with it."""
+    """Return the dependents of a definition, recursively, without those in `going`."""
     what, key = described(definition), key_of(definition)
     found = [
         replace(dependent, on=what)
@@ -49,7 +48,7 @@ def dependents(work: Work, definition: Definition, going: Collection[str]) -> li
 def with_hanging(
     work: Work, found: list[Dependent], going: Collection[str] = ()
 ) -> list[Dependent]:
-    """What was found, each view followed by what hangs from it."""
+    """Return the dependents, each view followed by its own dependents."""
     result: list[Dependent] = []
     for dependent in found:
         view = None if dependent.name is None else work.find(dependent.name)
@@ -62,7 +61,7 @@ def with_hanging(
 def require_no_dependents(
     work: Work, what: str, found: list[Dependent], cascade: bool, table: str | None = None
 ) -> None:
-    """Refuse, or take away, what depends on `what`."""
+    """Refuse to drop `what` if it has dependents, or with `cascade` remove them."""
     if not found:
         return
     if not cascade:
@@ -129,20 +128,20 @@ def is_of(sql_type: SqlType, enumeration: Enumeration) -> bool:
 
 
 def _refuse_to_guess(work: Work) -> None:
-    """A column is rewritten out of its table, which DROP TYPE … CASCADE has done by now."""
+    """Unreachable: DROP TYPE … CASCADE has already removed the columns of the type."""
     raise AssertionError("a column of a dropped type is still there")
 
 
-# --- taking away ---------------------------------------------------------------------------------
+# --- removal -------------------------------------------------------------------------------------
 
 
 def drop_definition(
     work: Work, name: str, going: Collection[str] = (), cascade: bool = True
 ) -> None:
-    """Take a definition away with all that is its own: trees, owned sequences, dependents."""
+    """Drop a definition with its trees, owned sequences and dependents."""
     definition = work.find(name)
     if definition is None:
-        return  # a cascade has come here by another way already
+        return  # a cascade has dropped it already
     require_no_dependents(
         work, described(definition), dependents(work, definition, going), cascade, name
     )
@@ -158,7 +157,6 @@ def drop_definition(
 
 
 def owned_sequences(work: Work, table: str, column: str | None = None) -> list[Sequence]:
-    """The sequences that belong to a table, or to one of its columns."""
     return [
         each
         for each in work.transaction.catalog.definitions()

@@ -56,7 +56,7 @@ def drop(work: Work, node: ast.Drop) -> Steps:
 
 
 def _drop_definitions(work: Work, node: ast.Drop) -> Steps:
-    """All of them at once: what needs only others that go as well is no obstacle."""
+    """Drop all at once: dependents that are dropped by the same statement do not matter."""
     going: dict[str, None] = {}
     for name in node.names:
         definition = _find(work, node, name)
@@ -71,7 +71,7 @@ def _drop_definitions(work: Work, node: ast.Drop) -> Steps:
         if isinstance(definition, Enumeration) and node.cascade:
             yield from _drop_columns_of(work, definition)
         drop_definition(work, last, going, node.cascade)
-        yield  # it looks at all definitions
+        yield  # it visits all definitions
     return 0
 
 
@@ -104,7 +104,6 @@ def _find(work: Work, node: ast.Drop, name: tuple[str, ...]) -> Definition | Non
 
 
 def _require_not_identity(work: Work, sequence: Sequence) -> None:
-    """What feeds an identity column goes only with the column."""
     table = None if sequence.owner is None else work.find(sequence.owner[0])
     if isinstance(table, Table) and sequence.owner is not None:
         column = table.column(sequence.owner[1])
@@ -175,7 +174,7 @@ def _drop_schemas(work: Work, node: ast.Drop) -> Steps:
 
 
 def truncate(work: Work, node: ast.Truncate) -> Steps:
-    """Each table goes on with new, empty trees: that costs the same for one row and a million."""
+    """Give each table new, empty trees, which takes constant time."""
     tables = {table.key: table for table in (find_table(work, name) for name in node.names)}
     _add_referencing(work, tables, node.cascade)
     for table in tables.values():
@@ -189,7 +188,7 @@ def truncate(work: Work, node: ast.Truncate) -> Steps:
 
 
 def _add_referencing(work: Work, tables: dict[str, Table], cascade: bool) -> None:
-    """Tables that refer to those must be emptied as well, which needs CASCADE."""
+    """Add tables with foreign keys to these tables, which needs CASCADE."""
     waiting: list[Table] = list(tables.values())
     while waiting:
         table = waiting.pop()

@@ -1,12 +1,12 @@
-"""CREATE INDEX, also over expressions and over some rows only.
+"""CREATE INDEX, including indexes on expressions and partial indexes.
 
-The index is filled inside the transaction that defines it, so nobody ever sees one that lacks rows.
-NULLS FIRST or LAST is accepted and changes nothing: the order inside an index is seen by nobody,
-and the planner sorts where it does not suit.
+The index is filled inside the transaction that defines it, so nobody sees an incomplete one. NULLS
+FIRST or LAST has no effect: the order inside an index is not visible, and the planner sorts where
+it does not fit.
 
-An index is over columns. For an expression the table gets a hidden generated column, and for WHERE
-one that is true where the condition is and NULL elsewhere: since NULLs are never duplicates, a
-unique index that has it at its end guards just the rows that satisfy the condition.
+An index is over columns. An expression becomes a hidden generated column, and WHERE one that is
+true where the condition is true and NULL elsewhere: NULLs are never duplicates, so a unique index
+that ends in this column covers just the rows that satisfy the condition.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METHODS = ("btree", "hash", "gist", "gin", "spgist", "brin")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One element of an index: a column, or the text of what a hidden column generates."""
+    """One element of an index: a column, or the text of a hidden generated column."""
 
     label: str
     column: str = ""
@@ -119,7 +119,7 @@ def _type_of(
     expression: ast.Expression,
     where: ast.Expression | None = None,
 ) -> Generator[Any, Any, SqlType]:
-    """The type of an expression over the table's rows, and whether it is one."""
+    """Check an expression over the table's rows, and return its type."""
     source = ast.TableRef(table.path)
     select = ast.Select((ast.Target(expression),), (source,), where)
     found = yield from work.statements.columns_of(ast.Query(select), work.literals)
@@ -129,7 +129,7 @@ def _type_of(
 def _with_hidden_columns(
     work: Work, table: Table, items: list[Item]
 ) -> Generator[None, None, Table]:
-    """The table with a hidden column for each expression that has none yet."""
+    """Return the table with a hidden column for each expression that lacks one."""
     there = {column.generated for column in table.columns if column.hidden}
     missing = {item.generated: item for item in items if item.generated}
     wanted = [item for text, item in missing.items() if text not in there]

@@ -1,8 +1,8 @@
-"""Names of what is defined: in which schema, whether they are free, and which to choose.
+"""Names of definitions: their schema, whether they are free, and how to choose one.
 
-A name without a schema is one of `public`: there are no sessions, so there is no path to search. A
-name that is not given is put together as PostgreSQL does it: `table_column_suffix`, shortened to 63
-bytes where it is too long, with a number where it is taken.
+A name without a schema is in `public`: there are no sessions, so there is no search path. A missing
+name is composed as PostgreSQL does: `table_column_suffix`, shortened to 63 bytes if it is too long,
+with a number if it is taken.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 
 
 def new_place(work: Work, name: tuple[str, ...]) -> tuple[str, str]:
-    """The schema and the name that something new is to have."""
     schema = PUBLIC if len(name) == 1 else name[-2]
     _refuse_other_database(name)
     if schema != PUBLIC and work.find(catalog_key(schema, "")) is None:
@@ -39,13 +38,13 @@ def new_place(work: Work, name: tuple[str, ...]) -> tuple[str, str]:
 
 
 def known_key(name: tuple[str, ...]) -> str:
-    """What the catalog would know something by that a statement names."""
+    """Return the catalog key of a name in a statement."""
     _refuse_other_database(name)
     return catalog_key(name[-2] if len(name) > 1 else PUBLIC, name[-1])
 
 
 def type_key(name: tuple[str, ...]) -> str:
-    """The same for a type, whose name has its schema in it."""
+    """Return the catalog key of a type, which contains its schema."""
     return name[-1] if len(name) == 1 or name[-2] == PUBLIC else ".".join(name)
 
 
@@ -57,18 +56,17 @@ def _refuse_other_database(name: tuple[str, ...]) -> None:
 
 
 def shown_name(key: str) -> str:
-    """The name in a key, without its schema."""
     return key.rpartition("\0")[2]
 
 
 def is_taken(work: Work, key: str) -> bool:
-    """Is there a relation, a type or an index of that name?"""
+    """Tell whether a relation, a type or an index has the key."""
     catalog = work.transaction.catalog
     return catalog.find(key) is not None or catalog.index_owner(key) is not None
 
 
 def require_free(work: Work, key: str) -> None:
-    """Refuse a name for a relation or an index that something else has."""
+    """Refuse the name of an existing relation, type or index."""
     definition = work.find(key)
     name = shown_name(key)
     if isinstance(definition, Enumeration):
@@ -82,7 +80,7 @@ def require_free(work: Work, key: str) -> None:
 
 
 def find_table(work: Work, name: tuple[str, ...]) -> Table:
-    """The table of that name, for a statement that wants nothing else."""
+    """Return the table of that name; refuse other relations."""
     definition = find_relation(work, name)
     if isinstance(definition, Table):
         return definition
@@ -90,7 +88,6 @@ def find_table(work: Work, name: tuple[str, ...]) -> Table:
 
 
 def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
-    """A table, view or sequence."""
     definition = work.find(known_key(name))
     if definition is None or isinstance(definition, Enumeration | Schema):
         raise UndefinedTable(f'relation "{".".join(name)}" does not exist', table=name[-1])
@@ -98,7 +95,6 @@ def find_relation(work: Work, name: tuple[str, ...]) -> Table | View | Sequence:
 
 
 def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObject:
-    """What DROP says of something that is not there."""
     if kind == "type":
         return UndefinedObject(f'type "{".".join(name)}" does not exist')
     message = f'{kind} "{name[-1]}" does not exist'
@@ -106,7 +102,6 @@ def missing(kind: str, name: tuple[str, ...]) -> UndefinedTable | UndefinedObjec
 
 
 def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> WrongObjectType:
-    """What DROP says of something of another kind."""
     found = "index" if is_index else kind_of(definition)
     article = "an" if kind == "index" else "a"
     hints = {
@@ -122,24 +117,24 @@ def wrong_kind(kind: str, definition: Definition, is_index: bool = False) -> Wro
 
 
 def described(definition: Definition) -> str:
-    """How a detail calls it: `table t`, `view v`."""
+    """Return the description in error details: `table t`, `view v`."""
     schema = getattr(definition, "schema", PUBLIC)
     parts = (definition.name,) if schema == PUBLIC else (schema, definition.name)
     return f"{kind_of(definition)} {'.'.join(map(as_written, parts))}"
 
 
 def as_written(name: str) -> str:
-    """The name as a statement would have it: in quotes where it needs them."""
+    """Return the name as SQL, in quotes if it needs them."""
     if _PLAIN_NAME.fullmatch(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 
 
-# --- choosing ------------------------------------------------------------------------------------
+# --- new names -----------------------------------------------------------------------------------
 
 
 def choose(parts: Iterable[str], suffix: str, is_taken: Callable[[str], bool]) -> str:
-    """`table_column_suffix` that nobody has: suffix1, suffix2 … until one is free."""
+    """Return the first free name of `table_column_suffix`, …suffix1, …suffix2 and so on."""
     first, *others = parts
     second = "_".join(others)
     for ending in _endings(suffix):
@@ -156,7 +151,7 @@ def _endings(suffix: str) -> Iterator[str]:
 
 
 def _shortened(first: str, second: str, ending: str) -> str:
-    """Both parts cut alike, the longer one first, until the whole fits."""
+    """Shorten the parts, the longer one first, until the whole name fits."""
     one, two = first.encode(), second.encode()
     room = IDENTIFIER_BYTES_MAX - len(ending.encode()) - 1 - (1 if two else 0)
     while len(one) + len(two) > room:
@@ -169,12 +164,12 @@ def _shortened(first: str, second: str, ending: str) -> str:
 
 
 def choose_relation_name(work: Work, schema: str, parts: Iterable[str], suffix: str) -> str:
-    """A name for an index or a sequence that is free in its schema."""
+    """Return a free name for an index or a sequence in a schema."""
     return choose(parts, suffix, lambda name: is_taken(work, catalog_key(schema, name)))
 
 
 def constraint_names(table: Table) -> set[str]:
-    """The names of a table's constraints, which are its own affair."""
+    """Return the names of a table's constraints, which are unique only within the table."""
     names = {check.name for check in table.checks}
     names |= {key.name for key in table.foreign_keys}
     names |= {index.name for index in table.indexes if index.constraint}

@@ -1,4 +1,4 @@
-"""Which function performs which statement."""
+"""The table of functions that execute DDL statements."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ DEFINITIONS: Final[Mapping[type, Callable[[Work, Any], Steps]]] = {
 
 
 def perform(work: Work, statement: ast.Statement) -> Steps:
-    """Make the changes that a definition asks for."""
     check_words(statement)
     made = yield from DEFINITIONS[type(statement)](work, statement)
     if type(statement) not in _WITHOUT_REFERENCES:
@@ -42,7 +41,7 @@ def perform(work: Work, statement: ast.Statement) -> Steps:
 
 _WITHOUT_REFERENCES: Final = frozenset(
     {
-        ast.CreateTable,  # it adds its own, so that a thousand tables do not look at each other
+        ast.CreateTable,  # adds its own references, so creation does not scan all other tables
         ast.CreateView,
         ast.CreateSequence,
         ast.CreateEnum,

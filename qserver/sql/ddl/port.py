@@ -1,9 +1,8 @@
-"""What definitions ask of the world around them, and what one of them has in hand.
+"""The interface of DDL to storage and to the compiler.
 
-A definition changes the catalog and, where rows must follow, the rows: all in one storage
-transaction, which this room knows only by the protocol below. Where expressions have to be
-computed (a new column's default, the rows of CREATE TABLE AS) it does not do that itself: it puts
-together the query that a user would write and has it run like any other statement.
+A DDL statement changes the catalog and, if necessary, the rows, all in one storage transaction. To
+compute expressions (a new column's default, the rows of CREATE TABLE AS) it builds the query that a
+user would write and runs it like any other statement.
 """
 
 from __future__ import annotations
@@ -26,14 +25,15 @@ from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
 Steps: TypeAlias = Generator[Any, Any, int]
-"""A definition at work: yields at each `yield`, returns how many rows it made.
+"""A running DDL statement: yields, and returns the number of rows that it created.
 
-It yields None, or what it waits for: the plan of a statement that takes long to make. Who drives it
-sends the result."""
+It yields None, or the awaited plan of a statement that takes long to plan; the caller sends the
+plan.
+"""
 
 
 class Definitions(Protocol):
-    """A catalog, as far as it is asked here."""
+    """The part of a catalog that DDL uses."""
 
     def definitions(self) -> Iterator[Definition]: ...
     def find(self, name: str) -> Definition | None: ...
@@ -54,64 +54,65 @@ class DefinitionWriter(Writer, Protocol):
 
 
 class Statements(Protocol):
-    """The compiler, seen from here: statements against the transaction as it is now."""
+    """Compiles and runs statements against the transaction's current state."""
 
     @property
     def names(self) -> CatalogPort: ...
 
     @property
     def may_read(self) -> bool:
-        """May the request read rows?"""
+        """Whether the request may read rows."""
 
     def check_read(self) -> None:
-        """Raise if it may not."""
+        """Raise if the request may not read rows."""
 
     def describe(
         self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[tuple[OutputColumn, ...], tuple[str, ...]]]:
-        """The columns of a query, and the names of the relations that it reads."""
+        """Return the columns of a query, and the names of the relations that it reads."""
 
     def columns_of(
         self, query: ast.Query, literals: Sequence[Any]
     ) -> Generator[Any, Any, tuple[OutputColumn, ...]]:
-        """The columns of a query."""
+        """Return the columns of a query."""
 
     def check(self, statement: ast.Statement) -> Generator[Any, Any, None]:
-        """Raise what the statement, which has no literals, would raise before it ran."""
+        """Raise the errors of a statement without literals that occur before it runs."""
 
     def run(
         self, statement: ast.Statement, literals: Sequence[Any]
     ) -> Generator[Any, Any, Generator[Rows | None, None, int]]:
-        """The rows of a statement, a page at a time, None where it yields; how many it changed.
+        """Run a statement: yields pages of rows, or None to yield; returns the number of affected
+        rows.
 
-        What it writes is not held against foreign keys: rows that were there keep their keys.
+        Its writes are not checked against foreign keys: existing rows keep their keys.
         """
 
     def parse_query(self, text: str) -> ast.Query:
-        """The query of a view, with the places of its names in the text."""
+        """Parse the query of a view, with the positions of its names in the text."""
 
     def parse_expression(self, text: str) -> tuple[ast.Expression, Sequence[Any]]:
-        """An expression that a definition keeps as text, and its literals."""
+        """Parse the stored text of an expression; return it with its literals."""
 
     def check_foreign_key(self, table: Table, key: ForeignKey) -> Generator[None, None, int]:
-        """Raise if a row of the table refers to nothing."""
+        """Raise if a row of the table refers to no row."""
 
     def next_row_id(self) -> int:
-        """A number for a row that has no key of its own."""
+        """Return a new id for a row without a primary key."""
 
     def sequence_state(self, sequence: SqlSequence) -> tuple[int, bool]:
-        """The value that a sequence has given last; the one that comes next, if it is not True."""
+        """Return a sequence's value: the last used one if True, else the next one."""
 
     def begin_sequence(self, sequence: SqlSequence, value: int, called: bool) -> None:
-        """Let a sequence begin with such a state. Its number must be one of `next_tree`."""
+        """Create the state of a sequence. Its number must come from `next_tree`."""
 
     def end_sequence(self, sequence: SqlSequence) -> None:
-        """Forget the state of a sequence that is no more, or has another from now on."""
+        """Remove the state of a sequence that is dropped, or gets a new state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One statement's definition work: where it writes, how it computes, what it was told."""
+    """The environment of one DDL statement: transaction, compiler, and literals."""
 
     transaction: DefinitionWriter
     statements: Statements
@@ -129,14 +130,14 @@ class Work:
     def require_read(self, table: Table) -> None:
         """Raise if the request may not read rows and the table has some.
 
-        For whatever tells of rows by its success: a constraint that holds, a cast that does not
-        fail. An empty table tells nothing.
+        For statements whose success reveals rows: a constraint that holds, a cast that does not
+        fail. An empty table reveals nothing.
         """
         if not self.statements.may_read and any(self.transaction.scan_values(table.id)):
             self.statements.check_read()
 
     def table_now(self, name: str) -> Table:
-        """A table that is known to be there, as the last step has left it."""
+        """Return the current definition of a table that exists."""
         table = self.find(name)
         assert isinstance(table, Table)
         return table

@@ -1,8 +1,8 @@
-"""Which tables refer to a table is part of that table's own definition.
+"""Maintains `referenced_by`: each table's definition lists the tables that refer to it.
 
-Whoever deletes from a table must look for rows that refer to it. That knowledge must be
-in what the statement was compiled for and what its transaction has seen: otherwise a plan made
-before a foreign key was added, or a transaction that runs beside, would not look.
+A DELETE must look for rows that refer to the deleted one. That list must be part of the definition
+that a plan was compiled for and that a transaction has read: otherwise a plan from before a foreign
+key was added, or a concurrent transaction, would not look.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from qserver.values.schema import Table
 
 
 def add_references(work: Work, table: Table) -> None:
-    """Let those that a new table refers to say so; nobody can refer to it yet but itself."""
+    """Add a new table to the tables that it refers to; only itself can refer to it yet."""
     for key in dict.fromkeys(each.table for each in table.foreign_keys):
         referred = work.table_now(key)
         wanted = tuple(sorted({*referred.referenced_by, table.key}))
@@ -23,7 +23,7 @@ def add_references(work: Work, table: Table) -> None:
 
 
 def refresh_references(work: Work) -> None:
-    """Let every table say who refers to it, after definitions have changed."""
+    """Recompute `referenced_by` of every table after definitions have changed."""
     tables = [each for each in work.transaction.catalog.definitions() if isinstance(each, Table)]
     referring: dict[str, dict[str, None]] = {}
     for table in tables:

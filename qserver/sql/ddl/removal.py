@@ -1,4 +1,4 @@
-"""Taking a column out of a table, with the constraints and indexes that mention it."""
+"""Removes a column from a table, with the constraints and indexes that use it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from qserver.values.schema import Table
 
 
 def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) -> Steps:
-    """What the table has of the column goes with it; what others have stands in the way."""
+    """Drop a column and what the table itself derives from it; other dependents need CASCADE."""
     dependent = [
         at
         for at, column in enumerate(table.columns)
@@ -45,11 +45,11 @@ def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) ->
 
 
 def _nothing(work: Work) -> None:
-    """It is taken away with the column itself."""
+    """The rewrite without the column removes it."""
 
 
 def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[Dependent]]:
-    """Views that use the column, foreign keys that refer to it."""
+    """Return the views that use the column, and the foreign keys that refer to it."""
     found = []
     for other in work.transaction.catalog.definitions():
         if isinstance(other, View):
@@ -66,7 +66,7 @@ def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[De
 
 
 def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[Any, Any, bool]:
-    """Would the view have other columns, or none, without the column? It is tried."""
+    """Tell whether the view would change without the column, by trying it."""
     gone = table.position(name)
     hidden = replace(
         table.columns[gone], name=choose((name,), "gone", table.positions.__contains__)
@@ -79,7 +79,7 @@ def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[A
 
 
 def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
-    """The table without some columns, and without the constraints that mention them."""
+    """Rewrite the table without some columns and the constraints that use them."""
     names = {table.columns[at].name for at in gone if not table.columns[at].hidden}
     columns = [column for at, column in enumerate(table.columns) if at not in gone]
 
@@ -110,7 +110,6 @@ def without_columns(work: Work, table: Table, gone: Collection[int]) -> Steps:
 
 
 def unused_hidden_columns(table: Table) -> set[int]:
-    """Hidden columns that no index is about any more."""
     used = {at for index in table.indexes for at in index.columns}
     return {
         at

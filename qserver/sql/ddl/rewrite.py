@@ -1,11 +1,10 @@
-"""Rows that follow a definition: moved to a table of another shape, checked, or indexed.
-
-A tree holds rows of one shape, so a table whose columns change gets new trees. Its rows are moved
-by the statement that a user would write, with the old table under a name of its own:
+"""Rewrites, checks or indexes rows after a change of their table's definition.
 
     INSERT INTO t (a, b) SELECT a, b::text FROM "t of old" ORDER BY its row id
 
-So defaults, generated columns, NOT NULL, CHECK and UNIQUE need no second implementation.
+A tree holds rows with one set of columns, so a table whose columns change gets new trees. The
+statement that a user would write moves the rows, with the old table under a temporary name. So
+defaults, generated columns, NOT NULL, CHECK and UNIQUE need no second implementation.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from qserver.values.schema import PUBLIC, ROW_ID, Column, Index, Table
 from qserver.values.types import BIGINT
 
 Moved = tuple[str, ast.Expression]
-"""A column of the new table, and what it is computed from."""
+"""A column of the new table, and its expression over the old one."""
 
 
 def name_of(column: str) -> ast.Name:
@@ -35,7 +34,7 @@ def name_of(column: str) -> ast.Name:
 
 
 def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps:
-    """Let `new` take the place of `old`, its rows computed from the old ones."""
+    """Replace `old` by `new`, with rows computed from the old ones."""
     transaction = work.transaction
     temporary = choose((old.name,), "old", lambda name: is_taken(work, name))
     source, row_id = _all_visible(old, temporary)
@@ -70,7 +69,7 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
 
 
 def try_default(work: Work, column: Column) -> Steps:
-    """Raise what a row would that has the column's default: a new column is refused for it."""
+    """Raise the error of a row with the column's default, which refuses the new column."""
     transaction = work.transaction
     name = choose((column.name,), "default", lambda name: is_taken(work, name))
     columns = (replace(column, nullable=True), row_id_column())
@@ -85,12 +84,12 @@ def try_default(work: Work, column: Column) -> Steps:
 
 
 def _empty_rows(temporary: str, name: str) -> ast.Query:
-    """As many rows as the old table has, without a column."""
+    """Return a query for as many rows as the old table has, without columns."""
     return ast.Query(ast.Select((), (ast.TableRef((temporary,), name),)))
 
 
 def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
-    """The table under another name with all columns in sight, and what its row id is called."""
+    """Return the table under another name with all columns visible, and the name of its row id."""
     taken = set(table.positions)
     columns = []
     for column in table.columns:
@@ -105,7 +104,7 @@ def _all_visible(table: Table, name: str) -> tuple[Table, str | None]:
         schema=PUBLIC,
         name=name,
         columns=tuple(columns),
-        primary_key_name="",  # the names of keys and indexes are those of the new table
+        primary_key_name="",  # the new table has the names of keys and indexes
         indexes=(),
     )
     return shown, row_id
@@ -118,10 +117,10 @@ def reshaped(
     *,
     keyless: bool = False,
 ) -> Table:
-    """The definition with other columns; `moved` tells where each of the old ones is now, if any.
+    """Return the definition with other columns; `moved` maps old positions to new ones, or None.
 
-    Indexes over a column that is gone go with it. So does the primary key; then, or when the table
-    is to be `keyless`, rows get a number that nobody sees.
+    An index on a removed column is removed. So is such a primary key; then, or with `keyless`, rows
+    get a hidden row id.
     """
     indexes = []
     for index in table.indexes:
@@ -148,16 +147,16 @@ def row_id_column() -> Column:
 
 
 def with_new_trees(work: Work, table: Table) -> Table:
-    """The same definition over trees that hold nothing yet."""
+    """Return the same definition over new, empty trees."""
     indexes = tuple(replace(index, id=work.transaction.next_tree()) for index in table.indexes)
     return replace(table, id=work.transaction.next_tree(), indexes=indexes)
 
 
-# --- rows that stay where they are ---------------------------------------------------------------
+# --- rows that stay in place ---------------------------------------------------------------------
 
 
 def build_index(work: Work, table: Table, index: Index) -> Steps:
-    """Fill the tree of a new index of the table, and see that it is unique if it must be."""
+    """Fill the tree of a new index, and check that it is unique if required."""
     if index.unique:
         work.require_read(table)
     entry_of = table.entry_function(index)
@@ -185,7 +184,6 @@ def _duplicated(table: Table, index: Index, row: tuple[object, ...]) -> UniqueVi
 
 
 def require_no_null(work: Work, table: Table, name: str) -> Steps:
-    """Every row has a value in the column."""
     work.require_read(table)
     at = table.position(name)
     for rows in work.transaction.scan_values(table.id):
@@ -210,7 +208,7 @@ def require_check(
     condition: ast.Expression,
     literals: Sequence[Any] | None = None,
 ) -> Steps:
-    """No row makes the condition false; `literals` are those of its own text, if it has one."""
+    """Require that the condition is false for no row; `literals` are those of its stored text."""
     select = ast.Select(
         (ast.Target(ast.Constant(True)),),
         (ast.TableRef(table.path),),

@@ -1,8 +1,7 @@
-"""CREATE and ALTER SEQUENCE, with PostgreSQL's defaults and complaints.
+"""CREATE and ALTER SEQUENCE, with PostgreSQL's defaults and errors.
 
-What a sequence is and where it has come to are two things: a definition, and the state that it
-names. Whatever lets it count otherwise, or from elsewhere, gives it another state; so all of it
-takes effect with its transaction.
+A sequence has a definition, and a state that the definition names. A change of how it counts, or of
+its position, creates a new state; so the change takes effect with its transaction.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ def sequence_type(work: Work, node: ast.TypeName) -> SqlType:
 
 
 def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) -> Sequence:
-    """A new sequence, as its options say."""
     number = work.transaction.next_tree()
     given = _given(work, options)
     increment = given.get("increment", 1)
@@ -64,12 +62,11 @@ def make_sequence(work: Work, name: str, sql_type: SqlType, options: Options) ->
 
 
 def restart_sequence(work: Work, sequence: Sequence, value: int) -> None:
-    """The sequence goes on with this value."""
     work.transaction.define(sequence.key, _renewed(work, sequence, value, called=False))
 
 
 def _renewed(work: Work, sequence: Sequence, value: int, called: bool) -> Sequence:
-    """The sequence with a state of this transaction's making, instead of the one that it had."""
+    """Replace the state of a sequence by a new one, which belongs to this transaction."""
     work.statements.end_sequence(sequence)
     renewed = replace(sequence, state=work.transaction.next_tree())
     work.statements.begin_sequence(renewed, value, called)
@@ -77,7 +74,7 @@ def _renewed(work: Work, sequence: Sequence, value: int, called: bool) -> Sequen
 
 
 def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
-    """The sequence counts on from where it is, by its new rules."""
+    """Change the options of a sequence, which continues from its current value."""
     given = _given(work, options)
     sql_type = old.type
     for word, value in options:
@@ -109,7 +106,7 @@ def alter_sequence(work: Work, old: Sequence, options: Options) -> None:
 
 
 def _counts_otherwise(old: Sequence, new: Sequence) -> bool:
-    """Would the numbers that follow be others?"""
+    """Tell whether the following values differ."""
     return (old.increment, old.minimum, old.maximum, old.cycle) != (
         new.increment,
         new.minimum,
@@ -119,7 +116,7 @@ def _counts_otherwise(old: Sequence, new: Sequence) -> bool:
 
 
 def _given(work: Work, options: Options) -> dict[str, int]:
-    """Numbers by word; CYCLE as a truth value."""
+    """Return the options by name: numbers, and CYCLE as a bool."""
     given: dict[str, int] = {}
     seen: set[str] = set()
     for word, value in options:
@@ -135,13 +132,13 @@ def _given(work: Work, options: Options) -> dict[str, int]:
 
 
 def _bounds(sql_type: SqlType, increment: int) -> tuple[int, int]:
-    """The lowest and highest value of a sequence that names none."""
+    """Return the default minimum and maximum of a sequence."""
     half: int = 2 ** (INTEGER_BITS[sql_type.kind] - 1)
     return (1, half - 1) if increment > 0 else (-half, -1)
 
 
 def _counting(sequence: Sequence, given: dict[str, int], bounds: tuple[int, int]) -> Sequence:
-    """The sequence with increment, bounds, cycle and cache as given; its start is not yet right."""
+    """Return the sequence with increment, bounds, cycle and cache; its start is not yet set."""
     increment = given.get("increment", sequence.increment)
     if increment == 0:
         raise InvalidParameterValue("INCREMENT must not be zero")
@@ -187,7 +184,7 @@ def _refuse_outside(sequence: Sequence, word: str, value: int) -> None:
 
 
 def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
-    """OWNED BY table.column, or NONE."""
+    """Apply OWNED BY table.column, or NONE."""
     for word, value in options:
         if word != "owned by":
             continue
@@ -204,7 +201,6 @@ def _owned(work: Work, sequence: Sequence, options: Options) -> Sequence:
 
 
 def _number(work: Work, expression: ast.Expression) -> int:
-    """An integer with its sign."""
     match expression:
         case ast.Operator(symbol="-", left=None, right=right):
             return -_number(work, right)

@@ -1,7 +1,7 @@
-"""CREATE TABLE … (LIKE other INCLUDING …): the columns of another table, and more if asked for.
+"""CREATE TABLE … (LIKE other INCLUDING …): copies the columns of another table.
 
-Columns come with their types and NOT NULL. Defaults, generated expressions, checks, indexes,
-identity and comments come only where INCLUDING names them.
+Columns are copied with their types and NOT NULL. Defaults, generated expressions, checks, indexes,
+identity and comments are copied only if INCLUDING names them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARTS = ("defaults", "constraints", "identity", "generated", "indexes", "comment
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """What was taken from another table."""
+    """The parts copied from another table."""
 
     columns: tuple[Column, ...]
     checks: tuple[Check, ...] = ()
@@ -95,7 +95,7 @@ def _names(table: Table, positions: Several[int]) -> tuple[str, ...]:
 
 
 def with_likeness(work: Work, table: Table, taken: Likeness) -> Table:
-    """The table, which has the columns already, with the rest of what was taken."""
+    """Add the rest of the copied parts to a table that has the columns already."""
     table = replace(
         table,
         checks=(*table.checks, *taken.checks),

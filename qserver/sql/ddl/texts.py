@@ -1,7 +1,7 @@
-"""Stored texts (CHECK, GENERATED, a view's query) and the names in them.
+"""Renames columns in stored texts (CHECK, GENERATED).
 
-Definitions keep what their author wrote. When a column gets another name, the texts of its own
-table must follow; there every name is a column's unless a parenthesis makes it a function's.
+Definitions store the text of their author. When a column is renamed, the texts of its own table
+must follow; there every name is a column's unless a parenthesis makes it a function's.
 """
 
 from __future__ import annotations
@@ -25,12 +25,10 @@ _TOKENS = re.compile(
 
 
 def mentions(text: str, name: str) -> bool:
-    """Does the name stand anywhere in the text?"""
     return any(found == name for found, _ in _names(text))
 
 
 def renamed_in(text: str, old: str, new: str) -> str:
-    """The text with one name in place of the other."""
     quoted = '"' + new.replace('"', '""') + '"'
     places = [span for found, span in _names(text) if found == old]
     for start, end in reversed(places):
@@ -47,7 +45,7 @@ def _names(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def rename_column_in(table: Table, old: str, new: str) -> Table:
-    """The definition whose column was renamed, with all that names it by text."""
+    """Rename a column in all texts and column lists of its table's definition."""
     columns = tuple(
         column
         if column.generated is None

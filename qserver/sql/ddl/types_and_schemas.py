@@ -69,7 +69,7 @@ def create_schema(work: Work, node: ast.CreateSchema) -> Steps:
 
 
 def comment_on(work: Work, node: ast.CommentOn) -> Steps:
-    """Comments are kept with what they are about, so they go and move with it."""
+    """Set or remove a comment, which is stored in the definition and moves with it."""
     text = None if node.text is None else str(work.value(node.text)) or None
     match node.kind:
         case "column":
@@ -117,7 +117,7 @@ def _comment_on_column(work: Work, name: tuple[str, ...], text: str | None) -> N
 
 
 def _comment_on_constraint(work: Work, name: tuple[str, ...], text: str | None) -> None:
-    """The name is the table's, then the constraint's."""
+    """Comment on a constraint; the name is the table's, then the constraint's."""
     table = find_table(work, name[:-1])
     if name[-1] not in constraint_names(table):
         raise UndefinedObject(f'constraint "{name[-1]}" for table "{table.name}" does not exist')

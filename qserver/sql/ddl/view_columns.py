@@ -1,13 +1,11 @@
-"""Columns that get other names, in the texts of views that can be changed.
-
-In a view of one relation it is plain what a name means, so the new one is written in its place, and
-rows can still be written through the view:
+"""Renames columns in the texts of updatable views.
 
     ALTER TABLE t RENAME a TO b     SELECT a FROM t WHERE a > 0
                             becomes SELECT "b" FROM t WHERE "b" > 0
 
-The view's own columns keep their names. In subqueries only `t.a` is replaced; where one of them
-could mean the column otherwise, this is not tried.
+In a view of one relation names are unambiguous, so the new name replaces the old one, and the view
+stays updatable. The view's own columns keep their names. In subqueries only `t.a` is replaced; a
+view whose subqueries could refer to the column in another way is not rewritten here.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _LAST: Final = re.compile(rf"(?:{PART}\s*\.\s*)*(?P<last>{PART})")
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A relation's column that was `old` and is `new`; `names` are those of all its columns now."""
+    """A relation's column that was `old` and is `new`; `names` are its current column names."""
 
     key: str
     relation: str
@@ -40,17 +38,17 @@ class Renaming:
 def rewritten(
     text: str, query: ast.Query, output: tuple[str, ...], renaming: Renaming
 ) -> tuple[str, tuple[str, ...]] | None:
-    """A view's query and its output with the new name, or None if that is not so simple."""
+    """Return a view's query and its output with the new name, or None if that is not safe."""
     source = _only_source(query, renaming.key)
     if source is None:
         return None
     if renaming.names.index(renaming.new) < len(source.column_aliases):
-        return text, output  # the view gives the column a name of its own
+        return text, output  # the view has its own alias for the column
     outer = [*_outside_of_queries(query.body), *_ordered_by(query)]
     visible = source.alias or renaming.relation
     names = [each for each in outer if isinstance(each, ast.Name)]
     if any(name.parts == (visible,) and visible not in renaming.names for name in names):
-        return None  # the whole row, which has the names of its columns
+        return None  # the whole row, which contains the names of its columns
     for each in outer:
         if isinstance(each, ast.Query):
             inside = list(_everything(each))
@@ -101,7 +99,7 @@ def _everything(node: object) -> Iterator[object]:
 
 
 def _outside_of_queries(node: object) -> Iterator[object]:
-    """Everything in a node; of queries inside of it only themselves."""
+    """Yield everything in a node; of nested queries only the query itself."""
     if isinstance(node, tuple):
         for part in node:
             yield from _outside_of_queries(part)
@@ -113,7 +111,7 @@ def _outside_of_queries(node: object) -> Iterator[object]:
 
 
 def _ordered_by(query: ast.Query) -> Iterator[object]:
-    """What ORDER BY names, but for the names that the select list gives with AS."""
+    """Yield what ORDER BY names, except aliases of the select list."""
     assert isinstance(query.body, ast.Select)
     given = {target.alias for target in query.body.targets}
     for item in query.order_by:
@@ -123,14 +121,14 @@ def _ordered_by(query: ast.Query) -> Iterator[object]:
 
 
 def _new_name_is_ordered_by(query: ast.Query, renaming: Renaming) -> bool:
-    """Would ORDER BY take the new name for one that the select list gives?"""
+    """Tell whether ORDER BY would take the new name for an alias of the select list."""
     assert isinstance(query.body, ast.Select)
     given = {target.alias for target in query.body.targets}
     return bool(query.order_by) and renaming.new in given
 
 
 def _could_mean(node: object, visible: str, renaming: Renaming) -> bool:
-    """Could a part of a subquery be about the column, other than by the relation's name?"""
+    """Tell whether a part of a subquery could mean the column, other than as `visible.column`."""
     both = {renaming.old, renaming.new}
     match node:
         case ast.Name():
@@ -148,7 +146,7 @@ def _could_mean(node: object, visible: str, renaming: Renaming) -> bool:
 
 
 def _outputs(query: ast.Query, renaming: Renaming) -> list[tuple[str, str]]:
-    """What the columns of the query were called, and what they are called now."""
+    """Return the old and the new names of the query's columns."""
     assert isinstance(query.body, ast.Select)
     outputs: list[tuple[str, str]] = []
     for target in query.body.targets:
@@ -169,7 +167,7 @@ def _outputs(query: ast.Query, renaming: Renaming) -> list[tuple[str, str]]:
 
 
 def _name_now(node: ast.Expression, renaming: Renaming) -> str:
-    """A function may have the name of the column, and keeps it."""
+    """Return the new name of an output; a function that has the column's name keeps it."""
     named = column_name(node)
     columns = [each for each in _outside_of_queries(node) if isinstance(each, ast.Name)]
     calls = [each for each in _outside_of_queries(node) if isinstance(each, ast.Call)]
@@ -181,7 +179,7 @@ def _name_now(node: ast.Expression, renaming: Renaming) -> str:
 def _picked(
     outputs: list[tuple[str, str]], wanted: tuple[str, ...], *, new: bool = False
 ) -> list[int] | None:
-    """Which columns of the query those of the view are: by name, each once, in order."""
+    """Return the positions of the view's columns in the query: by name, each once, in order."""
     picked: list[int] = []
     for name in wanted:
         at = next(

@@ -1,15 +1,14 @@
-"""Views whose tables or columns get other names: their texts follow.
-
-A view is kept as text, so a new name has to be written into it. What is replaced is the place
-where the view names the table; all other names in the text stay as they are, because there the
-table still looks as it did:
+"""Rewrites the texts of views when their relations or columns are renamed.
 
     ALTER TABLE t RENAME TO u       … FROM t …    becomes    … FROM "u" AS "t" …
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
 
-A view that has nothing to do with either name of a column is left alone, and one that can be
-changed gets the new name itself (`view_columns`), so that rows can still be written through it.
+A view is stored as text, so the new name is written into it, where the view names the table; all
+other names stay, because there the table looks as before.
+
+A view that uses neither name of a column is not changed, and an updatable view gets the new name
+itself (`view_columns`), so that it stays updatable.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ def views_using(work: Work, key: str) -> list[View]:
 def follow_relation(
     work: Work, views: Sequence[View], old: Table | View, new: Table | View
 ) -> Generator[Any, Any, None]:
-    """Let views name a relation that has another name now."""
     changed = []
     for view in views:
         uses = tuple(new.key if each == old.key else each for each in view.uses)
@@ -55,7 +53,7 @@ def follow_relation(
 def follow_column(
     work: Work, relation: Table | View, old: str, new: str
 ) -> Generator[Any, Any, None]:
-    """Let views see a column under the name that it had; `relation` has it under the new one."""
+    """Make a renamed column visible to views under its old name; `relation` has the new one."""
     names = _column_names(relation)
     columns = ", ".join(
         f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name) for name in names
@@ -82,7 +80,7 @@ def _column_names(relation: Table | View) -> tuple[str, ...]:
 
 
 def _may_mention(text: str, names: tuple[str, ...]) -> bool:
-    """Could a text mean one of the columns? By its name, or all columns, or those of two tables."""
+    """Tell whether a text could mean one of the columns: by name, by a star, or by NATURAL."""
     words = {unquoted(part) for part in _WORD.findall(text)}
     return "*" in text or "natural" in words or not words.isdisjoint(names)
 
@@ -103,7 +101,7 @@ def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, An
 
 
 def _with_source(work: Work, view: View, relation: Table | View, source: str) -> str:
-    """The view's text with another source wherever it names a relation."""
+    """Replace the relation's name by another source in the view's text."""
     text, name = view.text, relation.name
     places = sorted(_places(work.statements.parse_query(text), relation.key), reverse=True)
     for position, has_alias in places:
@@ -115,12 +113,12 @@ def _with_source(work: Work, view: View, relation: Table | View, source: str) ->
 
 
 def _places(node: object, key: str) -> list[tuple[int, bool]]:
-    """Where a relation is named in FROM, and whether an alias follows."""
+    """Return where FROM names a relation, and whether an alias follows."""
     if isinstance(node, ast.TableRef):
         here = known_key(node.name) == key
         return [(node.position, node.alias is not None)] if here else []
     if isinstance(node, ast.Query) and any(each.name == key for each in node.common_tables):
-        return []  # inside, the name means something else
+        return []  # inside, the name means the CTE
     places: list[tuple[int, bool]] = []
     if isinstance(node, tuple):
         for part in node:

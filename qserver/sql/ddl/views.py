@@ -62,7 +62,7 @@ def create_view(work: Work, node: ast.CreateView) -> Steps:
 
 
 def _require_updatable(work: Work, view: View) -> Steps:
-    """WITH CHECK OPTION is about rows that are written through the view."""
+    """Refuse WITH CHECK OPTION for a view that is not updatable."""
     try:
         yield from work.statements.check(ast.Delete(ast.TableRef(view.path)))
     except NotInPrerequisiteState as error:
@@ -84,7 +84,7 @@ def set_view_options(work: Work, view: View, options: Sequence[tuple[str, str]])
 
 
 def _names_in(node: object) -> set[str]:
-    """Names of relations and types that the query itself mentions, not the views that it uses."""
+    """Return the relations and types that the query itself names, without those of its views."""
     if isinstance(node, ast.TableRef):
         return {known_key(node.name)}
     if isinstance(node, ast.TypeName):
@@ -112,7 +112,7 @@ def _columns(
 
 
 def is_unharmed(work: Work, view: View) -> Generator[Any, Any, bool]:
-    """Does a view still have the columns that it had when it was made?"""
+    """Tell whether a view still has the columns that it was created with."""
     target = ast.Target(ast.Star())
     query = ast.Query(ast.Select((target,), (ast.TableRef(view.path),)))
     try:
@@ -140,7 +140,7 @@ def rename_view_column(work: Work, view: View, action: ast.AlterAction) -> View:
 
 
 def _require_compatible(old: View, columns: tuple[tuple[str, SqlType], ...]) -> None:
-    """A view that is replaced keeps its columns; it may get more."""
+    """Require that a replaced view keeps its columns; it may get more."""
     if len(columns) < len(old.columns):
         raise InvalidTableDefinition("cannot drop columns from view")
     for (name, sql_type), (now, new_type) in zip(old.columns, columns, strict=False):

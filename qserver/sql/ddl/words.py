@@ -1,8 +1,8 @@
-"""Words of definitions that PostgreSQL knows and nothing here can do: harmless, or refused.
+"""Options of DDL that PostgreSQL knows and qserver does not implement: ignored or refused.
 
-A word that would change what a statement means is obeyed or refused, never taken without effect.
-What only tunes PostgreSQL's storage is taken, if PostgreSQL knows it, and has none; docs/sql.md
-lists such words and says why they are harmless.
+An option that would change the meaning of a statement is implemented or refused, never ignored.
+Options that only tune PostgreSQL's storage are accepted, if PostgreSQL knows them, and ignored;
+docs/sql.md lists them and says why they are harmless.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Options = Sequence[tuple[str, str]]
 
 
 def check_words(statement: ast.Statement) -> None:
-    """Refuse what would be without effect and should not be."""
+    """Refuse options that cannot be ignored."""
     match statement:
         case ast.CreateTable():
             refuse_temporary("tables", statement.temporary)
@@ -98,7 +98,7 @@ def check_collation(name: str) -> None:
 
 
 def check_attributes(constraint: ast.Constraint) -> None:
-    """Keys are compared at the end of each statement: DEFERRABLE is so, INITIALLY DEFERRED not."""
+    """Refuse INITIALLY DEFERRED, accept DEFERRABLE: keys are checked after each statement."""
     if constraint.foreign_key is not None and constraint.foreign_key.match == "partial":
         raise FeatureNotSupported("MATCH PARTIAL not yet implemented")
     if "initially deferred" in constraint.attributes:
@@ -127,7 +127,7 @@ def check_table_options(options: Options) -> None:
 
 
 def check_view_options(options: Options) -> str | None:
-    """What CHECK OPTION they ask for, if they do."""
+    """Return the CHECK OPTION among the options, if any."""
     _check_known(options, _VIEW_OPTIONS)
     found = None
     for name, value in options:
@@ -150,14 +150,14 @@ def _unknown(options: Options, known: frozenset[str]) -> Iterator[str]:
     return (name for name, _ in options if name not in known)
 
 
-# --- methods of indexes --------------------------------------------------------------------------
+# --- index methods -------------------------------------------------------------------------------
 
 _ONE_COLUMN: Final = frozenset({"hash", "spgist"})
 _WITHOUT_INCLUDE: Final = frozenset({"hash", "gin", "brin"})
 
 
 def _check_method(node: ast.CreateIndex) -> None:
-    """What an index by another method could not be, as in PostgreSQL."""
+    """Refuse what PostgreSQL refuses for index methods other than btree."""
     what = None
     if node.method != "btree" and node.unique:
         what = "unique indexes"

@@ -1,18 +1,25 @@
-"""Functions and operators of the dialect, and how a call finds its own.
+"""Functions and operators of the dialect, and the resolution of calls.
 
-    resolve            a name and argument types → the function, and what to cast arguments to
-      candidates         PostgreSQL's rules of choice      type_categories   which types go together
-      placeholders       anyelement and its kin            conversions       int4('7') is a cast
-    catalogue          everything that the modules below announce, by name
+    resolve            a name and argument types → the function, and the casts of its arguments
+      candidates         PostgreSQL's rules of choice      type_categories   groups of types
+      placeholders       anyelement and similar            conversions       int4('7') is a cast
+    catalogue          all functions of the modules below, by name
     registry           what the compiler must know of a function; signatures: of many types at once
+    costs              the steps of a call, before it begins
 
-    operators          + - * / % ^ & | # ~       on     integer_math  float_math  numeric_math
+    operators          + - * / % ^ & | # ~              general        GREATEST, random, version
     comparisons        = <> < <= > >=                   typed_comparisons
-    like, regexes      LIKE, ~, SIMILAR TO, regexp_…    strings, concatenation, text_format, quoting
-    mathematics        round, sqrt, gcd …               numeric_powers, angles, histogram
-    number_printing    to_char, to_number               binary: bytea, hashes
-    aggregates         statistics, ordered_aggregates   series: generate_series
+    series             generate_series of numbers       sequences      nextval, currval, setval
+    enums              enum_first, enum_range
 
-An implementation works on values that are not NULL and knows nothing of plans or rows. It is right
-when PostgreSQL 15 gives the same text for the same arguments: digits, errors and all.
+    aggregates/        count, sum, statistics, ordered-set aggregates
+    arrays/            subscripts, slices, array_… functions
+    datetime/          arithmetic, EXTRACT, to_char, to_timestamp, series of timestamps
+    json/              json and jsonb
+    numbers/           arithmetic, powers, trigonometry, to_char, to_number
+    regex/             ~, SIMILAR TO, regexp_…
+    text/              strings, LIKE, format, bytea
+
+An implementation works on values that are not NULL and does not know plans or rows. It is correct
+if PostgreSQL 15 gives the same text for the same arguments, including digits and errors.
 """

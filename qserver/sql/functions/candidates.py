@@ -1,4 +1,4 @@
-"""Which of several candidates a call means: PostgreSQL's rules for operators and functions.
+"""Selects among candidates for a call by PostgreSQL's rules for operators and functions.
 
     all of that name ──► those that the arguments reach by implicit casts
                      ──► those with the most exact matches
@@ -6,9 +6,9 @@
                      ──► for each unknown literal: one category, text if any candidate takes text
                      ──► unknown literals as the one type that all other arguments have
 
-Each step narrows the list and ends the search when one is left. None left, or several at the end,
-is an error that `resolve` words. See "Type Conversion" in PostgreSQL's manual; the steps and their
-order are its `func_select_candidate`, because programs depend on every detail of them.
+Each step narrows the list, until one is left. None left, or several at the end, is an error of
+`resolve`. See "Type Conversion" in PostgreSQL's manual; the steps and their order are those of its
+`func_select_candidate`, because programs depend on every detail of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Candidate = tuple[tuple[SqlType, ...], T]
 
 
 def accepts(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> bool:
-    """Do the arguments reach the parameters by implicit casts?"""
+    """Tell whether implicit casts convert the arguments to the parameters."""
     for parameter, argument in zip(parameters, arguments, strict=True):
         if parameter.kind not in PLACEHOLDERS and not converts(argument, parameter):
             return False
@@ -34,7 +34,7 @@ def accepts(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> bool
 
 
 def narrow(candidates: list[Candidate[T]], arguments: Sequence[SqlType]) -> list[Candidate[T]]:
-    """What remains of candidates that all accept the arguments: one, if the call is clear."""
+    """Narrow candidates that all accept the arguments: to one, if the call is unambiguous."""
     known = [at for at, argument in enumerate(arguments) if argument != UNKNOWN]
     unknown = [at for at, argument in enumerate(arguments) if argument == UNKNOWN]
 
@@ -68,7 +68,7 @@ def _most(
 
 
 def _by_category(candidates: list[Candidate[T]], unknown: list[int]) -> list[Candidate[T]]:
-    """Keep the candidates that take each unknown literal as the category that it must mean."""
+    """Return the candidates that take each unknown literal as its required category."""
     wanted: dict[int, tuple[str, bool]] = {}
     for at in unknown:
         taken = [parameters[at] for parameters, _ in candidates]

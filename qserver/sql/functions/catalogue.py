@@ -1,6 +1,6 @@
 """All operators and functions by name, collected from the modules of this folder.
 
-A module takes part by standing in `MODULES`; which tuples it may have is in `signatures`.
+`MODULES` lists the modules; `signatures` says which tuples a module may have.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _by_name(kind: str) -> Mapping[str, tuple[Any, ...]]:
         for each in announced:
             earlier = found.get(each.name, ())
             if any(other.parameters == each.parameters for other in earlier):
-                continue  # the first counts; a test finds such pairs
+                continue  # the first wins; a test finds such pairs
             found[each.name] = (*earlier, each)
     return MappingProxyType(found)
 

@@ -1,8 +1,8 @@
 """= <> < <= > >= for each type, and between types that PostgreSQL compares directly.
 
-Values of one type compare natively, NaN excepted: for Python it differs from itself, for SQL it
-equals itself and is above everything else. A float's template therefore asks again only where
-Python says no. A Decimal NaN does not even let itself be ordered, so a NUMERIC's asks first.
+Values of one type compare natively, NaN excepted: in Python NaN differs from itself, in SQL it
+equals itself and is above everything else. So a float's template checks for NaN only if Python's
+answer is no. A Decimal NaN cannot be ordered at all, so a NUMERIC's template checks first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NATIVE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 }
 _PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
-# Where Python's answer is no (or, for <>, yes) NaN may have been the reason.
+# If Python's answer is no (or, for <>, yes), NaN may be the reason.
 FLOAT_TEMPLATES: Final = {
     "=": "({0} == {1} or {0} != {0} and {1} != {1})",
     "<>": "({0} != {1} and ({0} == {0} or {1} == {1}))",
@@ -65,7 +65,7 @@ NUMERIC_TEMPLATES: Final = {
 
 
 def comparisons(sql_type: SqlType) -> tuple[Function, ...]:
-    """All six for a type whose values compare natively."""
+    """Return all six comparisons for a type whose values compare natively."""
     return tuple(_native(symbol, sql_type, sql_type) for symbol in _NATIVE)
 
 
@@ -94,7 +94,7 @@ def _with_nan(symbol: str, left: SqlType, right: SqlType, templates: dict[str, s
 
 
 def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """A comparison of floats or Decimals that knows NaN."""
+    """Return a comparison of floats or Decimals that handles NaN."""
 
     def call(left: float | Decimal, right: float | Decimal) -> bool:
         if left != left or right != right:
@@ -104,21 +104,20 @@ def _careful(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return call
 
 
-# --- a date and a timestamp meet as the later type ------------------------------------------------
+# --- dates and timestamps compare as the wider type ----------------------------------------------
 
 
 def midnight(value: date) -> datetime:
-    """The timestamp of a date."""
     return datetime(value.year, value.month, value.day)
 
 
 def midnight_utc(value: date) -> datetime:
-    """The timestamptz of a date: our only session zone is UTC."""
+    """Convert a date to a timestamptz: the only session zone is UTC."""
     return datetime(value.year, value.month, value.day, tzinfo=UTC)
 
 
 def in_utc(value: datetime) -> datetime:
-    """The timestamptz of a timestamp."""
+    """Convert a timestamp to a timestamptz."""
     return value.replace(tzinfo=UTC)
 
 

@@ -1,7 +1,7 @@
-"""A type's name as a function: `int4('7')`, `text(42)`, `date(now())` are casts in disguise.
+"""Type names as functions: `int4('7')`, `text(42)`, `date(now())` are casts.
 
-Only the names that PostgreSQL uses inside, and one argument. What has a function of that name and
-exactly these types is left to it.
+Only PostgreSQL's internal names, with one argument. A function of that name with exactly these
+types has precedence.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TYPE_NAMES: Final[dict[str, SqlType]] = {
 
 
 def conversion(name: str, arguments: tuple[SqlType, ...]) -> Function | None:
-    """The cast that a call means; None if it means none."""
+    """Return the cast that a call means; None if it means none."""
     target = TYPE_NAMES.get(name)
     if target is None or len(arguments) != 1:
         return None

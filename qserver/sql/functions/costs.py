@@ -1,16 +1,15 @@
-"""What a call may cost, before it begins: steps of about a microsecond.
-
-Generated code counts rows as steps and gives the loop back when there are enough. That is right as
-long as a row costs about a microsecond. A function of long values may cost a thousand times as
-much, so it says how much, as a function of its arguments (`Function.cost`):
+"""Estimates the cost of a call before it begins, in steps of about a microsecond.
 
     the default        by the types of the arguments, see `cost_of`
-    linear(40)         as many nanoseconds for each byte
-    FREE               next to nothing, however long the arguments are
-    anything else      what depends on more than lengths: repeat, powers, JSON
+    linear(40)         nanoseconds per byte
+    FREE               almost nothing, however long the arguments are
+    anything else      costs that depend on more than lengths: repeat, powers, JSON
+
+Generated code charges each row as a step and yields after enough steps. A function of long values
+may cost a thousand steps, so it states its cost as a function of its arguments (`Function.cost`).
 
 A call that would cost more than `STEPS_AT_ONCE_MAX` is refused, because nothing else could run
-meanwhile; every other is added to the account, and the loop is given back after the row.
+meanwhile; every other is charged, and the next yield check after the row yields.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from qserver.values.sizes import size_of
 from qserver.values.types import TEXT_KINDS, Kind, SqlType
 
 Cost: TypeAlias = Callable[..., int]
-"""Steps of a call with these arguments, of which any may be None."""
+"""Steps of a call with these arguments, any of which may be None."""
 
 BYTES_SMALL: Final = 1024
-"""Arguments that together are shorter than this are not counted: no such call takes long."""
+"""Arguments shorter than this in total are not charged: no such call takes long."""
 
 _MARK_NANOSECONDS: Final = {",": 300, ":": 300, "[": 1500, "{": 1500, "\\": 800}
-"""What reading takes beside the bytes, for each element, member, array, object and escape."""
+"""The parse time beyond that per byte, for each element, member, array, object and escape."""
 
 
 def FREE(*arguments: Any) -> int:
@@ -42,7 +41,7 @@ def FREE(*arguments: Any) -> int:
 
 @lru_cache(maxsize=64)
 def linear(nanoseconds: int) -> Cost:
-    """The cost of a call that looks at each byte for so long."""
+    """Return the cost of a call that takes this long per byte."""
 
     def cost(*arguments: Any) -> int:
         return sum(map(size_of, arguments)) * nanoseconds // 1000
@@ -52,14 +51,14 @@ def linear(nanoseconds: int) -> Cost:
 
 @lru_cache(maxsize=64)
 def linear_from(steps: int, nanoseconds: int) -> Cost:
-    """The same for a call that takes some steps even for short values."""
+    """Return `linear`, plus some steps even for short values."""
     more = linear(nanoseconds)
     return lambda *arguments: steps + more(*arguments)
 
 
 @lru_cache(maxsize=64)
 def squared(nanoseconds: int) -> Cost:
-    """The cost of a call whose time grows with the square of the bytes of its arguments."""
+    """Return the cost of a call whose time grows with the square of its arguments' bytes."""
 
     def cost(*arguments: Any) -> int:
         return sum(map(size_of, arguments)) ** 2 * nanoseconds // 1000
@@ -68,7 +67,7 @@ def squared(nanoseconds: int) -> Cost:
 
 
 def json_cost(*arguments: Any) -> int:
-    """Reading JSON: bytes are cheap, each element makes an object."""
+    """Parsing JSON: bytes are cheap, but each element creates an object."""
     return sum(map(_json_steps, arguments))
 
 
@@ -81,7 +80,7 @@ def _json_steps(value: Any) -> int:
 
 
 def pairs_cost(*arguments: Any) -> int:
-    """Reading two JSON values and comparing each element of one with each of the other."""
+    """Parsing two JSON values and comparing each element of one with each of the other."""
     counts = [1 + _elements(each) for each in arguments]
     steps = json_cost(*arguments)
     return steps + min(counts) * max(counts) // 4
@@ -98,12 +97,12 @@ def repeat_cost(text: Any, times: Any, *others: Any) -> int:
 
 
 def pad_cost(text: Any, length: Any, *others: Any) -> int:
-    """lpad, rpad: the length that is asked for."""
+    """lpad, rpad: the requested length."""
     return size_of(text) // 1000 + (0 if length is None else max(length, 0) // 250)
 
 
 def replace_cost(text: Any, old: Any, new: Any) -> int:
-    """replace: both texts, and each place where one stands for the other."""
+    """replace: both texts, and each replacement."""
     if text is None or old is None or new is None or not old:
         return 0
     longest = len(text) + len(text) // len(old) * max(len(new) - len(old), 0)
@@ -114,7 +113,7 @@ def replace_cost(text: Any, old: Any, new: Any) -> int:
 
 
 def cut_cost(text: Any, characters: Any) -> int:
-    """btrim and its like: each character at an end is looked for among those given."""
+    """btrim and similar: each character at an end is looked up among those given."""
     return 0 if text is None else len(text) * (80 + len(set(characters or ()))) // 8000
 
 
@@ -127,7 +126,7 @@ def parts_cost(text: Any, delimiter: Any, *others: Any) -> int:
 
 
 def part_cost(text: Any, delimiter: Any, number: Any) -> int:
-    """split_part: as many parts as come before the one that is wanted."""
+    """split_part: the parts up to the wanted one."""
     if not text or not delimiter or number is None:
         return 0
     parts = len(text) // len(delimiter)
@@ -135,19 +134,19 @@ def part_cost(text: Any, delimiter: Any, number: Any) -> int:
 
 
 def joined_cost(separator: Any, *values: Any) -> int:
-    """concat_ws: the separator stands between all values."""
+    """concat_ws: the values, and a separator for each."""
     return (size_of(separator) * len(values) + sum(map(size_of, values))) // 250
 
 
 def list_cost(array: Any, separator: Any, *others: Any) -> int:
-    """array_to_string: each element becomes text, and the separator stands between all of them."""
+    """array_to_string: each element becomes text, with a separator."""
     if array is None:
         return 0
     return (size_of(array) * 25 + size_of(separator) * len(array) * 4) // 1000
 
 
 def template_cost(template: Any, *values: Any) -> int:
-    """format: any value may stand at each place."""
+    """format: any value may be at each placeholder."""
     if template is None:
         return 0
     longest = max(map(size_of, values), default=0)
@@ -156,7 +155,7 @@ def template_cost(template: Any, *values: Any) -> int:
 
 
 def pattern_cost(text: Any, pattern: Any) -> int:
-    """LIKE: a pattern is read once; a piece of it with `_` is tried at each place of the text."""
+    """LIKE: a pattern is compiled once; a piece with `_` is tried at each place of the text."""
     if text is None or pattern is None:
         return 0
     if "_" not in pattern:
@@ -170,7 +169,7 @@ def fill_cost(element: Any, sizes: Any, *others: Any) -> int:
     total = size_of(element) // 16 + 1
     for size in sizes or ():
         if type(size) is tuple:
-            return 0  # it will be refused
+            return 0  # will be refused
         total *= max(size or 0, 0)
     return total // 10
 
@@ -191,7 +190,7 @@ _OF_TEXT_AS_JSON: Final = linear(12)
 
 
 def regex_cost(text: Any, pattern: Any, *others: Any) -> int:
-    """Functions with a regular expression: it is compiled, and each character looked at."""
+    """Regular expressions: the pattern is compiled, and each character visited."""
     if text is None or pattern is None:
         return 0
     return 50 + size_of(text) * 60 // 1000 + min(10 * len(pattern), STEPS_AT_ONCE_MAX // 2)
@@ -214,7 +213,7 @@ _NAMED: Final[dict[str, Cost]] = {
     "to_number": _PICTURE,
     **dict.fromkeys(PATTERNED, regex_cost),
 }
-"""Functions of the same cost whatever their types."""
+"""Functions with the same cost for all types."""
 
 BASED: Final = frozenset({"to_char", "to_date", "to_timestamp", "to_number"})
 """Functions that take several steps even for short values."""
@@ -226,7 +225,7 @@ def cost_of(
     own: Cost | None,
     returns: SqlType | None = None,
 ) -> Cost:
-    """What a call costs: what the function says itself, or what its types say."""
+    """Return the cost of a call: the function's own, or that of its types."""
     if own is not None:
         return own
     if name in _NAMED:
@@ -239,18 +238,17 @@ def cost_of(
 
 
 def bytea_cost(text: Any, *others: Any) -> int:
-    """Reading BYTEA: escapes cost more than other characters."""
+    """Parsing BYTEA: escapes cost more than other characters."""
     escapes = text.count("\\") if type(text) is str else 0
     return (size_of(text) * 5 + escapes * 400) // 1000
 
 
 def pretty_cost(value: Any) -> int:
-    """jsonb_pretty: reading, and a line for each part."""
+    """jsonb_pretty: parsing, and a line for each part."""
     return 2 * json_cost(value)
 
 
 def cast_cost(source: SqlType, target: SqlType) -> Cost:
-    """What a cast between two types costs."""
     if target.kind is source.kind and target.element is None:
         return FREE
     if source.element is not None and target.element is not None:
@@ -269,7 +267,7 @@ def cast_cost(source: SqlType, target: SqlType) -> Cost:
 
 
 def refuse_steps(name: str, steps: int) -> ProgramLimitExceeded:
-    """The error for a call that would keep everybody waiting."""
+    """Return the error for a call that would block other tasks too long."""
     return ProgramLimitExceeded(
         f"{name} of values of this size takes too long",
         detail=f"It would take about {steps} steps at once; the limit is {STEPS_AT_ONCE_MAX}.",
@@ -278,7 +276,7 @@ def refuse_steps(name: str, steps: int) -> ProgramLimitExceeded:
 
 
 def refuse_size(size: int, most: int) -> ProgramLimitExceeded:
-    """The error for a value that is too long."""
+    """Return the error for a value that is too long."""
     return ProgramLimitExceeded(
         "value is too large",
         detail=f"It has {size} bytes; the limit is {most}.",

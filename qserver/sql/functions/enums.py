@@ -14,7 +14,7 @@ from qserver.values.types import ANYENUM, SqlType, array_of
 def _of_enum(
     name: str, make: Callable[[Enumeration], Callable[..., Any]], array: bool = False
 ) -> Callable[[tuple[SqlType, ...]], Function]:
-    """A function of the type alone: its arguments may be NULL."""
+    """Return the factory of a function of the type alone: its arguments may be NULL."""
 
     def function(types: tuple[SqlType, ...]) -> Function:
         enum = types[0].enum
@@ -38,7 +38,7 @@ def _all(enum: Enumeration) -> Callable[[Label | None], tuple[Label, ...]]:
 
 
 def _between(enum: Enumeration) -> Callable[[Label | None, Label | None], tuple[Label, ...]]:
-    """Both ends included; NULL is the beginning or the end of the type."""
+    """Return the labels between two, inclusive; NULL is the first or the last one."""
     return lambda low, high: tuple(
         label
         for label in enum.labels

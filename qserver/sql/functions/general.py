@@ -1,4 +1,4 @@
-"""What belongs to no type: GREATEST and LEAST, chance, who and where one is."""
+"""Functions of no type: GREATEST and LEAST, random numbers, user and version."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from qserver.sql.execution import Context
 
 VERSION: Final = "PostgreSQL 15.0 (qserver)"
-"""What clients look at to know which dialect is spoken here."""
+"""Clients read this to identify the dialect."""
 
 
 def extreme(name: str, sql_type: SqlType, count: int, less: Callable[[Any, Any], bool]) -> Function:
-    """GREATEST or LEAST of so many values of a type that `less` orders; NULLs do not count."""
+    """Return GREATEST or LEAST of `count` values, ordered by `less`; NULLs are ignored."""
     better = less if name == "least" else lambda left, right: less(right, left)
 
     def choose(*values: Any) -> Any:
@@ -32,7 +32,7 @@ def extreme(name: str, sql_type: SqlType, count: int, less: Callable[[Any, Any],
     return Function(name, (sql_type,) * count, sql_type, choose, strict=False, gives_null=True)
 
 
-# --- chance --------------------------------------------------------------------------------------
+# --- random numbers ------------------------------------------------------------------------------
 
 
 def random(context: Context) -> float:
@@ -46,7 +46,7 @@ def set_seed(context: Context, seed: float) -> None:
 
 
 def random_uuid(context: Context) -> Any:
-    """Version 4: 122 bits of chance."""
+    """Return a UUID of version 4: 122 random bits."""
     bits = context.random.getrandbits(128)
     bits = bits & ~(0xF << 76) | 4 << 76
     bits = bits & ~(0x3 << 62) | 2 << 62
@@ -56,7 +56,7 @@ def random_uuid(context: Context) -> Any:
 _read_uuid = cast_function(TEXT, UUID_TYPE)
 
 
-# --- who and where -------------------------------------------------------------------------------
+# --- user and version ----------------------------------------------------------------------------
 
 _user = operator.attrgetter("user")
 

@@ -1,10 +1,10 @@
-"""Arithmetic and bit operators, for each pair of types for which PostgreSQL has one.
+"""Arithmetic and bit operators, for each pair of types that PostgreSQL has.
 
-Mixed pairs exist only among integers and among floats; all others meet by implicit casts:
-integer + numeric is numeric + numeric, numeric + real is double precision + double precision.
+Mixed pairs exist only among integers and among floats; all others use implicit casts: integer +
+numeric is numeric + numeric, numeric + real is double precision + double precision.
 
-Templates do the ordinary case in place and call a function for the rest, which is where errors,
-signs and special values are treated. `v` is a fresh name that the compiler supplies.
+Templates handle the ordinary case inline and call a function for errors, signs and special values.
+`v` is a fresh name from the compiler.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def _numeric_operators() -> Iterator[Function]:
         pair,
         NUMERIC,
         numeric_math.multiply,
-        "({v} if ({v} := exact_multiply({0}, {1})) else {v}.copy_abs())",  # there is no -0
+        "({v} if ({v} := exact_multiply({0}, {1})) else {v}.copy_abs())",  # no -0
         {"exact_multiply": numeric_math.exact_multiply},
     )
     yield _operator("/", pair, NUMERIC, numeric_math.divide, cost=linear(1200))

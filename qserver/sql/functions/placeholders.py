@@ -1,10 +1,10 @@
-"""What the placeholders of a signature stand for in a call: PostgreSQL's polymorphic types.
+"""Resolves the placeholders of a signature in a call: PostgreSQL's polymorphic types.
 
     parameters   anyarray  anyelement        arguments  integer[]  unknown
     element      integer                     result     integer[]  integer
 
-Arguments that are unknown literals follow the others. Where nothing but unknown literals stands
-for a placeholder, it stays UNKNOWN, which `resolve` refuses.
+Unknown literals follow the other arguments. If a placeholder has only unknown literals, it stays
+UNKNOWN, which `resolve` refuses.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from qserver.values.types import TEXT, UNKNOWN, Kind, SqlType, array_of
 
 
 class Disagreement(Exception):
-    """The arguments cannot stand for the placeholders; the candidate is none."""
+    """The arguments do not fit the placeholders; the candidate is dropped."""
 
 
 def concrete(
     parameters: Sequence[SqlType], arguments: Sequence[SqlType]
 ) -> tuple[SqlType, ...] | None:
-    """The parameters with placeholders replaced; None if the arguments do not agree."""
+    """Replace the placeholders of the parameters; None if the arguments do not agree."""
     try:
         element = _element(parameters, arguments)
         shared = _shared(parameters, arguments)
@@ -40,7 +40,7 @@ def concrete(
 def returned(
     returns: SqlType, parameters: Sequence[SqlType], arguments: Sequence[SqlType]
 ) -> SqlType:
-    """The type of the result, for arguments that agree."""
+    """Return the type of the result, for arguments that agree."""
     if returns.kind not in PLACEHOLDERS:
         return returns
     return replaced(returns, _element(parameters, arguments), _shared(parameters, arguments))
@@ -60,10 +60,10 @@ def replaced(parameter: SqlType, element: SqlType, shared: SqlType) -> SqlType:
 
 
 def _element(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> SqlType:
-    """What ANYELEMENT stands for."""
+    """Return the type of ANYELEMENT."""
     element, may_be_array, must_be_enum = UNKNOWN, True, False
     for parameter, argument in zip(parameters, arguments, strict=True):
-        kind = parameter.kind  # and there are no arrays of arrays
+        kind = parameter.kind  # there are no arrays of arrays
         may_be_array = may_be_array and kind not in (Kind.ANYNONARRAY, Kind.ANYARRAY)
         must_be_enum = must_be_enum or kind is Kind.ANYENUM
         if argument == UNKNOWN or not (kind in ONE_TYPE or kind is Kind.ANYARRAY):
@@ -82,7 +82,7 @@ def _element(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> Sql
 
 
 def _shared(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> SqlType:
-    """What ANYCOMPATIBLE stands for."""
+    """Return the type of ANYCOMPATIBLE."""
     types: list[SqlType] = []
     for parameter, argument in zip(parameters, arguments, strict=True):
         if parameter.kind is Kind.ANYCOMPATIBLE:
@@ -96,5 +96,5 @@ def _shared(parameters: Sequence[SqlType], arguments: Sequence[SqlType]) -> SqlT
     if shared is None or (has_arrays and shared.kind is Kind.ARRAY):
         raise Disagreement
     if not all(converts(each, shared) for each in types):
-        raise Disagreement  # TIME and TIMESTAMP are of one category, and neither becomes the other
+        raise Disagreement  # TIME and TIMESTAMP have one category, but no cast to each other
     return shared

@@ -1,10 +1,10 @@
-"""From a name and the types of its arguments to the one function that is meant.
+"""Resolves a name and the types of its arguments to one function.
 
-The binder asks, gets a `Resolved`, and casts each argument to the type that `parameters` names for
-it. A literal in quotes comes in as type UNKNOWN, and so does NULL: the function decides what it is.
+The binder gets a `Resolved` and casts each argument to its type in `parameters`. A quoted literal
+has type UNKNOWN, and so does NULL: the function determines its type.
 
-The same question always gets the same object, so functions are compared by identity. Precision
-and length play no part: a NUMERIC(10,2) resolves as NUMERIC, and a result has neither.
+Equal questions get the same object, so functions are compared by identity. Precision and length are
+ignored: a NUMERIC(10,2) resolves as NUMERIC, and a result has neither.
 """
 
 from __future__ import annotations
@@ -88,18 +88,17 @@ class ResolvedTableFunction:
 
 
 def resolve_operator(symbol: str, left: SqlType | None, right: SqlType) -> Resolved:
-    """The operator for operands of these types; `left` is None for a prefix operator."""
+    """Resolve an operator; `left` is None for a prefix operator."""
     arguments = (right.bare,) if left is None else (left.bare, right.bare)
     return _resolve_operator(_OPERATOR_ALIASES.get(symbol, symbol), arguments)
 
 
 def resolve_function(name: str, argument_types: Sequence[SqlType]) -> Resolved:
-    """The scalar function for arguments of these types."""
     return _resolve_function(name, tuple(argument_types))
 
 
 def resolve_aggregate(name: str, argument_types: Sequence[SqlType]) -> ResolvedAggregate:
-    """The aggregate; no arguments is count(*).
+    """Resolve an aggregate; no arguments is count(*).
 
     An ordered-set aggregate takes its direct arguments first, then those of WITHIN GROUP.
     """
@@ -107,41 +106,38 @@ def resolve_aggregate(name: str, argument_types: Sequence[SqlType]) -> ResolvedA
 
 
 def resolve_table_function(name: str, argument_types: Sequence[SqlType]) -> ResolvedTableFunction:
-    """The function that makes rows, in FROM."""
     return _resolve_table_function(name, _bare(argument_types))
 
 
 def is_function(name: str) -> bool:
-    """Is there a scalar function of that name?"""
     return name in FUNCTIONS or name in TYPE_NAMES or name in ("greatest", "least")
 
 
 def is_aggregate(name: str) -> bool:
-    """Is there an aggregate of that name? Some hypothetical ones are window functions, too."""
+    """Tell whether the name is an aggregate's. Hypothetical ones may be window functions, too."""
     return name in AGGREGATES
 
 
 def is_ordered_set_aggregate(name: str) -> bool:
-    """Is it an aggregate that is written with WITHIN GROUP?"""
+    """Tell whether the aggregate is written with WITHIN GROUP."""
     return name in ORDERED_SET_AGGREGATES or name in HYPOTHETICAL_AGGREGATES
 
 
 def is_window_function(name: str) -> bool:
-    """Is it a function that only makes sense over a window? (Any aggregate can be used so, too.)"""
+    """Tell whether the function works only over a window. (Any aggregate can be used so, too.)"""
     return name in WINDOW_FUNCTIONS
 
 
 def is_table_function(name: str) -> bool:
-    """Is there a function of that name that makes rows?"""
     return name in TABLE_FUNCTIONS
 
 
 def common_type(types: Sequence[SqlType], construct: str) -> SqlType:
-    """The one type of several expressions that meet in one place.
+    """Return the common type of several expressions.
 
-    `construct` is PostgreSQL's word for the place, for errors: CASE, COALESCE, VALUES, UNION,
-    INTERSECT, EXCEPT, GREATEST, LEAST, ARRAY, IN. For CASE the ELSE comes first, as there. If
-    all are unknown literals the type is TEXT.
+    `construct` is PostgreSQL's word for the context, for errors: CASE, COALESCE, VALUES, UNION,
+    INTERSECT, EXCEPT, GREATEST, LEAST, ARRAY, IN. For CASE the ELSE comes first, as in PostgreSQL.
+    If all are unknown literals the type is TEXT.
     """
     first = types[0]
     if first.kind is not Kind.UNKNOWN and all(each == first for each in types):
@@ -157,7 +153,7 @@ def common_type(types: Sequence[SqlType], construct: str) -> SqlType:
 
 
 def _cannot_be_matched(types: Sequence[SqlType], construct: str) -> DatatypeMismatch:
-    """Names the two that met first: what was chosen so far, and what did not fit."""
+    """Return the error with the type chosen so far, and the first type that does not fit."""
     chosen = UNKNOWN
     for at, each in enumerate(types):
         so_far = common_of(types[: at + 1])
@@ -199,7 +195,7 @@ def _resolve_function(name: str, types: tuple[SqlType, ...]) -> Resolved:
 
 
 def _resolve_extreme(name: str, arguments: tuple[SqlType, ...]) -> Resolved:
-    """GREATEST and LEAST take any number of arguments of one common type."""
+    """Resolve GREATEST and LEAST, for any number of arguments of one common type."""
     shared = common_type(arguments, name.upper())
     try:
         less = _resolve_operator("<", (shared, shared)).function.call
@@ -240,7 +236,7 @@ def _exact(signatures: Sequence[S], arguments: tuple[SqlType, ...]) -> Found | N
 
 
 def _both_sides_known(arguments: tuple[SqlType, ...]) -> tuple[SqlType, ...]:
-    """An unknown literal beside an operand is first tried as of the operand's type."""
+    """Give an unknown literal the type of the other operand, which is tried first."""
     if len(arguments) == 2 and UNKNOWN in arguments:
         other = arguments[0] if arguments[1] == UNKNOWN else arguments[1]
         return other, other
@@ -253,7 +249,7 @@ def _best(
     call: _Call,
     sized: tuple[SqlType, ...] | None = None,
 ) -> Found:
-    """The one candidate for bare arguments; `sized` are the same with precision and length."""
+    """Return the only candidate for bare arguments; `sized` have precision and length."""
     candidates: list[Candidate[S]] = []
     for signature in signatures:
         parameters = parameters_for(signature, len(arguments))
@@ -272,7 +268,7 @@ def _best(
         raise DatatypeMismatch(
             "could not determine polymorphic type because input has type unknown"
         )
-    if sized is not None:  # what takes anything may want to print it, and CHAR(n) has blanks
+    if sized is not None:  # a function of any type may print its argument, and CHAR(n) has blanks
         types = tuple(
             [
                 full if full.kind is Kind.CHAR and _prints(chosen, parameter) else each
@@ -283,7 +279,7 @@ def _best(
 
 
 def _prints(chosen: Signature, parameter: SqlType) -> bool:
-    """Does it take anything, perhaps to print it? Of functions of one type, two do."""
+    """Tell whether the function may print an argument of any type."""
     return parameter.kind is Kind.ANY or chosen.name in ("to_json", "to_jsonb")
 
 
@@ -291,7 +287,7 @@ def _prints(chosen: Signature, parameter: SqlType) -> bool:
 def _made(
     signature: Signature, parameters: tuple[SqlType, ...], types: tuple[SqlType, ...]
 ) -> Concrete:
-    """One object per signature and types."""
+    """Instantiate a signature; cached: one object per signature and types."""
     if isinstance(signature, Generic):
         return cast(Concrete, signature.make(types))
     if not is_generic(parameters):
@@ -310,7 +306,7 @@ def _made(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call as errors show it: `lower(integer)`."""
+    """A call in errors: `lower(integer)`."""
 
     name: str
     arguments: tuple[SqlType, ...]
@@ -334,7 +330,7 @@ class _Call:
 
 
 class _OperatorCall(_Call):
-    """An operator as errors show it: `integer + text`."""
+    """An operator in errors: `integer + text`."""
 
     def __str__(self) -> str:
         if len(self.arguments) == 1:

@@ -1,7 +1,7 @@
-"""nextval, currval, lastval, setval: numbers that come from outside of the transaction.
+"""nextval, currval, lastval, setval: numbers from outside of the transaction.
 
-Each asks the execution's context, which knows how to get numbers, and to get the same ones when the
-transaction is run again. A sequence is named by text; PostgreSQL's `regclass` is text here.
+The execution's context provides the numbers, the same ones when the transaction is retried. A
+sequence is named by text; PostgreSQL's `regclass` is text here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""generate_series over numbers. It makes its rows as they are asked for."""
+"""generate_series over numbers, lazily."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from qserver.values.types import BIGINT, INTEGER, NUMERIC
 
 
 def integers(start: int, stop: int, step: int = 1) -> Iterator[tuple[int]]:
-    """From start to stop, both included."""
     if step == 0:
         raise InvalidParameterValue("step size cannot equal zero")
     return zip(range(start, stop + (1 if step > 0 else -1), step))

@@ -1,6 +1,6 @@
-"""Signatures: what a function asks of its arguments, also where it takes many types.
+"""Signatures: the parameters of a function, also of one for many types.
 
-A module of this folder announces what it has in up to four tuples, which `catalogue` collects:
+A module of this folder lists its functions in up to four tuples, which `catalogue` collects:
 
     OPERATORS         Function or Generic, by symbol; one parameter: a prefix operator
     FUNCTIONS         Function or Generic, by name
@@ -8,13 +8,12 @@ A module of this folder announces what it has in up to four tuples, which `catal
     TABLE_FUNCTIONS   TableFunction or Generic
 
 A parameter may be a placeholder (PostgreSQL: a polymorphic type). All ANYELEMENT, ANYNONARRAY and
-ANYENUM of one call stand for one type, ANYARRAY for its arrays; ANYCOMPATIBLE and
-ANYCOMPATIBLEARRAY stand for the common type of their arguments; ANY takes an argument as it is.
+ANYENUM of one call are one type, ANYARRAY its array; ANYCOMPATIBLE and ANYCOMPATIBLEARRAY are the
+common type of their arguments; ANY takes an argument as it is.
 
-Where values are treated alike whatever their type, a plain Function with placeholders in
-`parameters` and `returns` will do: they are replaced when the types of a call are known. Where the
-type makes a difference, a `Generic` makes the function for it. Either way there is one object per
-function and types.
+A plain Function may have placeholders in `parameters` and `returns`, which are replaced when the
+types of a call are known. If the implementation depends on the type, a `Generic` creates the
+function for it. Either way there is one object per function and types.
 """
 
 from __future__ import annotations
@@ -39,8 +38,8 @@ PLACEHOLDERS: Final = ONE_TYPE | {
 class Generic:
     """A function, aggregate or table function for many types.
 
-    `make` is given one type per argument, with a `variadic` last parameter repeated as often as the
-    call has it. Types come bare, without precision or length.
+    `make` gets one type per argument, with a `variadic` last parameter repeated for each argument.
+    Types are bare, without precision or length.
     """
 
     name: str
@@ -54,7 +53,7 @@ Signature: TypeAlias = Concrete | Generic
 
 
 def parameters_for(signature: Signature, count: int) -> tuple[SqlType, ...] | None:
-    """The parameters for a call with so many arguments; None if it cannot have as many."""
+    """Return the parameters for a call with `count` arguments; None if there is no such call."""
     parameters = signature.parameters
     if len(parameters) == count:
         return parameters
@@ -64,10 +63,9 @@ def parameters_for(signature: Signature, count: int) -> tuple[SqlType, ...] | No
 
 
 def is_variadic(signature: Signature) -> bool:
-    """May the last parameter repeat?"""
     return isinstance(signature, Function | Generic) and signature.variadic
 
 
 def is_generic(types: tuple[SqlType, ...]) -> bool:
-    """Is there a placeholder among the types?"""
+    """Tell whether there is a placeholder among the types."""
     return any(each.kind in PLACEHOLDERS for each in types)

@@ -1,12 +1,12 @@
-"""Which types go together: categories, preferred types, implicit casts, the common type.
+"""Type categories, preferred types, implicit casts, and the common type.
 
     number     smallint integer bigint numeric real DOUBLE PRECISION
     string     TEXT, character varying, character
     datetime   date, time, timestamp, TIMESTAMP WITH TIME ZONE
     boolean    BOOLEAN                         interval   INTERVAL
 
-In capitals is the preferred type of the category, which wins when nothing else decides. All other
-kinds stand alone.
+The preferred type of a category is in capitals: it wins when nothing else decides. All other kinds
+are categories of their own.
 """
 
 from __future__ import annotations
@@ -42,24 +42,23 @@ _PREFERRED: Final = frozenset(
 
 
 def category(sql_type: SqlType) -> str:
-    """Types of one category convert into each other, more or less."""
+    """Return the category; types of one category mostly convert into each other."""
     return _CATEGORY.get(sql_type.kind, sql_type.kind.value)
 
 
 def is_preferred(sql_type: SqlType) -> bool:
-    """Is it the type of its category that is chosen when nothing else decides?"""
     return sql_type.kind in _PREFERRED
 
 
 def converts(source: SqlType, target: SqlType) -> bool:
-    """May a value of one bare type become one of the other without being asked?"""
+    """Tell whether there is an implicit cast between two bare types."""
     if source in (target, UNKNOWN):
         return True
     return context_between(source, target) is Context.IMPLICIT
 
 
 def common_of(types: Sequence[SqlType]) -> SqlType | None:
-    """The common type of bare types, TEXT if all are unknown; None if their categories differ."""
+    """Return the common type of bare types, TEXT if all are unknown, None across categories."""
     chosen = UNKNOWN
     for candidate in types:
         if candidate in (UNKNOWN, chosen):

@@ -1,8 +1,8 @@
 """= <> < <= > >= for JSONB, TIMETZ, arrays and records.
 
-Their values do not compare natively in SQL's order, or are equal and differ in looks: what compares
-is the key element (see `values.keys`). Within an array or a record NULL equals itself and is above
-everything, which is how keys have it.
+Their values do not compare natively in SQL's order, or may be equal with different texts, so they
+compare by key element (see `values.keys`). Within an array or a record NULL equals itself and is
+above everything, as in keys.
 """
 
 from __future__ import annotations

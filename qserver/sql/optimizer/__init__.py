@@ -1,20 +1,17 @@
 """The optimizer: an ordered tuple of plain functions from plan to plan.
 
-Each looks for one kind of improvement and leaves the rest alone. A rule is given one tree of plan
-nodes, joined by `input`, `left` and `right`, and stays inside it. `optimize` alone finds the trees:
-that of the statement, of each subquery, and both of a recursive common table; the inner ones first,
-each of them once.
+A rule gets one tree of plan nodes, connected by `input`, `left` and `right`, and stays inside it.
+`optimize` finds the trees: that of the statement, of each subquery, and both of a recursive CTE;
+the inner ones first, each once.
 
-A rule may be applied again without harm: to what it has made itself it does nothing. And none may
-lose a condition. A condition stands in one place: in a filter, a
-scan or a join, or as the key of a scan's access. A join keeps all of its own in `condition`; the
-keys of a hash table are only read off it (`join_conditions`). `test_conditions_are_kept` adds them
-up before and after each rule, over every statement of the golden scripts.
+A rule is idempotent, and may not lose a condition. A condition is in one place: in a filter, a scan
+or a join, or in the key of a scan's access path. A join has all its conditions in `condition`; the
+keys of a hash table are derived from it (`join_conditions`). `test_conditions_are_kept` adds
+conditions up before and after each rule, over every statement of the golden scripts.
 
-Order matters, and is the order of
-`RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
-conditions moved to where they can be checked first), then joins are ordered, then access paths
-and methods are chosen, and last the order of rows is looked after where it shows.
+The order of `RULES` matters: the first rules normalize the plan and push predicates down, then
+joins are ordered, then access paths and join methods selected; the last rules handle the order of
+rows.
 """
 
 from __future__ import annotations
@@ -55,7 +52,7 @@ def optimize(
     rules: tuple[Rule, ...] = RULES,
     effort: Effort | None = None,
 ) -> Any:
-    """A bound statement with its plan optimized, and those of all its subqueries before."""
+    """Optimize the plan of a bound statement and those of its subqueries, inner ones first."""
     effort = effort or Effort.boundless()
     for rule in rules:
         statement = rebuilt(statement, _applied_to_plans(rule, row_count, effort))
@@ -63,7 +60,7 @@ def optimize(
 
 
 def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callable[[Any], Any]:
-    """Whatever holds a plan, a statement, a subquery or a common table, gets it optimized."""
+    """Return the function that applies a rule to the plans of a statement, subquery or CTE."""
     spend = effort.spend
 
     def optimized(node: Any) -> Any:

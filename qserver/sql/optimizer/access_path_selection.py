@@ -1,11 +1,11 @@
-"""How a scan finds its rows: by the whole key, by part of it, by an index, or by looking at all.
+"""Access path selection: how a scan finds its rows, by key, key prefix, index, or all rows.
 
-Equalities of leading key columns with something that does not depend on the row, then perhaps
-IN or bounds on the next column, which may be those of a LIKE with a fixed beginning. A condition
+A key serves equalities of its leading columns with expressions that do not depend on the row, then
+IN or bounds on the next column, including the bounds of a LIKE with a fixed prefix. A condition
 that the key guarantees is not checked again.
 
-A secondary index is used for equalities and IN, and for a range only if both ends are bounded:
-a row found by an index costs as much as twenty rows of a scan.
+A secondary index is used for equalities and IN, and for a range only if both ends are bounded: a
+row found by an index costs as much as twenty rows of a scan.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def access_path_selection(node: Plan, row_count: RowCount) -> Plan:
 def best_access(
     scan: plan.Scan, conditions: Iterable[Expression]
 ) -> tuple[Access | None, list[Expression]]:
-    """The best way in for these conditions, and those that it does not guarantee."""
+    """Return the best access path for the conditions, and the conditions it leaves."""
     every = list(conditions)
     terms = _terms(scan, every)
     candidates = [_fit(scan, None, scan.table.primary_key, terms)]
@@ -55,12 +55,12 @@ def best_access(
 
 
 def _usable(index: Index) -> bool:
-    """Indexes on expressions or part of the rows are for those who know them."""
+    """Exclude indexes on expressions and partial indexes."""
     return all(position >= 0 for position in index.columns) and not getattr(index, "where", None)
 
 
 class _Terms:
-    """Conditions on one column: what it equals, is in, or is bounded by, and by which condition."""
+    """Conditions on one column: equality, choices and bounds, each with its condition."""
 
     def __init__(self) -> None:
         self.equal: tuple[Expression, Expression] | None = None
@@ -79,14 +79,14 @@ def _terms(scan: plan.Scan, conditions: list[Expression]) -> dict[int, _Terms]:
             symbol = condition.function.comparison
             if not _note(scan, terms, left, symbol, right, condition):
                 _note(scan, terms, right, _MIRRORED[symbol], left, condition)
-    for condition in conditions:  # last, because bounds that were written are at least as good
+    for condition in conditions:  # last, because explicit bounds are at least as good
         if isinstance(condition, Apply):
             _note_prefix(scan, condition, terms)
     return terms
 
 
 def _note_prefix(scan: plan.Scan, condition: Apply, terms: dict[int, _Terms]) -> None:
-    """LIKE is checked all the same: its bounds only say where to look."""
+    """Add the bounds of a LIKE prefix. LIKE itself is still checked: bounds only narrow."""
     if not probably_has_prefix(condition.function):
         return
     column, pattern = condition.arguments
@@ -143,7 +143,7 @@ def _fit(
     columns: tuple[int, ...],
     terms: dict[int, _Terms],
 ) -> tuple[float, Access, set[int]]:
-    """How good a key is for the terms, the access by it, and the conditions it guarantees."""
+    """Return the score of a key for the terms, its access path, and the guaranteed conditions."""
     equal: list[Expression] = []
     used: set[int] = set()
     score = 0.0
@@ -177,5 +177,5 @@ def _fit(
     if whole and unique:
         score += 1000
     elif index is not None and score:
-        score -= 1  # the table's own key finds rows without a second look-up
+        score -= 1  # the primary key finds rows without a second look-up
     return score, Access(index, KeyRange(tuple(equal), low, high, choices)), used

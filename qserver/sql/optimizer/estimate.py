@@ -1,7 +1,7 @@
-"""How many rows a plan may give: guesses from the sizes of tables, good enough to choose by.
+"""Estimates the rows of plans from the sizes of tables, accurately enough to choose by.
 
-No statistics are kept. An equality with a whole unique key finds one row; other equalities
-a tenth, comparisons a third, everything else a half. What matters is the order of magnitude.
+There are no statistics. An equality with a whole unique key selects one row; other equalities a
+tenth, comparisons a third, everything else a half. Only the order of magnitude matters.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ EQUAL, COMPARED, OTHER = 0.1, 0.33, 0.5
 
 
 def estimate(node: Plan, row_count: RowCount) -> float:
-    """About how many rows a plan gives; at least one."""
+    """Estimate the rows of a plan; at least one."""
     return max(1.0, _ESTIMATES[type(node)](node, row_count))
 
 
 def with_estimates(node: Plan, row_count: RowCount) -> Plan:
-    """The plan with the guess noted in each node, for EXPLAIN."""
+    """Return the plan with the estimate in each node, for EXPLAIN."""
 
     def noted(each: Any) -> Any:
         if type(each) in _ESTIMATES:
@@ -40,7 +40,6 @@ def with_estimates(node: Plan, row_count: RowCount) -> Plan:
 
 
 def selectivity(condition: Expression | None) -> float:
-    """The share of rows that a condition lets through."""
     share = 1.0
     for each in conjuncts(condition):
         if isinstance(each, Apply) and each.function.comparison == "=":
@@ -57,7 +56,7 @@ def selectivity(condition: Expression | None) -> float:
 
 
 def _count(items: tuple[Expression, ...]) -> int:
-    """How many items a list has; an array is taken for ten."""
+    """Count the items of a list; an array counts as ten."""
     return sum(10 if isinstance(item, Elements) else 1 for item in items)
 
 
@@ -82,7 +81,7 @@ def _scan(node: plan.Scan, row_count: RowCount) -> float:
 
 
 def _pins_key(node: plan.Scan) -> bool:
-    """Whether the condition itself says what the whole primary key is."""
+    """Tell whether the condition determines the whole primary key."""
     pinned = set()
     for each in conjuncts(node.condition):
         if isinstance(each, Apply) and each.function.comparison == "=":

@@ -1,11 +1,11 @@
-"""Inner joins are ordered by size, and each gets its method.
+"""Join ordering: orders inner joins by size and selects each join's method.
 
-A cluster of inner joins is taken apart into its relations and conditions. The smallest relation
-begins; then always the one comes next that is tied to what is there by a condition and gives the
-fewest rows. Relations that nothing ties together come last.
+A cluster of inner joins is split into its relations and conditions. The smallest relation comes
+first; next comes the relation that a condition connects to the joined ones and that gives the
+fewest rows. Unconnected relations come last.
 
-Equalities between the two sides make a hash join, or, where the left side is small and the right
-side is a table with a fitting key, a look-up for each left row.
+Equalities between the two sides make a hash join, or, if the left side is small and the right side
+is a table with a matching key, a look-up for each left row.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from qserver.sql.walk import (
 )
 
 LOOKUPS_WORTH_A_SCAN = 20.0
-"""Reading a row by key costs about as much as so many rows of a scan."""
+"""A look-up by key costs about as much as this many rows of a scan."""
 
 
 def join_ordering(node: Plan, row_count: RowCount) -> Plan:
-    """From the top, so that a cluster is seen whole; its relations are ordered each by itself.
+    """Order joins from the top, so that a cluster is seen whole; its relations are ordered
+    separately.
 
-    A join that has its method was ordered before, and is left where it stands.
+    A join that has a method has been ordered already, and stays in place.
     """
     if isinstance(node, plan.Join) and node.method is None:
         if node.kind == "inner" and not _has_lateral(node):
@@ -57,7 +58,7 @@ def _has_lateral(node: Plan) -> bool:
 
 
 def _cluster(node: Plan) -> tuple[list[Plan], list[Expression]]:
-    """The relations of a cluster of inner joins, and its conditions."""
+    """Return the relations and the conditions of a cluster of inner joins."""
     if isinstance(node, plan.Join) and node.kind == "inner" and node.method is None:
         left, left_conditions = _cluster(node.left)
         right, right_conditions = _cluster(node.right)
@@ -110,7 +111,7 @@ def _next_relation(
     left_over: list[int],
     row_count: RowCount,
 ) -> tuple[int, float]:
-    """The relation to join next, and how many rows there will be."""
+    """Return the relation to join next, and the estimated rows after it."""
     best: tuple[bool, float, int] | None = None
     for at in waiting:
         own = frozenset(output_sources(relations[at]))
@@ -133,7 +134,7 @@ def _next_relation(
 
 
 def _finds_one(relation: Plan, tie: Expression, own: frozenset[int]) -> bool:
-    """Whether an equality ties the whole key of a table."""
+    """Tell whether an equality determines a whole unique key of a table."""
     if not (isinstance(relation, plan.Scan) and isinstance(tie, Apply)):
         return False
     for side in tie.arguments:
@@ -146,7 +147,7 @@ def _finds_one(relation: Plan, tie: Expression, own: frozenset[int]) -> bool:
 
 
 def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = None) -> plan.Join:
-    """The join with its method: by look-ups, by hash, or by a loop."""
+    """Select the join's method: look-ups, hash, or loop."""
     if node.lateral or (free_sources(node.right) & frozenset(output_sources(node.left))):
         return replace(node, lateral=True, method="index")
     keys = hash_keys(node)
@@ -163,14 +164,14 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
 
 
 def _smaller_side_hashed(node: plan.Join, row_count: RowCount) -> plan.Join:
-    """The hash table is made of the right side, so that should be the smaller one."""
+    """Put the smaller side on the right, where the hash table is built."""
     if estimate(node.left, row_count) >= estimate(node.right, row_count):
         return node
     return replace(node, left=node.right, right=node.left)
 
 
 def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join | None:
-    """The join as a look-up of the right side's rows by key, where a key fits."""
+    """Return the join as look-ups of the right side's rows, if a key matches."""
     conditions = conjuncts(scan.condition) + conjuncts(node.condition)
     access, rest = best_access(scan, conditions)
     if access is None or not access.range.equal:

@@ -1,11 +1,11 @@
-"""Where the order of rows shows although no ORDER BY asks for one, it is the one to expect.
+"""Order preservation: rows without ORDER BY have the order that users expect.
 
-Tables are read in the order of their keys; for a table without a primary key that is the order in
-which rows were inserted. A LIMIT leaves its scans early, so they go page by page, and know how many
-rows will be wanted if that can be told.
+Tables are read in the order of their keys; for a table without a primary key that is the insertion
+order. A LIMIT ends its scans early, so they read page by page, and get the number of wanted rows if
+it is known.
 
-Rows of a query with windows leave it sorted as the window that was defined first asks, because that
-is how they leave PostgreSQL.
+Rows of a query with windows leave it in the order of the window that was defined first, as in
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def order_preservation(node: Plan, row_count: RowCount) -> Plan:
 
 
 def _partial(node: Plan) -> Plan:
-    """The same with the tables below read page by page, as far as a row may be the last one."""
+    """Make the scans below read page by page, as far as the LIMIT can end them early."""
     match node:
         case plan.Scan():
             if node.access.range.choices:
@@ -49,7 +49,7 @@ def _partial(node: Plan) -> Plan:
 
 
 def _with_hint(node: plan.Limit) -> Plan:
-    """A scan that is only cut may as well know how many rows are wanted."""
+    """Tell a scan directly below LIMIT how many rows are wanted."""
     if node.limit is None or node.limit.nullable or node.offset is not None:
         return node
     scan = node.input
@@ -62,7 +62,7 @@ def _with_hint(node: plan.Limit) -> Plan:
 
 
 def _windows_sorted(node: Plan) -> Plan:
-    """The rows of a query with windows in the order of one of them, unless it sorts them itself."""
+    """Sort the rows of a query with windows by one of them, unless the query sorts them itself."""
     match node:
         case plan.Project() | plan.Filter() | plan.Limit():
             return replace(node, input=_windows_sorted(node.input))
@@ -76,7 +76,6 @@ def _windows_sorted(node: Plan) -> Plan:
 
 
 def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
-    """Whether this very sort is there already."""
     if isinstance(node, plan.Project):
         made = dict(enumerate(node.expressions))
         replacements = {(node.source, position): each for position, each in made.items()}
@@ -86,7 +85,7 @@ def _is_sorted(node: Plan, keys: tuple[SortKey, ...]) -> bool:
 
 
 def _last_order(calls: tuple[WindowCall, ...]) -> tuple[SortKey, ...]:
-    """How rows are sorted last: windows over what was named later come first."""
+    """Return the order of the last sort: windows over columns named later are sorted first."""
     known: list[Expression] = []
     orders = []
     for call in calls:

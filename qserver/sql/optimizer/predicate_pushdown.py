@@ -1,8 +1,8 @@
-"""Conditions move to where they can be checked first: into scans, below projections and groupings,
-to the side of a join that they speak of. What speaks of both sides becomes the join's condition.
+"""Predicate pushdown: moves conditions into scans, below projections and groupings, and to the side
+of a join that they name. A condition on both sides becomes the join's condition.
 
-A condition on the right side of a left join cannot move there, but it often refuses NULL; then the
-rows that the outer join would add are thrown away anyhow, and it is an inner join.
+A condition on the right side of a left join cannot move there. But if it refuses NULL, it removes
+the rows that the outer join adds, and the join becomes an inner join.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def predicate_pushdown(node: Plan, row_count: RowCount) -> Plan:
 
 
 def push(node: Plan, conditions: Conditions) -> Plan:
-    """The plan with conditions on its rows added, as deep inside as they can go."""
+    """Add conditions to a plan, as deep inside as they can go."""
     match node:
         case plan.Filter():
             if is_volatile(node.condition):
@@ -76,7 +76,7 @@ def _above(node: Plan, conditions: Conditions) -> Plan:
 def _split(
     conditions: Iterable[Expression], sources: Iterable[int]
 ) -> tuple[Conditions, Conditions]:
-    """Those that name none of the sources, and those that do."""
+    """Split conditions into those that name none of the sources, and those that do."""
     among = frozenset(sources)
     without: list[Expression] = []
     with_them: list[Expression] = []
@@ -114,7 +114,7 @@ def _push_left(node: plan.Join, conditions: Conditions) -> Plan:
 
 
 def refuses_null(condition: Expression, sources: Iterable[int]) -> bool:
-    """Whether a condition cannot be true when all columns of these sources are NULL."""
+    """Tell whether a condition cannot be true when all columns of the sources are NULL."""
     among = frozenset(sources)
     match condition:
         case Apply(function=function) if function.strict and not function.gives_null:
@@ -123,7 +123,7 @@ def refuses_null(condition: Expression, sources: Iterable[int]) -> bool:
             return _is_null_with(condition.operand, among)
         case InList():
             if condition.negated and isinstance(condition.items[0], Elements):
-                return False  # <> ALL of an empty array is true of anything
+                return False  # <> ALL of an empty array is always true
             return _is_null_with(condition.operand, among)
         case Not():
             return refuses_null(condition.operand, among) and isinstance(
@@ -134,7 +134,7 @@ def refuses_null(condition: Expression, sources: Iterable[int]) -> bool:
 
 
 def _is_null_with(expression: Expression, sources: frozenset[int]) -> bool:
-    """Whether an expression is NULL when all columns of these sources are."""
+    """Tell whether an expression is NULL when all columns of the sources are."""
     match expression:
         case Column():
             return expression.source in sources

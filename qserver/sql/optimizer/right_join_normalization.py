@@ -1,4 +1,4 @@
-"""A right join is a left join with its sides exchanged."""
+"""Right-join normalization: a right join becomes a left join with its sides exchanged."""
 
 from __future__ import annotations
 

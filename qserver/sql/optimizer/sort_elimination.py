@@ -1,9 +1,11 @@
-"""Sorting less: below projections, only as many rows as are wanted, or not at all.
+"""Sort elimination: sorts before projection, sorts only the wanted rows, or not at all.
 
-Limit(Sort(x))                      keeps only the rows that can be among the first
-Sort by the key (Scan)              reads the tree in its order
-Limit(Sort by the key (Scan))       the same, and stops
-min or max of a key (Scan)          the same, for the first or the last
+    Limit(Sort(x))                      holds only rows that can be among the first
+    Sort by the key (Scan)              reads the tree in its order
+    Limit(Sort by the key (Scan))       the same, and stops
+    min or max of a key (Scan)          the same, for the first or the last
+
+Trees are read forward or backward, so a descending key needs no sort either.
 """
 
 from __future__ import annotations
@@ -36,16 +38,16 @@ def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
         if isinstance(each, plan.Aggregate):
             return _extreme(each)
         if isinstance(each, plan.Filter) and isinstance(each.input, plan.Project):
-            return push(each, ())  # the limit that was in its way has moved below the projection
+            return push(each, ())  # the limit above it has moved below the projection
         return each
 
     return tree_rebuilt(node, less)
 
 
 def below_projections(node: plan.Sort) -> Plan:
-    """Sort rows before they are projected: the same order, and fewer tuples to make.
+    """Sort rows before they are projected: the same order, and fewer new tuples.
 
-    Rows of a scan that has the order by itself are not sorted at all.
+    A scan that already has the order needs no sort.
     """
     below = node.input
     if not isinstance(below, plan.Project):
@@ -76,14 +78,12 @@ def _limit(node: plan.Limit) -> Plan:
         return node
     scan = _scan_in_order(below)
     if scan is not None:
-        return replace(
-            node, input=scan
-        )  # how many rows are wanted of it, `order_preservation` will say
+        return replace(node, input=scan)  # `order_preservation` sets how many rows are wanted
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
 
 
 def _extreme(node: plan.Aggregate) -> Plan:
-    """min and max of a column that a tree has in order: of its first or last row only."""
+    """Compute min and max of a column that a tree orders from its first or last row."""
     if node.keys or node.grouping_sets is not None or len(node.calls) != 1:
         return node
     (call,), scan = node.calls, node.input
@@ -96,16 +96,16 @@ def _extreme(node: plan.Aggregate) -> Plan:
     ordered = _scan_in_order(plan.Sort(scan, (SortKey(column, last, last),)))
     if ordered is None:
         return node
-    if last and column.nullable:  # NULLs are the greatest of all
+    if last and column.nullable:  # NULLs sort last
         known = [*conjuncts(ordered.condition), IsNull(column, negated=True)]
         ordered = replace(ordered, condition=conjunction(known))
     return replace(node, input=plan.Limit(ordered, Constant(1, BIGINT)))
 
 
 def _scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
-    """The input read in the order that the sort asks for, where a tree has it.
+    """Return the scan in the order of the sort, if a tree has it.
 
-    Where all rows are wanted, sorting them is quicker than a look-up for each by another index.
+    If all rows are wanted, a sort is faster than a look-up for each row by another index.
     """
     scan = node.input
     if not isinstance(scan, plan.Scan) or scan.access.range.choices:
@@ -130,7 +130,7 @@ def _scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
 
 
 def _direction(scan: plan.Scan, keys: tuple[SortKey, ...], columns: tuple[int, ...]) -> bool | None:
-    """False to read forward, True backward, None if the keys are not the columns' order."""
+    """Return False to read forward, True backward, None if the keys are not the columns' order."""
     if not keys or len(keys) > len(columns):
         return None
     backward = keys[0].descending

@@ -1,8 +1,10 @@
-"""EXISTS and correlated IN become semi-joins, NOT EXISTS anti-joins, where an equality ties the
-subquery to the query around it; then the subquery is read once instead of once per outer row.
+"""Subquery unnesting: EXISTS and correlated IN become semi-joins, NOT EXISTS anti-joins.
 
     WHERE EXISTS (SELECT 1 FROM b WHERE b.x = a.x AND b.y > a.y)
     →  a semi-join b on b.x = a.x and b.y > a.y
+
+This needs an equality that connects the subquery to the outer query; then the subquery is read once
+instead of once per outer row.
 """
 
 from __future__ import annotations
@@ -47,7 +49,6 @@ def _unnest(node: plan.Filter) -> Plan:
 
 
 def _joined(left: Plan, condition: Expression) -> Plan | None:
-    """The join that stands for the condition, where there is one."""
     negated = False
     while isinstance(condition, Not):
         negated, condition = not negated, condition.operand
@@ -60,7 +61,7 @@ def _joined(left: Plan, condition: Expression) -> Plan | None:
 
 def _semi_join_in(left: Plan, condition: InQuery) -> Plan | None:
     if not free_sources(condition.plan):
-        return None  # read once anyhow, into a set
+        return None  # already read once, into a set
     project = condition.plan
     if not isinstance(project, plan.Project):
         return None
@@ -81,7 +82,7 @@ def _semi_join(
     inner = subquery
     while isinstance(inner, plan.Project | plan.Sort | plan.Distinct):
         if isinstance(inner, plan.Distinct) and inner.on and more:
-            return None  # it decides which values there are, not only how often
+            return None  # DISTINCT ON decides which values there are, not only how often
         inner = inner.input
     conditions: list[Expression] = list(more)
     while isinstance(inner, plan.Filter):
@@ -104,12 +105,12 @@ def _semi_join(
 
 
 def tuple_of(expressions: list[Expression]) -> Any:
-    """A node whose parts are the expressions, for walking."""
+    """Return a node whose parts are the expressions, for walking."""
     return plan.Values(-1, (tuple(expressions),), ())
 
 
 def _ties(condition: Expression, made: frozenset[int]) -> bool:
-    """An equality with one side inside and the other outside."""
+    """Tell whether the condition is an equality with one side inside and the other outside."""
     if not (isinstance(condition, Apply) and condition.function.comparison == "="):
         return False
     first, second = (sources_named(side) for side in condition.arguments)

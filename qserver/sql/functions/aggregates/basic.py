@@ -1,11 +1,11 @@
-"""Aggregates that everybody uses: count, sum, avg, min, max, bool_and, string_agg ….
-
-Steps are run once per row, so they are plain statements on local state, with a call only where
-Python's own operators would give another result than PostgreSQL. What is only needed once, range
-checks of integer sums for example, waits for `finish`.
+"""Common aggregates: count, sum, avg, min, max, bool_and, string_agg ….
 
     sum     smallint, integer → bigint; bigint, numeric → numeric; real → real; double → double
     avg     integers, numeric → numeric; real, double → double
+
+Steps run once per row, so they are plain statements on local state, with a call only where Python's
+operators differ from PostgreSQL's. Work that is needed once, such as range checks of integer sums,
+is in `finish`.
 """
 
 from __future__ import annotations
@@ -157,20 +157,20 @@ def _averages() -> Iterator[Aggregate]:
 
 
 def average(total: int | Decimal, count: int) -> Decimal:
-    """A sum of exact numbers, divided with the digits that NUMERIC division gives."""
+    """Divide a sum of exact numbers, with the digits of NUMERIC division."""
     return numeric_math.divide(Decimal(total), Decimal(count))
 
 
 # --- min and max ---------------------------------------------------------------------------------
 
-# Among equals the last one is kept: 1.00 after 1.0, as PostgreSQL does.
+# Of equal values the last wins: 1.00 after 1.0, as in PostgreSQL.
 _FLOAT_BETTER: Final = {"min": FLOAT_TEMPLATES["<="], "max": FLOAT_TEMPLATES[">="]}
 _NUMERIC_BETTER: Final = {"min": NUMERIC_TEMPLATES["<="], "max": NUMERIC_TEMPLATES[">="]}
 _NATIVE_BETTER: Final = {"min": "{0} < {1}", "max": "{0} > {1}"}
 
 
 def extremes(sql_type: SqlType) -> tuple[Aggregate, Aggregate]:
-    """min and max of a type whose values compare natively, NaN excepted."""
+    """Return min and max of a type whose values compare natively, NaN excepted."""
     templates = _NATIVE_BETTER
     if sql_type in (REAL, DOUBLE):
         templates = _FLOAT_BETTER
@@ -233,7 +233,7 @@ def _append_text(state: list[str] | None, text: str, delimiter: str | None) -> l
 
 
 def joinable(parts: Parts) -> Parts:
-    """The same, unless they would be too long: to join them first would hold up others."""
+    """Return the parts, unless the result is too long: a join would block other tasks."""
     length = sum(map(len, parts))
     if length > TEXT_RESULT_LENGTH_MAX:
         raise refuse_size(length, TEXT_RESULT_LENGTH_MAX)

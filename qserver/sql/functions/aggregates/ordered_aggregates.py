@@ -1,9 +1,9 @@
 """Aggregates whose result depends on the order of rows: array_agg, percentiles, mode.
 
-An ordered-set aggregate, `percentile_disc(0.5) WITHIN GROUP (ORDER BY x)`, is one with the direct
-arguments first and then x: here (0.5, x). The compiler runs its steps in the order that WITHIN
-GROUP asks for, so the state ends as the direct argument and the sorted list of values.
-NULLs in x are skipped like everywhere; a NULL fraction skips all rows, and so gives NULL.
+An ordered-set aggregate, `percentile_disc(0.5) WITHIN GROUP (ORDER BY x)`, has the direct arguments
+first and then x: here (0.5, x). The compiler runs its steps in the order of WITHIN GROUP, so the
+state ends as the direct argument and the sorted list of values. NULLs in x are skipped as usual; a
+NULL fraction skips all rows, and so gives NULL.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _checked(fraction: float) -> float:
 
 
 def percentile_between(fraction: float, values: Sequence[float]) -> float | None:
-    """The value at that part of the way, between two values if need be."""
+    """Return the value at a fraction of the sorted values, interpolated if necessary."""
     if not values:
         return None
     place = _checked(fraction) * (len(values) - 1)
@@ -53,7 +53,7 @@ def percentile_between(fraction: float, values: Sequence[float]) -> float | None
 
 
 def interval_between(fraction: float, values: Sequence[Interval]) -> Interval | None:
-    """The same for intervals."""
+    """`percentile_between` for intervals."""
     if not values:
         return None
     place = _checked(fraction) * (len(values) - 1)
@@ -65,7 +65,7 @@ def interval_between(fraction: float, values: Sequence[Interval]) -> Interval | 
 
 
 def percentile_of(fraction: float, values: Sequence[Any]) -> Any:
-    """The first value that has at least that part of all values up to it."""
+    """Return the first value at or above the fraction of all values."""
     if not values:
         return None
     return values[max(ceil(_checked(fraction) * len(values)), 1) - 1]
@@ -99,7 +99,6 @@ def _each(compute: Any, fractions: Sequence[Any] | None, values: Sequence[Any]) 
 
 
 def most_frequent(values: Sequence[Any]) -> Any:
-    """Of the values that are there most often, the first."""
     best, best_count, at = None, 0, 0
     while at < len(values):
         end = at + 1
@@ -126,7 +125,7 @@ def _percentile(name: str, fraction: Any, value: Any, returns: Any, finish: Any)
 
 
 def _append_array(arrays: list[Any], array: Any) -> None:
-    """Arrays become rows of a larger one, which must stay rectangular."""
+    """Append an array as a row of a larger one, which must stay rectangular."""
     if array is None:
         raise NullValueNotAllowed("cannot accumulate null arrays")
     if not array:

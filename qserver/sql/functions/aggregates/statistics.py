@@ -1,9 +1,9 @@
 """Variance, deviation, correlation and regression.
 
-Of integers and NUMERIC they are exact: the sums of values and of squares are kept as they are, and
-divided once at the end. Of floats they follow Youngs and Cramer, as in PostgreSQL: sums of
-squares of deviations are updated row by row, which does not lose the digits that squares of large
-values would. The result depends on the order of rows in its last digit.
+Integers and NUMERIC are exact: the sums of values and of squares are exact, and divided once at the
+end. Floats follow Youngs and Cramer, as in PostgreSQL: sums of squares of deviations are updated
+row by row, which does not lose the digits that squares of large values would. The last digit of the
+result depends on the order of rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NAMES: Final = {
     "stddev_samp": (True, True),
     "stddev": (True, True),
 }
-"""For each whether it is of a sample, and whether the root is drawn."""
+"""For each name: is it of a sample, and is it a square root."""
 
 
 # --- exact ---------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ NAMES: Final = {
 def exact_deviation(
     count: int, total: int | Decimal, squares: int | Decimal, sample: bool, root: bool
 ) -> Decimal | None:
-    """From the number of values, their sum and the sum of their squares."""
+    """Compute from the number of values, their sum and the sum of their squares."""
     if count <= (1 if sample else 0):
         return None
     first, second = Decimal(total), Decimal(squares)
@@ -88,7 +88,7 @@ def _exact(name: str) -> Iterator[Aggregate]:
     )
 
 
-# --- of floats -----------------------------------------------------------------------------------
+# --- floats --------------------------------------------------------------------------------------
 
 
 class Moments:
@@ -137,11 +137,11 @@ def _of_floats(name: str) -> Iterator[Aggregate]:
         )
 
 
-# --- of pairs ------------------------------------------------------------------------------------
+# --- pairs ---------------------------------------------------------------------------------------
 
 
 class PairMoments:
-    """The same for pairs (y, x), with the sum of products of deviations."""
+    """`Moments` for pairs (y, x), with the sum of products of deviations."""
 
     __slots__ = ("count", "sx", "sxx", "sxy", "sy", "syy")
 
@@ -168,7 +168,7 @@ class PairMoments:
             self._judge(not (isinf(sx) or isinf(x)), not (isinf(sy) or isinf(y)))
 
     def _judge(self, x_was_finite: bool, y_was_finite: bool) -> None:
-        """Infinite because a value is: NaN from now on. Otherwise an overflow."""
+        """Set sums to NaN if a value is infinite; otherwise an infinite sum is an overflow."""
         if (
             (x_was_finite and (isinf(self.sx) or isinf(self.sxx)))
             or (y_was_finite and (isinf(self.sy) or isinf(self.syy)))

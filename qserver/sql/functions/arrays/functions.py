@@ -1,8 +1,8 @@
 """Arrays: subscripts and slices, ||, @>, && and the array_… functions.
 
-Values are as `values.arrays` has them: tuples, nested by dimension, counted from 1. What is equal
-to what follows the elements' key elements, so 1.0 is 1.00 and NaN is NaN; NULL equals NULL in
-array_position and array_remove, but in @> and && it matches nothing.
+Values are those of `values.arrays`: tuples, nested by dimension, counted from 1. Equality is that
+of key elements, so 1.0 equals 1.00 and NaN equals NaN; NULL equals NULL in array_position and
+array_remove, but matches nothing in @> and &&.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from qserver.values.types import (
 
 
 def too_large() -> QserverError:
-    """The error for an array that would have too many elements."""
     return ProgramLimitExceeded(f"array size exceeds the maximum allowed ({ARRAY_ELEMENTS_MAX})")
 
 
@@ -47,7 +46,7 @@ def too_large() -> QserverError:
 
 
 def subscript(array: Any, *places: int) -> Any:
-    """The element at a place; NULL where there is none, also for too few or too many numbers."""
+    """Return the element at a place; NULL for none, or for too few or too many subscripts."""
     for place in places:
         if type(array) is not tuple or not 1 <= place <= len(array):
             return None
@@ -56,7 +55,7 @@ def subscript(array: Any, *places: int) -> Any:
 
 
 def array_slice(array: Array | None, *bounds: int | None) -> Array | None:
-    """Pairs of first and last place per dimension; NULL leaves a bound out."""
+    """Return a slice, given first and last place per dimension; NULL omits a bound."""
     if array is None:
         return None
     sizes = dimensions(array)
@@ -78,7 +77,7 @@ def _sliced(array: Array, bounds: list[tuple[int | None, int | None]]) -> Array:
     return inner if inner and inner[0] else ()
 
 
-# --- joining -------------------------------------------------------------------------------------
+# --- concatenation -------------------------------------------------------------------------------
 
 
 def append(array: Array | None, element: Any) -> Array:
@@ -96,7 +95,7 @@ def _one_dimension(array: Array | None) -> Array:
 
 
 def concatenate(left: Array | None, right: Array | None) -> Array | None:
-    """Two arrays of one shape, or an array and one of its parts."""
+    """Concatenate two arrays of one shape, or an array and one of its parts."""
     if not left or not right:
         return left if left or right is None else right
     first, second = dimensions(left), dimensions(right)
@@ -110,7 +109,7 @@ def concatenate(left: Array | None, right: Array | None) -> Array | None:
 
 
 def array_of_arrays(parts: tuple[Any, ...]) -> Array:
-    """ARRAY[a, b] where the items are arrays: one dimension more, or none if all are empty."""
+    """Build ARRAY[a, b] of arrays: one dimension more, or none if all are empty."""
     if not any(parts):  # NULL counts as empty
         return ()
     if not all(type(part) is tuple for part in parts) or not is_rectangular(parts):
@@ -151,7 +150,6 @@ def cardinality(array: Array) -> int:
 
 
 def position(array: Array | None, element: Any, start: int | None = 1) -> int | None:
-    """Where an element first stands, from a place on."""
     if not array:
         return None
     if start is None:
@@ -196,7 +194,7 @@ def replace(array: Array | None, old: Any, new: Any) -> Array | None:
 
 
 def contains(whole: Array, part: Array) -> bool:
-    """Is each element of the part somewhere in the whole? NULL is nowhere."""
+    """Tell whether each element of the part is in the whole. NULL never is."""
     present = {key_element(each) for each in flat(whole) if each is not None}
     return all(each is not None and key_element(each) in present for each in flat(part))
 
@@ -210,7 +208,7 @@ def overlaps(left: Array, right: Array) -> bool:
     return any(each is not None and key_element(each) in present for each in flat(right))
 
 
-# --- making and taking apart ---------------------------------------------------------------------
+# --- construction and conversion -----------------------------------------------------------------
 
 
 def fill(element: Any, sizes: Array | None, bounds: Array | None = ()) -> Array:
@@ -240,7 +238,7 @@ def fill(element: Any, sizes: Array | None, bounds: Array | None = ()) -> Array:
 
 
 def fill_from(element: Any, sizes: Array | None, bounds: Array | None) -> Array:
-    """The same with lower bounds, of which there must be one for each dimension, and all 1."""
+    """`fill` with lower bounds; each dimension must have one, and all must be 1."""
     if sizes is not None and bounds is not None and len(sizes) != len(bounds):
         raise ArraySubscriptError(
             "wrong number of array subscripts",
@@ -258,7 +256,7 @@ def trim(array: Array, count: int) -> Array:
 def string_to_array(
     text: str | None, delimiter: str | None, null: str | None = None
 ) -> Array | None:
-    """Without a delimiter each character is an element; an empty one leaves the text whole."""
+    """Split a text: at a NULL delimiter into characters, at an empty one not at all."""
     if text is None:
         return None
     if not text:
@@ -317,7 +315,7 @@ def _slices(types: tuple[SqlType, ...]) -> Function:
 
 
 def _optional(name: str, parameters: tuple[SqlType, ...], returns: SqlType, call: Any) -> Function:
-    """A function that takes NULL, as most of these do."""
+    """Return a function that accepts NULL."""
     return Function(name, parameters, returns, call, strict=False, gives_null=True)
 
 

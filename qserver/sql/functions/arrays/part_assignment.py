@@ -1,13 +1,11 @@
-"""Setting a part of a value: UPDATE … SET a[2] = 5, a[1:2] = '{7,8}', j['x']['y'] = '1'.
+"""Assignment to a part of a value: UPDATE … SET a[2] = 5, a[1:2] = '{7,8}', j['x']['y'] = '1'.
 
-Each is a function from the old value to the new one, which the column is then set to:
+    array_assign(array, element, i, j …)              one place; a one-dimensional array may grow
+    array_assign_slice(array, source, low, high …)    NULL for an omitted bound
+    jsonb_assign(jsonb, jsonb, key, key …)            creates missing parts of the path
 
-    array_assign(array, element, i, j …)          one place; a one-dimensional array may grow
-    array_assign_slice(array, source, low, high …)    NULL for a bound that is left out
-    jsonb_assign(jsonb, jsonb, key, key …)        what the path lacks is made
-
-An array cannot begin elsewhere than at 1 here, so a place before the first, or a gap in front of
-the only element, is refused.
+Each is a function from the old value to the new one, which the column is then set to. Arrays start
+at 1, so a place before the first, or a gap before the only element, is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +34,6 @@ from qserver.values.types import ANYARRAY, ANYELEMENT, INTEGER, JSONB, TEXT, Sql
 
 
 def array_assign(array: Array | None, element: Any, *places: int | None) -> Array:
-    """The array with another element at a place."""
     if None in places:
         raise _null_subscript("array")
     numbers = [place for place in places if place is not None]
@@ -52,7 +49,7 @@ def array_assign(array: Array | None, element: Any, *places: int | None) -> Arra
 
 
 def _with_elements(array: Array, first: int, elements: Array) -> Array:
-    """Elements put over those from a place on, with NULLs up to it if it lies further."""
+    """Overwrite elements from a place on, padded with NULLs up to it."""
     if first < 1:
         raise _other_bound()
     if first + len(elements) - 1 > ARRAY_ELEMENTS_MAX:
@@ -75,7 +72,7 @@ def _with_part(array: Array, places: list[int], element: Any) -> Array:
 def array_assign_slice(
     array: Array | None, source: Array | None, *bounds: int | None
 ) -> Array | None:
-    """The array with the elements of another put over a slice of it, in their order."""
+    """Return the array with a slice overwritten by the elements of another, in order."""
     if source is None:
         return array
     pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
@@ -143,7 +140,7 @@ def _over(array: Array, ranges: list[range], elements: Iterator[Any]) -> Array:
 
 
 def jsonb_assign(value: Jsonb | None, new: Jsonb | None, *path: str | None) -> Jsonb:
-    """The value with another at the path; what is missing on the way is made."""
+    """Return the value with another at the path; missing parts are created."""
     steps = [step for step in path if step is not None]
     if len(steps) < len(path):
         raise _null_subscript("jsonb")
@@ -188,7 +185,7 @@ def _set_element(
 
 
 def _missing(steps: list[str], level: int) -> Structure:
-    """What stands where the path goes on: an array for a number, else an object."""
+    """Return the value of a missing step: an array before a number, else an object."""
     return _empty_for(steps[level + 1]) if level + 1 < len(steps) else None
 
 
@@ -208,7 +205,7 @@ def _other_bound() -> QserverError:
 
 
 def _place(place: int | None) -> int:
-    """A bound that is written; one that is left out is NULL."""
+    """Require a written bound to be not NULL; an omitted one is NULL and does not get here."""
     if place is None:
         raise _null_subscript("array")
     return place

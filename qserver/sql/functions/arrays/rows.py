@@ -1,4 +1,4 @@
-"""Arrays as rows: unnest, generate_subscripts, string_to_table."""
+"""Set-returning functions of arrays: unnest, generate_subscripts, string_to_table."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def unnest(array: Array) -> Rows:
-    """Its elements one by one, whatever the dimensions."""
+    """Return the elements one by one, whatever the dimensions."""
     return zip(flat(array))
 
 
 def _unnest_several(types: tuple[SqlType, ...]) -> TableFunction:
-    """Side by side; the shorter ones are filled up with NULL."""
+    """Unnest several arrays side by side; the shorter ones are padded with NULL."""
     elements = [each.element for each in types]
     if None in elements:
         shown = ", ".join(map(str, types))

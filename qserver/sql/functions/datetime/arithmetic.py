@@ -50,7 +50,6 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def out_of_range(what: str) -> QserverError:
-    """The error for a result that the calendar lacks."""
     return DatetimeFieldOverflow(f"{what} out of range")
 
 
@@ -96,7 +95,7 @@ def date_minus_interval(value: date, span: Interval) -> datetime:
 
 
 def timestamp_plus(value: datetime, span: Interval) -> datetime:
-    """Months, then days, then time; the same with and without zone."""
+    """Add months, then days, then time; the same with and without zone."""
     try:
         if span.months:
             value = plus_months(value, span.months)
@@ -112,7 +111,7 @@ def timestamp_minus(value: datetime, span: Interval) -> datetime:
 
 
 def plus_months(value: datetime, months: int) -> datetime:
-    """The same day of another month, or its last day."""
+    """Return the same day of another month, or its last day."""
     years, month = divmod(value.year * MONTHS_PER_YEAR + value.month - 1 + months, MONTHS_PER_YEAR)
     day = value.day
     if day > 28:
@@ -121,7 +120,7 @@ def plus_months(value: datetime, months: int) -> datetime:
 
 
 def timestamps_between(left: datetime, right: datetime) -> Interval:
-    """Days and time, both of one sign."""
+    """Return days and time, both of one sign."""
     microseconds = (left - right) // _MICROSECOND
     days, rest = divmod(abs(microseconds), MICROSECONDS_PER_DAY)
     return Interval(0, days, rest) if microseconds >= 0 else Interval(0, -days, -rest)
@@ -131,7 +130,7 @@ def timestamps_between(left: datetime, right: datetime) -> Interval:
 
 
 def time_plus(value: time, span: Interval) -> time:
-    """Around the clock; a zone stays."""
+    """Add modulo 24 hours; the zone stays."""
     return time_of((microseconds_of(value) + span.microseconds) % MICROSECONDS_PER_DAY, value)
 
 
@@ -167,12 +166,12 @@ def intervals_difference(left: Interval, right: Interval) -> Interval:
 
 
 def interval_times(span: Interval, factor: float) -> Interval:
-    """Each part times the factor; what is not whole flows down to days and time."""
+    """Multiply each part; fractions flow down to days and time."""
     return _cascaded(span.months * factor, span.days * factor, span.microseconds * factor)
 
 
 def interval_divided(span: Interval, divisor: float) -> Interval:
-    """Each part divided; what is not whole flows down."""
+    """Divide each part; fractions flow down."""
     if divisor == 0.0:
         raise DivisionByZero("division by zero")
     return _cascaded(span.months / divisor, span.days / divisor, span.microseconds / divisor)

@@ -1,7 +1,7 @@
-"""What time it is, and what it is elsewhere: now(), CURRENT_DATE, AT TIME ZONE.
+"""The current time and time zones: now(), CURRENT_DATE, AT TIME ZONE.
 
-The time comes with the execution and is one value in a transaction. So it is for clock_timestamp(),
-other than in PostgreSQL: a transaction must give the same answer when it is run again.
+The time comes with the execution and is one value per transaction. So is clock_timestamp(), unlike
+in PostgreSQL: a retried transaction must give the same answer.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _moment_at_offset(offset: Interval, local: datetime) -> datetime:
 
 
 def _time_in_zone(context: Context, zone: str, value: ZonedTime) -> ZonedTime:
-    """A zone's offset depends on the day, and the day is today."""
+    """Move a time to a zone with today's offset: a zone's offset depends on the day."""
     return _moved(value, context.now.astimezone(zone_named(zone)).utcoffset())
 
 

@@ -1,9 +1,8 @@
-"""Parts of dates, times and intervals: EXTRACT and date_part.
+"""Fields of dates, times and intervals: EXTRACT and date_part.
 
-A field is known by many names (`year`, `years`, `yr`); for each type a table says how it is read.
-EXTRACT gives a NUMERIC whose scale tells the field's precision (seconds have six digits), date_part
-the same as a double. What a type does not have is an error of its own, other than a word that is no
-field at all.
+A field has many names (`year`, `years`, `yr`); a table per type has its readers. EXTRACT returns a
+NUMERIC whose scale is the field's precision (seconds have six digits), date_part the same as a
+double. A field that a type lacks is another error than a word that is no field at all.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
 _JULIAN_OF_ORDINAL: Final = 1_721_425
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-# The same few integers over and over: a Decimal that exists is found faster than made.
+# The same few integers recur: a cached Decimal is faster than a new one.
 _whole: Callable[[int], Decimal] = lru_cache(maxsize=20_000)(Decimal)
 
 
@@ -67,11 +66,11 @@ def unsupported(word: str, sql_type: SqlType, detail: str | None = None) -> Qser
     return FeatureNotSupported(message, detail=detail)
 
 
-# --- how fields are read -------------------------------------------------------------------------
+# --- readers -------------------------------------------------------------------------------------
 
 
 def _shifted(microseconds: int, digits: int) -> Decimal:
-    """Microseconds as a NUMERIC with so many digits after the point."""
+    """Return microseconds as a NUMERIC with this many digits after the point."""
     return EXACT.scaleb(Decimal(microseconds), Decimal(-digits))
 
 
@@ -164,7 +163,7 @@ def _julian(value: datetime) -> Decimal:
 
 
 def _interval_epoch(value: Interval) -> int:
-    """A year has 365.25 days here, and what remains of one 30 in each month."""
+    """Return the length: a year has 365.25 days here, and each remaining month 30."""
     years, months = split_months(value.months)
     quarter_days = 1461 * years + 120 * months + 4 * value.days
     return quarter_days * (MICROSECONDS_PER_DAY // 4) + value.microseconds
@@ -175,7 +174,7 @@ def _offset_seconds(value: time) -> int:
 
 
 def toward_zero(number: int, unit: int) -> int:
-    """A quotient without its fraction."""
+    """Divide and truncate."""
     return number // unit if number >= 0 else -(-number // unit)
 
 
@@ -219,7 +218,7 @@ def _part(
 
 
 def _part_of_date(word: str, value: date) -> float:
-    """PostgreSQL reads it as a timestamp: a date has hours here, all of them 0."""
+    """Read a date as a timestamp, as PostgreSQL does: its hours are 0."""
     return _PART_OF_TIMESTAMP(word, datetime(value.year, value.month, value.day))
 
 

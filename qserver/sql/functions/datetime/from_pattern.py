@@ -1,10 +1,9 @@
-"""to_date and to_timestamp: a text read by a pattern.
+"""to_date and to_timestamp: parses a text by a format pattern.
 
-First each field of the pattern takes its part of the text (`_Scanner`), then what was found is put
-together (`_Found`). PostgreSQL is generous here, and so is this: blanks and punctuation match each
-other, what stands behind the last field is ignored, and a text that ends early leaves the rest of
-the fields at their beginning. A date without a year would lie in the year 0, which does not exist
-here: that is an error.
+Each field of the pattern takes its part of the text (`_Scanner`), then `_Found` combines the parts.
+As in PostgreSQL, blanks and punctuation match each other, text after the last field is ignored, and
+a text that ends early leaves the remaining fields at their defaults. A date without a year would be
+in the year 0, which does not exist here: that is an error.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _YEAR_WITH_COMMA: Final = re.compile(r"\s*([+-]?[0-9]+),([0-9]{1,3})", re.ASCII)
 _JULIAN_OF_ORDINAL: Final = 1_721_425
 _INT_MAX: Final = 2**31 - 1
 
-# Fields that take as many characters as they have letters, unless something else is said here.
+# Widths of fields; by default the number of their letters.
 _WIDTHS: Final = {"HH": 2, "HH12": 2, "HH24": 2, "MS": 3, "IDDD": 3, "ID": 1, "US": 6, "TZM": 2}
 _ISO_FIELDS: Final = frozenset({"IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I"})
 _GREGORIAN_FIELDS: Final = frozenset(
@@ -55,14 +54,14 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
     "MON": tuple(name[:3] for name in MONTHS),
     "DAY": DAYS,
     "DY": tuple(name[:3] for name in DAYS),
-    "RM": tuple(reversed(ROMAN_MONTHS)),  # so that VIII is not taken for V
+    "RM": tuple(reversed(ROMAN_MONTHS)),  # so that V does not match VIII
 }
 
 
 def to_date(text: str, pattern: str) -> date:
     found = _scanned(text, pattern)
     result = found.timestamp().date()
-    found.offset()  # has no part in a date, but may be wrong
+    found.offset()  # not part of a date, but may be invalid
     return result
 
 
@@ -79,13 +78,13 @@ def _scanned(text: str, pattern: str) -> _Found:
 
 
 class _Scanner:
-    """One walk along the pattern and the text."""
+    """Walks along the pattern and the text."""
 
     def __init__(self, text: str, parts: tuple[Part, ...]) -> None:
         self.text = text
         self.parts = parts
         self.at = 0
-        self.exact = False  # FX: no skipping of blanks
+        self.exact = False  # FX: do not skip blanks
         self.skipped = 0  # characters of the text that the pattern does not account for
         self.found = _Found(text)
 
@@ -119,7 +118,7 @@ class _Scanner:
         self.skipped -= 1
         character = self.text[self.at : self.at + 1]
         if not character:
-            return  # the text was blank to its end
+            return  # the rest of the text was blank
         if character.isspace() or is_separator(character):
             self.at += 1
             self.skipped += 1
@@ -130,7 +129,7 @@ class _Scanner:
         else:
             self.skipped -= 1
 
-    # --- fields ----------------------------------------------------------------------------------
+    # --- fields -----------------------------------------------------------------------------------
 
     def _take(self, field: Field, number: int) -> None:
         name = field.name
@@ -182,16 +181,16 @@ class _Scanner:
         if character in ("+", "-", " "):
             self.found.zone_sign = -1 if character == "-" else 1
             self.at += 1
-        else:  # a minus may have been passed as a separator
+        else:  # a minus may have been skipped as a separator
             behind_minus = self.skipped > 0 and self.text[self.at - 1] == "-"
             self.found.zone_sign = -1 if behind_minus else 1
         value, length = self._integer(field, number, 2)
         self.found.set_number(field, value, length)
 
     def _integer(self, field: Field, number: int, width: int) -> tuple[int, int]:
-        """A number and how many characters it took.
+        """Return a number and the number of its characters.
 
-        Where more digits may follow, exactly the field's width; elsewhere all there are.
+        If more digits may follow, it takes exactly the field's width; otherwise all digits.
         """
         start = self.at
         while self.at < len(self.text) and self.text[self.at].isspace():
@@ -246,7 +245,7 @@ def _name_of(part: Part) -> str:
 
 
 class _Found:
-    """What the fields said. A number that was not given is 0, and 0 counts as not given."""
+    """The values of the fields. A missing number is 0, and 0 counts as missing."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -312,7 +311,7 @@ class _Found:
             )
         self.numbers[target] = value
 
-    # --- putting it together ---------------------------------------------------------------------
+    # --- assembly ---------------------------------------------------------------------------------
 
     def timestamp(self) -> datetime:
         hour, minute, second = self._time()
@@ -368,7 +367,7 @@ class _Found:
         day_of_year = self.day_of_year
         if self.week and self.mode == "iso":
             known = date.fromisocalendar(year, 1, 1) + timedelta(weeks=self.week - 1)
-            # Days count from Sunday as 1 here, and ISO weeks end with theirs.
+            # Weekdays count from Sunday as 1 here, and ISO weeks end with Sunday.
             known += timedelta(days=(self.weekday + 5) % 7 if self.weekday else 0)
             year, month, day = known.year, known.month, known.day
         elif self.week:
@@ -426,7 +425,7 @@ _TARGETS: Final = {
 
 
 def _near_2020(year: int) -> int:
-    """Years with fewer than four digits mean those near 2020."""
+    """Complete a year of fewer than four digits to one near 2020."""
     if year < 70:
         return year + 2000
     if year < 100:

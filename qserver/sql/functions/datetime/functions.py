@@ -1,6 +1,6 @@
-"""Making dates, times and intervals, and measuring between them: make_date, age, justify_days …
+"""Construction and differences of dates, times and intervals: make_date, age, justify_days …
 
-`age` counts as people do, in years, months and days by the calendar; `-` counts days.
+`age` counts years, months and days by the calendar; `-` counts days.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def age(later: datetime, earlier: datetime) -> Interval:
-    """Years, months, days and time by the calendar; negative if the order is the other one."""
+    """Return years, months, days and time by the calendar; negative if `later` is earlier."""
     if later < earlier:
         parts = _calendar_difference(earlier, later, borrowed_from=later)
         return Interval(-parts.months, -parts.days, -parts.microseconds)
@@ -99,21 +99,21 @@ def _today(context: Context) -> datetime:
 
 
 def justify_hours(span: Interval) -> Interval:
-    """Whole days of its time become days."""
+    """Convert each 24 hours to a day."""
     days, microseconds = _carried(span.days, span.microseconds, MICROSECONDS_PER_DAY)
     days, microseconds = _of_one_sign(days, microseconds, MICROSECONDS_PER_DAY)
     return Interval(span.months, days, microseconds)
 
 
 def justify_days(span: Interval) -> Interval:
-    """Each 30 days become a month."""
+    """Convert each 30 days to a month."""
     months, days = _carried(span.months, span.days, DAYS_PER_MONTH)
     months, days = _of_one_sign(months, days, DAYS_PER_MONTH)
     return Interval(months, days, span.microseconds)
 
 
 def justify_interval(span: Interval) -> Interval:
-    """Both, and all parts of one sign."""
+    """Convert both, and give all parts one sign."""
     days, microseconds = _carried(span.days, span.microseconds, MICROSECONDS_PER_DAY)
     months, days = _carried(span.months, days, DAYS_PER_MONTH)
     if months > 0 and (days < 0 or (days == 0 and microseconds < 0)):
@@ -157,8 +157,8 @@ def make_time(hour: int, minute: int, second: float) -> time:
 
 
 def _time_of_day(hour: int, minute: int, second: float) -> int:
-    """Microseconds, up to those of 24:00; a second may be 60."""
-    if not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):  # NaN fails too
+    """Return microseconds, up to those of 24:00; a second may be 60."""
+    if not (0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= second <= 60):  # fails for NaN, too
         raise _bad_time(hour, minute, second)
     result = hour * MICROSECONDS_PER_HOUR + minute * MICROSECONDS_PER_MINUTE
     result += round(second * MICROSECONDS_PER_SECOND)
@@ -188,7 +188,7 @@ def make_timestamptz(*parts: Any) -> datetime:
 
 
 def make_timestamptz_in(*arguments: Any) -> datetime:
-    """A zone by name, or an offset whose sign means east, other than in AT TIME ZONE."""
+    """Take a zone by name, or an offset whose sign means east, unlike in AT TIME ZONE."""
     *parts, zone = arguments
     local = make_timestamp(*parts)
     if zone[:1] in ("+", "-"):
@@ -235,9 +235,9 @@ def timestamp_of_epoch(seconds: float) -> datetime:
 
 
 def overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
-    """Do two periods share a moment? Each is half open; a moment counts as a period.
+    """Tell whether two periods share a moment. Each is half open; a moment counts as a period.
 
-    With NULLs the answer is true or false where the known ends decide, else NULL.
+    With NULLs the answer is true or false if the known ends decide, else NULL.
     """
     first, second = _period(start, end), _period(other_start, other_end)
     if first is None or second is None:
@@ -253,7 +253,7 @@ def overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | N
 
 
 def _period(start: Any, end: Any) -> tuple[Any, Any] | None:
-    """In order, a missing end last; None if nothing is known."""
+    """Order the ends, a missing one last; None if both are missing."""
     start, end = canonical(start), canonical(end)
     if start is None:
         start, end = end, None
@@ -265,7 +265,7 @@ def _period(start: Any, end: Any) -> tuple[Any, Any] | None:
 def _overlaps_with(
     plus: Callable[[Any, Interval], Any], first: bool, second: bool
 ) -> Callable[..., bool | None]:
-    """The same where the end of a period is given as its length."""
+    """Return `overlaps` for periods whose end is given as a length."""
 
     def end_of(start: Any, end: Any, is_length: bool) -> Any:
         if not is_length:

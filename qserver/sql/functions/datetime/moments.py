@@ -1,7 +1,7 @@
-"""Words for a moment, as literals: TIMESTAMP 'now', DATE 'today', 'tomorrow', 'yesterday'.
+"""Special date literals: TIMESTAMP 'now', DATE 'today', 'tomorrow', 'yesterday'.
 
-A literal is converted once in each run of a statement. That needs no more than its text, except
-here: these words mean something else each day, so the run's context is needed as well.
+A literal is converted once in each run of a statement, from its text alone, with this exception:
+these words depend on the time, so their conversion needs the run's context.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _DAYS: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
 
 @dataclass(frozen=True, slots=True)
 class MomentReader:
-    """From the text of a literal to a value: by the text alone, or `at` the time of a run."""
+    """Converts the text of a literal: by the text alone, or `at` the time of a run."""
 
     read: Callable[[str], Any]
     type: SqlType
-    """What the text is read as."""
+    """The type that the text is read as."""
     then: tuple[Callable[[Any], Any], ...] = ()
-    """Casts of what was read."""
+    """Casts of the read value."""
 
     def __call__(self, text: str) -> Any:
         return self._cast(self.read(text))

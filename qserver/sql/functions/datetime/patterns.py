@@ -1,10 +1,10 @@
-"""Patterns of to_char, to_date and to_timestamp for dates and times, cut into their parts.
+"""Splits date and time patterns of to_char, to_date and to_timestamp into fields.
 
     FMDD th Month YYYY   →   Field(DD, fill) blank text text blank Field(Month) blank Field(YYYY)
 
-A field is the longest keyword that stands there, in exactly that spelling; around it stand FM (no
+A field is the longest keyword at its place, in exactly that spelling; around it may be FM (no
 padding), TM (names in the session's language, of which there is one) and TH or th (1st). Text in
-double quotes is text; other characters are, too, where they begin no keyword.
+double quotes is literal; so are other characters that begin no keyword.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_DIGITS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A keyword as it is spelled, with what stands around it."""
+    """A keyword as spelled, with its modifiers."""
 
     word: str
     fill: bool = False  # FM: no blanks, no zeros
@@ -42,7 +42,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """The keyword without regard to its case."""
+        """The keyword in upper case."""
         return self.word.upper()
 
     @property
@@ -52,7 +52,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """One character that is no field. kind: "text", "blank" or "separator"."""
+    """One character outside of fields. kind: "text", "blank" or "separator"."""
 
     character: str
     kind: str
@@ -63,7 +63,6 @@ Part = Field | Text
 
 @lru_cache(maxsize=1024)
 def parts_of(pattern: str) -> tuple[Part, ...]:
-    """The parts of a pattern in order."""
     parts: list[Part] = []
     at = 0
     while at < len(pattern):
@@ -87,7 +86,7 @@ def parts_of(pattern: str) -> tuple[Part, ...]:
 
 
 def _take_quoted(pattern: str, at: int, parts: list[Part]) -> int:
-    """A text in double quotes, from behind the first one to behind the last."""
+    """Add a text in double quotes, from after the opening quote; return the position after it."""
     while at < len(pattern):
         if pattern[at] == '"':
             return at + 1
@@ -105,7 +104,7 @@ def _kind(character: str) -> str:
 
 
 def is_separator(character: str) -> bool:
-    """Punctuation, which stands for any other punctuation when a text is read."""
+    """Tell whether a character is punctuation, which matches any other punctuation in a text."""
     return " " < character < "\x7f" and not character.isalnum()
 
 
@@ -118,7 +117,7 @@ ROMAN_MONTHS: Final = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "
 
 
 def in_case_of(word: str, name: str) -> str:
-    """A name in the case that its keyword has: MONTH, Month, month."""
+    """Return a name in the case of its keyword: MONTH, Month, month."""
     if word.isupper():
         return name.upper()
     return name.lower() if word.islower() else name

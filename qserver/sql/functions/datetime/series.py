@@ -18,7 +18,7 @@ from qserver.values.types import INTERVAL, TIMESTAMP, TIMESTAMPTZ
 
 
 def timestamps(start: datetime, stop: datetime, step: Interval) -> Iterator[tuple[datetime]]:
-    """From start to stop, both included. A step has the direction that its length has."""
+    """Return timestamps from start to stop, both included. The step's length has its direction."""
     if step.span == 0:
         raise InvalidParameterValue("step size cannot equal zero")
     return _timestamps(start, stop, step)

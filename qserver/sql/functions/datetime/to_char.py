@@ -1,7 +1,7 @@
 """to_char for timestamps and intervals.
 
-Different from PostgreSQL: fields that need a calendar (J, the ISO week and its year) are refused
-for intervals, where PostgreSQL prints numbers without a meaning.
+Unlike in PostgreSQL, fields that need a calendar (J, the ISO week and its year) are refused for
+intervals, where PostgreSQL prints meaningless numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _JULIAN_OF_ORDINAL: Final = 1_721_425
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What fields show: the parts of a timestamp, or of an interval, where all may be negative."""
+    """The values of fields: of a timestamp, or of an interval, whose parts may be negative."""
 
     year: int
     month: int
@@ -91,13 +91,13 @@ def _shown(moment: _Moment, pattern: str) -> str | None:
 
 
 def _number(field: Field, number: int, width: int) -> str:
-    """With zeros up to the width, a sign not counted; as 1st, 2nd … if the field says so."""
+    """Pad with zeros to the width, not counting a sign; add st, nd … if the field says so."""
     text = str(number) if field.fill else f"{number:0{width + (number < 0)}d}"
     return text + _ordinal(field, text)
 
 
 def _signed(field: Field, number: int, width: int) -> str:
-    """The same, with the sign as part of the width."""
+    """`_number` with the sign as part of the width."""
     text = str(number) if field.fill else f"{number:0{width}d}"
     return text + _ordinal(field, text)
 
@@ -170,7 +170,7 @@ def _calendar(moment: _Moment) -> date:
 
 
 def _name(field: Field, name: str) -> str:
-    """A full name is padded to nine letters, which is September."""
+    """Pad a full name to nine letters, the length of September."""
     text = in_case_of(field.word, name)
     return text if field.fill or field.local else text.ljust(9)
 

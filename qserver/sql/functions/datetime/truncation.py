@@ -1,4 +1,4 @@
-"""Cutting times down: date_trunc to a unit, date_bin to a multiple of any length."""
+"""Truncates times: date_trunc to a unit, date_bin to a multiple of any length."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _truncate_in_zone(word: str, value: datetime, zone: str) -> datetime:
     local = to_local(value, where)
     cut = _truncate(TIMESTAMPTZ, word, local)
     if unit_named(word.lower()) in _TIME_UNITS:
-        return value - (local - cut)  # within an hour that comes twice, too, it is the same one
+        return value - (local - cut)  # also correct in an hour that occurs twice
     return to_utc(cut, where)
 
 
@@ -105,7 +105,7 @@ _MONTH_UNITS: Final = {
 
 
 def _bin(stride: Interval, value: datetime, origin: datetime) -> datetime:
-    """The beginning of the bin, counted from the origin, that holds the value."""
+    """Return the start of the bin, counted from the origin, that contains the value."""
     if stride.months:
         raise FeatureNotSupported(
             "timestamps cannot be binned into intervals containing months or years"

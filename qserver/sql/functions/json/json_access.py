@@ -1,7 +1,7 @@
-"""Reading JSON and JSONB: -> ->> #> #>>, lengths and types, and their parts as rows.
+"""Reads JSON and JSONB: -> ->> #> #>>, lengths and types, and set-returning functions.
 
-Both types are a text underneath, and parts of a text are texts, so each function here is written
-once, on text. JSON keeps what it was given, JSONB is canonical; `_Flavour` says what differs.
+Both types are texts underneath, and parts of a text are texts, so each function is implemented
+once, on text. JSON keeps its spelling, JSONB is canonical; `_Flavour` has the differences.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rows = Iterable[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Flavour:
-    """JSON or JSONB: its name, its type, and the way between a value and its text."""
+    """JSON or JSONB: its name, its type, and conversions between a value and its text."""
 
     name: str
     type: SqlType
@@ -43,12 +43,12 @@ _JSONB: Final = _Flavour("jsonb", JSONB, lambda value: value.text, Jsonb)
 
 
 def field(text: str, key: str) -> str | None:
-    """The value of a key; None for all but objects."""
+    """Return the value of a key; None unless the value is an object."""
     return member(text, key) if kind_of(text) == "object" else None
 
 
 def element(text: str, index: int) -> str | None:
-    """An element by its number from 0, or from -1 backward."""
+    """Return an element by its index from 0, or from -1 backward."""
     if kind_of(text) != "array":
         return None
     parts = elements(text)
@@ -56,14 +56,14 @@ def element(text: str, index: int) -> str | None:
 
 
 def _element_of_jsonb(text: str, index: int) -> str | None:
-    """To JSONB a scalar is an array of itself, here and only here."""
+    """`element` of JSONB, which treats a scalar as an array of itself, only here."""
     if kind_of(text) in ("array", "object"):
         return element(text, index)
     return text if index in (0, -1) else None
 
 
 def part_at(text: str, path: tuple[str | None, ...]) -> str | None:
-    """What a path of keys and numbers leads to."""
+    """Return the value at a path of keys and indexes."""
     found: str | None = text
     for step in flat(path):
         if found is None or step is None:
@@ -79,7 +79,7 @@ def part_at(text: str, path: tuple[str | None, ...]) -> str | None:
 
 
 def index_of(step: str) -> int | None:
-    """A step of a path as a number, if it is one."""
+    """Return a step of a path as an index, if it is one."""
     if _INTEGER.fullmatch(step) is None or len(step) > _INTEGER_DIGITS_MAX:
         return None
     return int(step)
@@ -121,7 +121,7 @@ def _subscript_number(value: Jsonb, index: int) -> Any:
     return _extract(_JSONB, Jsonb)(value, str(index))
 
 
-# --- what it is ----------------------------------------------------------------------------------
+# --- type and length -----------------------------------------------------------------------------
 
 
 def _length(flavour: _Flavour) -> Callable[[Any], int]:

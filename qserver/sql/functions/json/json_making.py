@@ -1,9 +1,8 @@
-"""Making JSON and JSONB from values: to_json, json_build_object, row_to_json, json_agg …
+"""Creates JSON and JSONB from values: to_json, json_build_object, row_to_json, json_agg …
 
-How a value is written depends on its type, so there is one writer per type, made once. Numbers
-and booleans are themselves, JSON is taken in as it is, dates are ISO with a T, arrays and records
-go by their parts, and all else is its text in quotes. JSON and JSONB differ only in blanks, in the
-order of keys and in what happens to a key that comes twice.
+Each type has one writer, which is cached. Numbers and booleans are themselves, JSON is copied,
+dates are ISO with a T, arrays and records are written by their parts, and all else is its text in
+quotes. JSON and JSONB differ only in blanks, in the order of keys and in duplicate keys.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from qserver.values.types import (
 Write = Callable[[Any], str]
 
 MEMBER_STEPS: Final = 2
-"""What it costs to put a member of an object in its place."""
+"""The cost of adding a member to an object."""
 
 _STRUCTURED: Final = (Kind.ARRAY, Kind.RECORD)
 _NOT_A_KEY: Final = (Kind.ARRAY, Kind.RECORD, Kind.JSON, Kind.JSONB)
@@ -57,7 +56,7 @@ _TEXTS: Final = array_of(TEXT)
 
 @lru_cache(maxsize=1024)
 def json_writer(sql_type: SqlType, canonical: bool = False, line: str = "") -> Write:
-    """The function from a value to its JSON text; `canonical` for the text of a JSONB.
+    """Return the function from a value to its JSON text; `canonical` for the text of a JSONB.
 
     `line` goes between the elements of the outermost array or record.
     """
@@ -88,7 +87,7 @@ def _number_writer(sql_type: SqlType, canonical: bool) -> Write:
     def write(value: Any) -> str:
         text = show(value)
         if not text[-1].isdigit():
-            return f'"{text}"'  # NaN and Infinity are no JSON
+            return f'"{text}"'  # NaN and Infinity are not JSON
         return jsonb_from_text(text).text if canonical and "e" in text else text
 
     return write
@@ -122,7 +121,7 @@ def _write_record(sql_type: SqlType, canonical: bool, line: str, record: tuple[A
 
 
 def canonical_object(members: Iterable[tuple[str, str]]) -> str:
-    """The text of a JSONB object from canonical texts; the last of equal keys wins."""
+    """Return the text of a JSONB object from canonical texts; the last of equal keys wins."""
     parts = dict(members)
     if MEMBER_STEPS * len(parts) > STEPS_AT_ONCE_MAX:
         raise refuse_steps("a JSONB object", MEMBER_STEPS * len(parts))
@@ -130,7 +129,7 @@ def canonical_object(members: Iterable[tuple[str, str]]) -> str:
     return f"{{{', '.join(f'{quoted(key)}: {parts[key]}' for key in ordered)}}}"
 
 
-# --- to_json and its like ------------------------------------------------------------------------
+# --- to_json and similar -------------------------------------------------------------------------
 
 
 def _to_json(types: tuple[SqlType, ...]) -> Function:
@@ -143,7 +142,7 @@ def _to_jsonb(types: tuple[SqlType, ...]) -> Function:
 
 
 def _with_lines(name: str) -> Callable[[tuple[SqlType, ...]], Function]:
-    """array_to_json and row_to_json, which take a wish for lines."""
+    """Return array_to_json or row_to_json, which may add line feeds."""
 
     def make(types: tuple[SqlType, ...]) -> Function:
         if types[0].kind not in _STRUCTURED:
@@ -160,7 +159,7 @@ def _with_lines(name: str) -> Callable[[tuple[SqlType, ...]], Function]:
     return make
 
 
-# --- json_build_object and its like --------------------------------------------------------------
+# --- json_build_object and similar ---------------------------------------------------------------
 
 
 def _build_array(name: str, canonical: bool) -> Callable[[tuple[SqlType, ...]], Function]:
@@ -319,7 +318,7 @@ def _aggregate(
     finish: Callable[..., Any],
     arguments: str,
 ) -> Aggregate:
-    # A name means one thing in a statement, which may call the aggregate for several types.
+    # A name means one object in a statement, which may call the aggregate for several types.
     mark = sha256(repr(types).encode()).hexdigest()[:16]
     adds, finishes = f"add_{name}_{mark}", f"finish_{name}_{mark}"
     return Aggregate(

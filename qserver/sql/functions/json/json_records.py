@@ -1,8 +1,8 @@
 """JSON as rows of columns that the statement names: json_to_recordset('…') AS t(a int, b text).
 
-Their types are known only with the statement, so these stand in no table: `record_function` makes
-one for a list of columns. A member is read as text of the column's type, an array of JSON as an
-array, and JSON as it is; what is missing is NULL.
+The columns are known only with the statement, so these functions are in no table: `record_function`
+creates one for a list of columns. A member is read as text of the column's type, a JSON array as an
+array, and JSON as it is; a missing member is NULL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qserver.values.types import JSON, JSONB, Kind, SqlType
 Columns = tuple[tuple[str, SqlType], ...]
 Rows = Iterable[tuple[Any, ...]]
 RowMaker = Callable[..., tuple[Any, ...]]
-"""From the text of a JSON object, and perhaps a row that has the values that it lacks."""
+"""From the text of a JSON object, and an optional row with defaults."""
 
 RECORD_FUNCTIONS: Final = frozenset(
     {"json_to_record", "jsonb_to_record", "json_to_recordset", "jsonb_to_recordset"}
@@ -35,11 +35,11 @@ POPULATING: Final = frozenset(
         "jsonb_populate_recordset",
     }
 )
-"""They have a row as first argument, with values for what the JSON lacks."""
+"""Their first argument is a row with defaults for missing members."""
 
 
 def record_function(name: str, columns: Columns, base: SqlType | None = None) -> TableFunction:
-    """The function of that name for rows of these columns; `base`: the type of a given row."""
+    """Return the function for rows of these columns; `base`: the type of a given row."""
     own = JSON if name.startswith("json_") else JSONB
     row = _row_maker(columns)
     if base is not None:
@@ -55,7 +55,6 @@ def record_function(name: str, columns: Columns, base: SqlType | None = None) ->
 
 
 def populate_function(name: str, base: SqlType) -> Function:
-    """json_populate_record as a function of one row: a record."""
     row = _row_maker(base.columns)
 
     def populated(given: tuple[Any, ...] | None, value: Any) -> Record | None:
@@ -119,7 +118,7 @@ def _row_maker(columns: Columns) -> RowMaker:
 
 
 def _converter(sql_type: SqlType) -> Callable[[str], Any]:
-    """From the text of a JSON value to a value of the type."""
+    """Return the function from the text of a JSON value to a value of the type."""
     if sql_type.kind is Kind.JSON:
         return str
     if sql_type.kind is Kind.JSONB:

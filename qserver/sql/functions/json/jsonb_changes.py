@@ -1,7 +1,7 @@
-"""Changing JSONB: || - #-, jsonb_set and its like.
+"""Modifies JSONB: || - #-, jsonb_set and similar.
 
-Structures are shared with a cache, so nothing here changes one: what differs is made anew along the
-path, the rest is taken over.
+Structures are shared with a cache, so functions here never mutate them: they copy along the path
+and share the rest.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CONTAINERS: Final = (list, dict)
 Path = tuple[str | None, ...]
 
 
-# --- joining and deleting ------------------------------------------------------------------------
+# --- concatenation and deletion ------------------------------------------------------------------
 
 
 def concatenate(left: Jsonb, right: Jsonb) -> Jsonb:
-    """Objects merge; all else becomes one array."""
+    """Merge objects; everything else becomes one array."""
     first, second = left.value, right.value
     if isinstance(first, dict) and isinstance(second, dict):
         return jsonb_of({**first, **second})
@@ -46,7 +46,7 @@ def delete_key(value: Jsonb, key: str) -> Jsonb:
 
 
 def delete_keys(value: Jsonb, keys: Path) -> Jsonb:
-    """Keys of an object, or elements of an array that are these texts."""
+    """Delete keys of an object, or elements of an array that are these texts."""
     structure = value.value
     if isinstance(structure, dict):
         return jsonb_of({key: part for key, part in structure.items() if key not in keys})
@@ -77,11 +77,11 @@ def delete_path(value: Jsonb, path: Path) -> Jsonb:
     return jsonb_of(_changed(structure, path, _Delete(), 0)) if path and structure else value
 
 
-# --- setting -------------------------------------------------------------------------------------
+# --- assignment ----------------------------------------------------------------------------------
 
 
 class _Delete:
-    """Take away what the path leads to."""
+    """Removes the value at the path."""
 
     creates = False
 
@@ -93,7 +93,7 @@ class _Delete:
 
 
 class _Replace:
-    """Put a value there, and perhaps add it where nothing is."""
+    """Replaces the value at the path, or adds it if there is none and `creates` is true."""
 
     def __init__(self, value: Structure, creates: bool) -> None:
         self.value = value
@@ -107,7 +107,7 @@ class _Replace:
 
 
 class _Insert(_Replace):
-    """Put a value beside an element; an object takes only new keys."""
+    """Inserts a value beside an element; an object accepts only new keys."""
 
     def __init__(self, value: Structure, after: bool) -> None:
         super().__init__(value, creates=True)
@@ -151,7 +151,7 @@ def set_path_lax(
     create: bool | None = True,
     treatment: str | None = "use_json_null",
 ) -> Jsonb | None:
-    """Like `set_path`; what NULL as a new value means is the caller's choice."""
+    """`set_path` with a choice of what NULL as a new value means."""
     if value is None or path is None or create is None:
         return None
     if replacement is not None:
@@ -186,7 +186,7 @@ def _check_path(path: Path) -> None:
 
 
 def _changed(structure: Structure, path: Path, change: _Delete | _Replace, level: int) -> Structure:
-    """The structure with the change made where the path leads; what leads nowhere is unchanged."""
+    """Apply the change at the path; a path that leads nowhere changes nothing."""
     step = path[level]
     if step is None:
         raise NullValueNotAllowed(f"path element at position {level + 1} is null")

@@ -1,4 +1,4 @@
-"""Looking into JSONB: what contains what (@> and ?), without its nulls, and made pretty."""
+"""JSONB containment (@> and ?), strip_nulls and pretty."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Keys = tuple[str | None, ...]
 
 
 def contains(whole: Jsonb, part: Jsonb) -> bool:
-    """Is the part in the whole, at the same place? An array also contains a lone scalar."""
+    """Tell whether the whole contains the part in place; an array contains a lone scalar."""
     left, right = whole.value, part.value
     if isinstance(left, list) and not isinstance(right, _CONTAINERS):
         return _contains(left, [right])
@@ -61,7 +61,7 @@ def _contains_elements(whole: list[Structure], part: list[Structure]) -> bool:
 
 
 def exists(value: Jsonb, key: str) -> bool:
-    """Is the text a key of the object, an element of the array, or the value itself?"""
+    """Tell whether the text is a key of the object, an element of the array, or the value."""
     structure = value.value
     if isinstance(structure, dict | list):
         return key in structure
@@ -76,7 +76,7 @@ def exists_all(value: Jsonb, keys: Keys) -> bool:
     return all(key is None or exists(value, key) for key in keys)
 
 
-# --- looks ---------------------------------------------------------------------------------------
+# --- formatting ----------------------------------------------------------------------------------
 
 
 def strip_nulls(value: Jsonb) -> Jsonb:
@@ -92,20 +92,20 @@ def _without_nulls(structure: Structure) -> Structure:
 
 
 class _Verbatim(str):
-    """A number as it is written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of an object in order, a key that comes twice included."""
+    """The members of an object in order, including duplicate keys."""
 
 
 _READER: Final = JSONDecoder(parse_int=_Verbatim, parse_float=_Verbatim, object_pairs_hook=_Pairs)
 
 
 def strip_nulls_of_json(text: str) -> str:
-    """For JSON, which keeps order and spelling; only blanks are lost."""
+    """Strip nulls of JSON, which keeps order and spelling; only blanks are lost."""
     return _compact(_READER.decode(text))
 
 
@@ -129,7 +129,7 @@ def _scalar(value: Structure) -> str:
 
 
 def pretty(value: Jsonb) -> str:
-    """One member or element per line, four blanks per level."""
+    """Print one member or element per line, four blanks per level."""
     return _pretty(value.value, "\n")
 
 

@@ -1,1 +1,1 @@
-"""Arithmetic and mathematics over integers, floats and numerics, and numbers as text."""
+"""Arithmetic and mathematics over integers, floats and numerics; to_char and to_number."""

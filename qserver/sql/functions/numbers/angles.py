@@ -1,7 +1,7 @@
 """Trigonometry, in radians and in degrees.
 
-In degrees the round angles give round results: sind(30) is 0.5. As in PostgreSQL each function is
-scaled so that it is exact at 30, 45 and 60 degrees and follows its symmetries.
+In degrees, round angles give round results: sind(30) is 0.5. As in PostgreSQL, each function is
+scaled to be exact at 30, 45 and 60 degrees, and respects its symmetries.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _out_of_range() -> NoReturn:
 
 
 def _of_finite(compute: Angle) -> Angle:
-    """NaN passes, infinity has no angle."""
+    """Pass NaN through and refuse infinity."""
 
     def call(value: float) -> float:
         if isinf(value):
@@ -117,7 +117,7 @@ _COTANGENT_45: Final = _cosine_to_90(45.0) / _sine_to_90(45.0)
 
 
 def _quadrant(degree: float) -> tuple[float, bool, bool, bool]:
-    """The angle in the first quadrant, and which mirrors were passed on the way there."""
+    """Return the angle in the first quadrant, and the reflections that lead there."""
     degree = math.fmod(degree, 360.0)
     negative, below, behind = degree < 0.0, False, False
     degree = -degree if negative else degree  # -0 is not negative, and stays
@@ -186,7 +186,7 @@ def arc_tangent_2_degrees(y: float, x: float) -> float:
     return math.atan2(y, x) / _ARC_TANGENT_ONE * 45.0
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 _ONE_ARGUMENT: Final[dict[str, Angle]] = {
     "sin": _of_finite(math.sin),

@@ -1,10 +1,10 @@
-"""REAL and DOUBLE PRECISION: IEEE arithmetic, but what becomes infinite or zero is an error.
+"""REAL and DOUBLE PRECISION: IEEE arithmetic with errors for overflow and underflow.
 
-    overflow     infinite, though no operand was      → 22003
-    underflow    zero, though no factor was           → 22003
+    overflow     infinite, although no operand was    → 22003
+    underflow    zero, although no factor was         → 22003
     NaN          stays NaN; equal to itself and above everything
 
-REAL is computed in 64 bits and rounded once, which gives the same as computing in 32.
+REAL is computed in 64 bits and rounded once, which gives the same results as 32 bits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def underflow() -> NoReturn:
 
 
 def checked_sum(result: float, left: float, right: float) -> float:
-    """`result` of an addition or subtraction, if it is infinite only because an operand is."""
+    """Return the result of an addition or subtraction; refuse infinity of finite operands."""
     if isinf(result) and not (isinf(left) or isinf(right)):
         overflow()
     return result
@@ -67,7 +67,6 @@ def divide(left: float, right: float) -> float:
 
 
 def real(operation: str, left: float, right: float) -> float:
-    """The operation on two REALs."""
     result = _OPERATIONS[operation](left, right)
     rounded = round_to_real(result)
     if isinf(rounded) and not isinf(result):
@@ -81,7 +80,7 @@ _OPERATIONS = {"+": add, "-": subtract, "*": multiply, "/": divide}
 
 
 def power(base: float, exponent: float) -> float:
-    """As PostgreSQL and POSIX have it: NaN ^ 0 is 1, 1 ^ NaN is 1."""
+    """Raise to a power, as PostgreSQL and POSIX do: NaN ^ 0 is 1, 1 ^ NaN is 1."""
     if isnan(base):
         return 1.0 if exponent == 0.0 else nan
     if isnan(exponent):

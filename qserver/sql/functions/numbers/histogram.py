@@ -1,4 +1,4 @@
-"""width_bucket: which of so many equally wide buckets a value falls into; 0 below, n + 1 above."""
+"""width_bucket: the number of the equally wide bucket of a value; 0 below, n + 1 above."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def bucket_of_numeric(value: Decimal, low: Decimal, high: Decimal, count: int) -
 
 
 def bucket_between(value: Any, bounds: tuple[Any, ...]) -> int:
-    """How many of the sorted lower bounds are not above the value."""
+    """Count the sorted lower bounds that are not above the value."""
     if bounds and isinstance(bounds[0], tuple):
         raise ArraySubscriptError("thresholds must be one-dimensional array")
     if None in bounds:

@@ -1,7 +1,8 @@
 """Integers of 16, 32 and 64 bits: an exact result, or `out of range`.
 
-Python's integers have no bounds, so a result is computed first and then looked at. The templates do
-that without a call; only an overflow, a division by zero or a negative dividend leaves them.
+Python's integers are unbounded, so a result is computed first and then checked. The templates do
+that without a call; they call a function only for an overflow, a division by zero or a negative
+dividend.
 """
 
 from __future__ import annotations
@@ -17,19 +18,18 @@ Operation = Callable[..., int]
 
 
 def bounds(sql_type: SqlType) -> tuple[int, int]:
-    """The smallest and the largest value."""
     bits = INTEGER_BITS[sql_type.kind]
     return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
 
 def overflow_name(sql_type: SqlType) -> str:
-    """What templates call `overflow_of`; a name means one object in all templates."""
+    """Return the name of `overflow_of` in templates; a name means one object in all templates."""
     return f"{sql_type.kind.name.lower()}_overflow"
 
 
 @cache
 def overflow_of(sql_type: SqlType) -> Callable[[], NoReturn]:
-    """The function that a template calls when a result does not fit."""
+    """Return the function that a template calls when a result does not fit."""
     message = f"{sql_type} out of range"
 
     def overflow() -> NoReturn:
@@ -40,7 +40,7 @@ def overflow_of(sql_type: SqlType) -> Callable[[], NoReturn]:
 
 @cache
 def fitting(sql_type: SqlType) -> Callable[[int], int]:
-    """The function that lets through what fits."""
+    """Return the function that passes values that fit."""
     low, high = bounds(sql_type)
     overflow = overflow_of(sql_type)
     return lambda value: value if low <= value <= high else overflow()
@@ -51,7 +51,7 @@ def division_by_zero() -> NoReturn:
 
 
 def quotient(left: int, right: int) -> int:
-    """Cut toward zero."""
+    """Divide and truncate."""
     if right == 0:
         division_by_zero()
     result = abs(left) // abs(right)
@@ -64,13 +64,13 @@ def divider_name(sql_type: SqlType) -> str:
 
 @cache
 def divider(sql_type: SqlType) -> Callable[[int, int], int]:
-    """The quotient, if it fits: only the smallest number divided by -1 does not."""
+    """Return the division of a type: only the smallest number divided by -1 does not fit."""
     fit = fitting(sql_type)
     return lambda left, right: fit(quotient(left, right))
 
 
 def remainder(left: int, right: int) -> int:
-    """With the sign of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     if right == 0:
         division_by_zero()
     result = abs(left) % abs(right)
@@ -78,9 +78,9 @@ def remainder(left: int, right: int) -> int:
 
 
 def shift_left(sql_type: SqlType) -> Operation:
-    """Bits that leave at the top are lost; the count wraps around, as processors do it."""
+    """Shift left: high bits are lost; the count wraps around, as in processors."""
     bits = INTEGER_BITS[sql_type.kind]
-    wrap = max(bits, 32) - 1  # smallint is shifted as integer and cut afterwards
+    wrap = max(bits, 32) - 1  # smallint is shifted as integer and truncated
     half, whole = 1 << bits - 1, 1 << bits
 
     def shift(value: int, count: int) -> int:

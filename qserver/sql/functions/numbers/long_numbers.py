@@ -1,13 +1,13 @@
 """Roots, exponentials and logarithms to hundreds or thousands of digits.
 
-`decimal` computes them digit by digit once they are long, in time that grows with the cube of the
-digits. Here they are made of products, which it does fast:
-
-    root           Newton's steps towards 1/√x, each with twice the digits of the last, then × x
+    root           Newton's method for 1/√x, each step with twice the digits of the last, then × x
     exponential    of x/2^k by its series, then squared k times
-    logarithm      Halley's steps with the exponential, each with three times the digits
+    logarithm      Halley's method with the exponential, each step with three times the digits
 
-Results have a few digits more than asked for, which are nearly all right; whoever asks rounds once.
+`decimal` computes long ones digit by digit, in time that grows with the cube of the digits. Here
+they are built from products, which `decimal` computes fast.
+
+Results have a few digits more than requested, nearly all of them correct; the caller rounds once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _context(digits: int) -> Context:
 
 
 def long_root(value: Decimal, digits: int) -> Decimal:
-    """The square root of a positive number with so many digits."""
+    """Return the square root of a positive number with this many digits."""
     half = value.adjusted() // 2
     context = _context(digits)
     reduced = context.scaleb(context.plus(value), -2 * half)
@@ -48,8 +48,8 @@ def long_root(value: Decimal, digits: int) -> Decimal:
 
 
 def long_exponential(value: Decimal, digits: int) -> Decimal:
-    """e to the power of a number below 10^6 in size, with so many digits."""
-    # As many products for the series as squares after it; with a short number the first are cheap.
+    """Return e to the power of a number below 10^6 in size, with this many digits."""
+    # As many products for the series as squares after it; a short number makes the first cheap.
     short = value.__sizeof__() <= _SHORT_BYTES
     halvings = int(log2(abs(float(value)) + 1)) + isqrt(digits // 4 if short else 3 * digits)
     context = _context(digits + halvings // 3)
@@ -67,7 +67,7 @@ def long_exponential(value: Decimal, digits: int) -> Decimal:
 
 
 def long_logarithm(value: Decimal, digits: int) -> Decimal:
-    """The natural logarithm of a positive number with so many digits, counted from the point on."""
+    """Return the natural logarithm of a positive number with this many digits after the point."""
     exponent = value.adjusted()
     first = _context(digits).plus(value)
     guess = log(float(first.scaleb(-exponent))) + exponent * _LOG_OF_TEN

@@ -1,7 +1,7 @@
-"""Functions on numbers: rounding, roots, logarithms, divisors, histograms.
+"""Functions of numbers: rounding, roots, logarithms, divisors.
 
-Integers have their own only where PostgreSQL gives them one (abs, mod, gcd, lcm); round(1) is
-round(double precision), because that is the preferred type of numbers.
+Integers have their own versions only where PostgreSQL has them (abs, mod, gcd, lcm); round(1) is
+round(double precision), the preferred type of numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from qserver.values.numerics import NOT_A_NUMBER
 from qserver.values.types import BIGINT, DOUBLE, INTEGER, NUMERIC, REAL, SMALLINT, SqlType
 
 _HALF_OF_ALL: Final = Decimal((0, (5,), NUMERIC_INTEGER_DIGITS_MAX - 1))
-"""From here on rounding away all digits that a number can have makes one more of them."""
+"""From here on, rounding to the highest possible digit carries into one more digit."""
 
 _FACTORIAL_LARGEST: Final = 32177
 _FACTORS_FEW: Final = 64
@@ -46,7 +46,7 @@ _FACTORS_FEW: Final = 64
 
 
 def round_numeric(value: Decimal, digits: int = 0) -> Decimal:
-    """Halves away from zero; negative digits stand before the point."""
+    """Round halves away from zero; negative digits are before the point."""
     if not value.is_finite():
         return value
     digits = min(digits, NUMERIC_FRACTION_DIGITS_MAX)
@@ -86,7 +86,7 @@ def _to_integral(value: Decimal, rounding: str) -> Decimal:
 
 
 def _on_float(compute: Callable[[float], int]) -> Callable[[float], float]:
-    """A float of the rounded value; a zero keeps its sign, and what is large is whole already."""
+    """Return a rounding function of floats: zero keeps its sign, and large values are whole."""
 
     def call(value: float) -> float:
         if not -(2.0**52) < value < 2.0**52:
@@ -134,7 +134,7 @@ def sign_numeric(value: Decimal) -> Decimal:
 
 
 def divide_whole(left: Decimal, right: Decimal) -> Decimal:
-    """The quotient without its fraction."""
+    """Divide and truncate to an integer."""
     if not (left.is_finite() and right.is_finite()) or not right:
         return numeric_math.divide(left, right)
     size = left.adjusted() - right.adjusted() + 2
@@ -164,7 +164,7 @@ def least_multiple(left: Decimal, right: Decimal) -> Decimal:
 
 
 def unit_zero(scale: int) -> Decimal:
-    """Zero with so many digits after the point."""
+    """Return zero with this many digits after the point."""
     return Decimal((0, (0,), -scale))
 
 
@@ -177,7 +177,7 @@ def factorial(value: int) -> Decimal:
 
 
 def _product(low: int, high: int) -> Decimal:
-    """low × … × (high - 1), by halves: long numbers are multiplied fastest by long ones."""
+    """Return low × … × (high - 1), by halves: products of numbers of similar length are fastest."""
     if high - low < _FACTORS_FEW:
         return Decimal(math.prod(range(low, high)))
     middle = (low + high) // 2
@@ -185,7 +185,7 @@ def _product(low: int, high: int) -> Decimal:
 
 
 def least_scale(value: Decimal) -> int | None:
-    """The digits after the point that it needs."""
+    """Return the number of digits after the point that the value needs."""
     if not value.is_finite():
         return None
     return max(scale_of(value.normalize(EXACT)), 0) if value else 0
@@ -200,7 +200,7 @@ def trim_scale(value: Decimal) -> Decimal:
     return value if needed is None else rounded(value, needed)
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def _pairs(
@@ -237,7 +237,7 @@ def _roundings() -> Iterator[Function]:
 
 
 def _long(name: str, count: int, call: Callable[..., Any], cost: Cost) -> Function:
-    """A function of numbers that may take long whatever their length is."""
+    """Return a function of numbers that may be expensive whatever their length."""
     return Function(name, (NUMERIC,) * count, NUMERIC, call, cost=cost, explodes=True)
 
 

@@ -1,8 +1,7 @@
-"""Pictures of numbers for to_char and to_number: '999,999.99', 'FM0000', 'S9.99EEEE'.
+"""Number patterns of to_char and to_number: '999,999.99', 'FM0000', 'S9.99EEEE'.
 
-A picture is read once into its items and what they add up to: how many digits stand before and
-behind the point, where zeros begin, what becomes of the sign. The words, their contradictions and
-the texts of errors are PostgreSQL's.
+A pattern is parsed once into its items and their totals: the digits before and after the point,
+where zeros begin, and the place of the sign. Keywords, conflicts and errors are PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _KEEP_CASE: Final = ("RN", "rn", "TH", "th")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A word such as 9 or MI, or a text to be copied."""
+    """A keyword such as 9 or MI, or a literal text."""
 
     word: str
     text: str = ""
@@ -32,15 +31,15 @@ class Item:
 
 @dataclass(slots=True)
 class Picture:
-    """A picture and what was found in it. Read-only once it is complete."""
+    """A parsed number pattern. Read-only once it is complete."""
 
     items: list[Item] = field(default_factory=list)
     before: int = 0
     after: int = 0
     shifted: int = 0
-    """Digits behind V: the number is multiplied by ten for each."""
+    """Digits after V: the number is multiplied by ten for each."""
     zero_start: int | None = None
-    """At which digit leading zeros begin, from 0 on."""
+    """The digit, from 0, at which leading zeros begin."""
     zero_end: int = 0
     point: bool = False
     fill: bool = False
@@ -52,7 +51,7 @@ class Picture:
     exponent: bool = False
     blank: bool = False
     sign: str | None = None
-    """Where S puts the sign: "before" or "after"."""
+    """The place of the sign for S: "before" or "after"."""
     digits_before_sign: int = 0
 
     def add(self, item: Item) -> None:
@@ -179,7 +178,7 @@ _ADDERS: Final = {
 
 @lru_cache(maxsize=512)
 def picture_of(text: str) -> Picture:
-    """The picture that a text describes."""
+    """Parse a number pattern."""
     picture = Picture()
     for match in _WORDS.finditer(text):
         word = match["word"]

@@ -1,12 +1,12 @@
-"""to_char for numbers: digits laid out by a picture.
+"""to_char for numbers: lays out digits by a number pattern.
 
     to_char(-12.345, 'FM999.99') → -12.35      to_char(485, '"No. "999') → No.  485
     to_char(12, '9990999.9')     →    0012.0   to_char(5, '9') → ' 5', with room for a sign
 
-The number first becomes a text of digits with as many behind the point as the picture has, filled
-with # where it does not fit. `_Layout` then walks over picture and digits side by side. When a
-sign, a blank or a zero is due follows PostgreSQL's `NUM_processor` case by case; nobody would
-design it so, but programs compare its output.
+The number first becomes a text of digits with as many after the point as the pattern has, or of #
+if it does not fit. `_Layout` then walks over pattern and digits side by side. The places of sign,
+blanks and zeros follow PostgreSQL's `NUM_processor` case by case; nobody would design it so, but
+programs compare its output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROMAN: Final = (
 )
 _ROMAN_WIDTH: Final = 15
 _END: Final = "\0"
-"""Stands for a digit past the last one; PostgreSQL shows nothing of what comes behind it."""
+"""Stands for a digit past the last one; PostgreSQL prints nothing after it."""
 
 _DOUBLE_DIGITS, _REAL_DIGITS = 15, 6
 
@@ -122,7 +122,7 @@ def _hashes_with_exponent(picture: Picture) -> str:
 
 
 def _laid_out(picture: Picture, number: str, after: int | None = None) -> str:
-    """A number's text with its sign, put into the picture or replaced by #."""
+    """Lay out a number's text with its sign, or # if it does not fit."""
     sign = "-" if number.startswith("-") else "+"
     digits = number.lstrip("-")
     before = picture.before + picture.shifted
@@ -133,7 +133,7 @@ def _laid_out(picture: Picture, number: str, after: int | None = None) -> str:
 
 
 def roman(value: int) -> str:
-    """Roman digits; # for what the Romans could not write."""
+    """Return Roman numerals; # outside of 1 to 3999."""
     if not 1 <= value <= 3999:
         return "#" * _ROMAN_WIDTH
     result = []
@@ -144,7 +144,7 @@ def roman(value: int) -> str:
 
 
 class _Layout:
-    """The walk over a picture's items and a number's digits."""
+    """Walks over a pattern's items and a number's digits."""
 
     def __init__(
         self, picture: Picture, number: str, sign: str, spaces: int, after: int | None = None
@@ -154,7 +154,7 @@ class _Layout:
         self.sign = "" if picture.roman else sign
         self.spaces = spaces
         self.at = 0  # the next digit
-        self.place = 0  # counts 9, 0 and points of the picture
+        self.place = 0  # counts 9, 0 and points of the pattern
         self.in_number = False
         self.out: list[str] = []
         self.bracket = picture.bracket
@@ -182,7 +182,7 @@ class _Layout:
             self.sign_where = "after"
 
     def _last_relevant(self) -> int | None:
-        """The last digit behind the point that FM keeps; the point itself if there is none."""
+        """Return the last digit after the point that FM keeps; the point itself if none."""
         if not (self.picture.fill and self.point) or "." not in self.number:
             return None
         last = max(len(self.number.rstrip("0")) - 1, self.number.index("."))
@@ -264,7 +264,7 @@ class _Layout:
         self.at += 1 if current else 0
 
     def _is_blank_zero(self) -> bool:
-        """The 0 before the point, which 9.9 leaves blank."""
+        """Tell whether this is the 0 before the point, which 9.9 leaves blank."""
         return not self.zero and self.at == 0 and self.number[:1] == "0" and self.after != 0
 
     def _point_is_last(self) -> bool:

@@ -1,6 +1,8 @@
-"""to_number: a number read by a picture. Forgiving, as in PostgreSQL: what does not fit is skipped.
+"""to_number: parses a number by a pattern, leniently like PostgreSQL.
 
-to_number('$1,234.50-', 'L9G999D99S') → -1234.50
+    to_number('$1,234.50-', 'L9G999D99S') → -1234.50
+
+Characters that do not fit the pattern are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def read_number(text: str, format_text: str) -> Decimal | None:
 
 
 class _Reader:
-    """The walk over a picture's items and a text."""
+    """Walks over a pattern's items and a text."""
 
     def __init__(self, picture: Picture, text: str) -> None:
         self.picture = picture

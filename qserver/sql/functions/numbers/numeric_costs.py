@@ -1,6 +1,6 @@
-"""What roots, powers and logarithms of NUMERIC cost: it depends on the digits of their results.
+"""Costs of NUMERIC roots, powers and logarithms, which depend on the digits of their results.
 
-The estimates follow `numeric_powers`, which says how many digits a result has.
+The estimates follow `numeric_powers`, which determines the digits of a result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def exponential_cost(value: Decimal | None) -> int:
 
 
 def logarithm_cost(*values: Decimal | None) -> int:
-    """ln, log: the square of the digits after the point, and a look at all digits."""
+    """ln, log: the square of the digits after the point, and a pass over all digits."""
     sizes = [value.__sizeof__() // 100 for value in values if value is not None]
     return sum(_steps(_scale(value)) for value in values if value is not None) + sum(sizes)
 

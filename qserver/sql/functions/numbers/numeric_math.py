@@ -1,15 +1,15 @@
-"""NUMERIC arithmetic: digit for digit what PostgreSQL prints.
-
-Sums, differences and products are exact. A quotient gets as many digits after the point as give
-at least 16 significant ones, never fewer than either operand has. That count is made in groups of
-four digits, PostgreSQL's own, so that it must be followed to the letter:
+"""NUMERIC arithmetic: digit for digit as PostgreSQL.
 
     12345.67  =  1 | 2345 . 6700        weight 1, first group 1
       0.0042  =         0 . 0042        weight -1, first group 42
 
+Sums, differences and products are exact. A quotient gets enough digits after the point for at least
+16 significant ones, never fewer than either operand has. PostgreSQL counts in its own groups of
+four digits, so this module follows that count exactly.
+
 `EXACT` is the context for templates. It has room for every NUMERIC, and past the largest it raises
-`decimal.Overflow`; whoever runs compiled code turns that into 22003 by `overflow_error`.
-Values have one NaN, no negative zero and no positive exponent, as everywhere.
+`decimal.Overflow`, which the caller of compiled code turns into 22003 by `overflow_error`. Values
+have one NaN, no negative zero and no positive exponent, as everywhere.
 """
 
 from __future__ import annotations
@@ -90,15 +90,15 @@ def _divide_special(left: Decimal, right: Decimal) -> Decimal:
 
 
 def quotient(left: Decimal, right: Decimal, scale: int) -> Decimal:
-    """left / right rounded once to so many digits after the point; both finite, right not 0."""
+    """Divide and round once to `scale` digits after the point; both finite, right not 0."""
     digits = left.adjusted() - right.adjusted() + scale + 3 if left else 1
-    # Rounding 05UP leaves a last digit that a second rounding cannot misread.
+    # ROUND_05UP leaves a last digit that makes a second rounding correct.
     rough = _rough_division(max(digits, 1)).divide(left, right)
     return rounded(rough, scale)
 
 
 def whole_quotient(left: Decimal, right: Decimal, digits: int) -> Decimal:
-    """The quotient, which has no more digits than told, without its fraction."""
+    """Return the truncated quotient, which has at most this many digits."""
     rough = Context(prec=digits + 1, rounding=ROUND_DOWN, traps=[]).divide(left, right)
     return rough.quantize(ONE, rounding=ROUND_DOWN, context=EXACT)
 
@@ -109,7 +109,7 @@ def _rough_division(digits: int) -> Context:
 
 
 def rounded(value: Decimal, scale: int) -> Decimal:
-    """A finite value with so many digits after the point, at least 0; halves away from zero."""
+    """Round a finite value to `scale` digits after the point, at least 0; halves away from zero."""
     result = value.quantize(unit_of(scale), ROUND_HALF_UP, EXACT)
     if result.is_nan():  # more digits than any NUMERIC has
         raise overflow_error()
@@ -118,29 +118,29 @@ def rounded(value: Decimal, scale: int) -> Decimal:
 
 @lru_cache(maxsize=2048)
 def unit_of(scale: int) -> Decimal:
-    """The number whose only digit is the last of the scale: 0.01 for 2."""
+    """Return the unit of the last digit of a scale: 0.01 for 2."""
     return Decimal((0, (1,), -scale))
 
 
 def scale_of(value: Decimal) -> int:
-    """Digits after the point of a finite value."""
+    """Return the digits after the point of a finite value."""
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int), "a finite number has an exponent"
     return -exponent
 
 
 def weight_of(value: Decimal) -> int:
-    """The power of 10000 of the first group of digits that is not zero; 0 for zero."""
+    """Return the power of 10000 of the first nonzero group of digits; 0 for zero."""
     return value.adjusted() // GROUP if value else 0
 
 
 def first_group(value: Decimal) -> int:
-    """The first group of four digits that is not zero, as a number; 0 for zero."""
+    """Return the first nonzero group of four digits as a number; 0 for zero."""
     return abs(int(value.scaleb(-GROUP * (value.adjusted() // GROUP), EXACT))) if value else 0
 
 
 def division_scale(left: Decimal, right: Decimal) -> int:
-    """Digits after the point of a quotient."""
+    """Return the digits after the point of a quotient."""
     left_weight, left_group, left_scale = _measured(left)
     right_weight, right_group, right_scale = _measured(right)
     weight = left_weight - right_weight
@@ -151,7 +151,7 @@ def division_scale(left: Decimal, right: Decimal) -> int:
 
 
 def _measured(value: Decimal) -> tuple[int, int, int]:
-    """Weight, first group and scale. The text tells them fastest, if it begins with a digit."""
+    """Return weight, first group and scale; from the text if possible, which is fastest."""
     whole, _, fraction = str(value).lstrip("-").partition(".")
     if whole == "0" or "E" in whole or "E" in fraction:
         return weight_of(value), first_group(value), scale_of(value)
@@ -160,7 +160,7 @@ def _measured(value: Decimal) -> tuple[int, int, int]:
 
 
 def remainder(left: Decimal, right: Decimal) -> Decimal:
-    """What is left of the dividend, with its sign; as many digits as either has."""
+    """Return the remainder, with the dividend's sign and as many digits as either operand has."""
     if left.is_nan() or right.is_nan():
         return NOT_A_NUMBER
     if left.is_infinite():
@@ -175,5 +175,5 @@ def remainder(left: Decimal, right: Decimal) -> Decimal:
     return result if result else result.copy_abs()
 
 
-# The remainder needs the whole part of the quotient, which may be far longer than any NUMERIC.
+# The remainder needs the whole quotient, which may be far longer than any NUMERIC.
 _REMAINDER = Context(prec=2 * NUMERIC_DIGITS_MAX, traps=[])

@@ -1,9 +1,8 @@
 """Powers, roots, exponentials and logarithms of NUMERIC, with PostgreSQL's number of digits.
 
-PostgreSQL first estimates how large the result is, by its first digits and floats, and then shows
-as many digits after the point as give 16 significant ones. The estimates are followed to
-the letter, because they can be off by one; the digits themselves are computed with some to spare
-and rounded once.
+PostgreSQL first estimates the size of the result, by its first digits and floats, and then shows
+enough digits after the point for 16 significant ones. The estimates can be off by one, so this
+module follows them exactly; the digits themselves are computed with some to spare and rounded once.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ INFINITY: Final = Decimal("Infinity")
 _SPARE_DIGITS = 10
 _LOG10_OF_E = 0.434294481903252
 _EXPONENT_LARGEST = 6000
-"""e to this power is past every NUMERIC, or so PostgreSQL has decided."""
+"""e to this power is past every NUMERIC by PostgreSQL's definition."""
 
 LONG_DIGITS: Final = 200
 LONG_ROOT_DIGITS: Final = 1000
-"""Results of more digits are computed by `long_numbers`."""
+"""`long_numbers` computes results of more digits."""
 
 _WHOLE = Context(prec=2 * NUMERIC_DIGITS_MAX, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 _WEIGHT_MAX: Final = 32768 * GROUP
-"""The largest power of ten of a NUMERIC, as PostgreSQL keeps it."""
+"""The largest power of ten of a NUMERIC in PostgreSQL's format."""
 
 _POINT_NINE, _ONE_POINT_ONE = Decimal("0.9"), Decimal("1.1")
 
@@ -83,15 +82,15 @@ def root_scale(value: Decimal) -> int:
 
 
 def root_with_scale(value: Decimal, scale: int) -> Decimal:
-    """The root of a finite value, at least 0, rounded to so many digits after the point."""
+    """Return the root of a finite value, at least 0, rounded to `scale` digits after the point."""
     digits = max(value.adjusted() // 2, 0) + scale + 4
     if digits > LONG_ROOT_DIGITS and value:
         root = long_root(value, digits + _SPARE_DIGITS)
-        # Half of the last digit is a root only of a number that shows it.
+        # Half of the last digit is exact only if its square is the number.
         half = root.quantize(unit_of(scale + 1), context=_context(2 * digits + _SPARE_DIGITS))
         exact = _context(2 * digits + 2 * scale + _SPARE_DIGITS).multiply(half, half) == value
         return rounded(half if exact else root, scale)
-    # `sqrt` always rounds to even, so it is given more digits than could mislead a second rounding.
+    # `sqrt` always rounds to even, so it gets enough digits to make the second rounding correct.
     context = _context(2 * digits + _SPARE_DIGITS)
     return rounded(context.sqrt(value), scale)
 
@@ -130,7 +129,6 @@ def natural_logarithm(value: Decimal) -> Decimal:
 
 
 def logarithm(base: Decimal, value: Decimal) -> Decimal:
-    """The logarithm of the value to the base."""
     if base.is_nan() or value.is_nan():
         return NOT_A_NUMBER
     if base.is_infinite() or value.is_infinite():
@@ -173,13 +171,13 @@ def _check_logarithm(value: Decimal) -> None:
 
 
 def _logarithm(value: Decimal, scale: int) -> Decimal:
-    """With so many good digits after the point, and some to spare."""
+    """Return the logarithm with `scale` correct digits after the point, and some to spare."""
     digits = scale + 8 + _SPARE_DIGITS
     return long_logarithm(value, digits) if digits > LONG_DIGITS else _context(digits).ln(value)
 
 
 def _logarithm_weight(value: Decimal) -> int:
-    """The power of ten of the first digit of a positive number's logarithm, about."""
+    """Estimate the power of ten of the first digit of a positive number's logarithm."""
     if _POINT_NINE <= value <= _ONE_POINT_ONE:
         difference = EXACT.subtract(value, ONE)
         if not difference:
@@ -194,7 +192,7 @@ def _logarithm_weight(value: Decimal) -> int:
 
 
 def _groups(value: Decimal) -> int:
-    """How many groups of four digits PostgreSQL keeps of a positive number."""
+    """Return the number of groups of four digits in PostgreSQL's format of a positive number."""
     _, digits, exponent = value.normalize(EXACT).as_tuple()
     assert isinstance(exponent, int), "the number is finite"
     return weight_of(value) - exponent // GROUP + 1 if digits else 0
@@ -217,7 +215,7 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
 
 
 def _real_power(base: Decimal, exponent: Decimal) -> Decimal:
-    """e to the power of exponent × logarithm, for a positive base."""
+    """Return e to the power of exponent × logarithm, for a positive base."""
     weight = _logarithm_weight(base)
     product = float(EXACT.multiply(rounded(_logarithm(base, 30), max(8 - weight, 0)), exponent))
     if abs(product) > 2000 * 3.01:
@@ -248,14 +246,14 @@ def integer_power(base: Decimal, exponent: int, exponent_scale: int = 0) -> Deci
 
 
 def _log10(value: Decimal) -> float:
-    """About, from the first four groups of digits."""
+    """Estimate from the first four groups of digits."""
     kept = min(_groups(value.copy_abs()), 4)
     power_of_ten = (weight_of(value) - kept + 1) * GROUP
     return log10(int(value.copy_abs().scaleb(-power_of_ten, EXACT))) + power_of_ten
 
 
 def is_integral(value: Decimal) -> bool:
-    """Has it no digits but zeros after the point? Infinity has none."""
+    """Tell whether all digits after the point are zero; true for infinity."""
     if not value.is_finite():
         return not value.is_nan()
     return value == value.to_integral_value(rounding=ROUND_DOWN, context=EXACT)
@@ -275,7 +273,7 @@ def _check_power(base: Decimal, exponent: Decimal) -> None:
 
 
 def _power_of_special(base: Decimal, exponent: Decimal) -> Decimal:
-    """What POSIX says of `pow` where one side is NaN or infinite."""
+    """Follow POSIX's `pow` if one side is NaN or infinite."""
     if base.is_nan():
         return ONE if exponent == 0 else NOT_A_NUMBER
     if exponent.is_nan():

@@ -1,1 +1,1 @@
-"""Regular expressions: in linear time where an automaton serves, else with a time limit."""
+"""Regular expressions: in linear time if an automaton suffices, else with a time limit."""

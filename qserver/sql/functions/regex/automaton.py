@@ -1,13 +1,11 @@
-"""Regular expressions without backtracking: time grows with the text, whatever the pattern.
+"""Regular expressions without backtracking: time is linear in the text, whatever the pattern.
 
-The tree becomes a nondeterministic automaton (one state per atom), and that, as far as a text asks
-for it, a deterministic one:
-
-    state = the atoms that could come next, and what kind of character was the last one
+    state = the atoms that could come next, and the kind of the last character
     step(state, character) = can the match end before the character?, next state
 
-Steps are kept in a dict, so the same step is worked out once. Conditions on the place (^ $ \\m \\y)
-are decided when both neighbours are known, by their kinds: edge, newline, word, other.
+The tree becomes a nondeterministic automaton (one state per atom), and lazily a deterministic one.
+Steps are cached in a dict. Conditions on the place (^ $ \\m \\y) are decided when both neighbours
+are known, by their kinds: edge, newline, word, other.
 """
 
 from __future__ import annotations
@@ -29,11 +27,10 @@ from qserver.sql.functions.regex.syntax import (
 
 ATOMS_MOST: Final = 5000
 STEPS_MOST: Final = 20_000
-"""Steps that are kept; with more than that all are forgotten, and worked out again."""
+"""The limit of cached steps; beyond it the cache is cleared."""
 
 WORK_MOST: Final = 300_000
-"""What one question may cost: a character counts 1, a step that is not kept as many as the states
-that it begins with, and ten."""
+"""The cost limit of one query: 1 per character, and 10 + states per uncached step."""
 
 _EDGE, _NEWLINE, _WORD, _OTHER = range(4)
 
@@ -58,7 +55,7 @@ def _kind(character: str) -> int:
 
 
 class _Net:
-    """The nondeterministic automaton: where each state leads, by an atom or for nothing."""
+    """The nondeterministic automaton: the transitions of each state, by an atom or empty."""
 
     def __init__(self, tree: Node, flags: int) -> None:
         self.flags = flags
@@ -73,7 +70,7 @@ class _Net:
         return len(self.atoms) - 1
 
     def add(self, node: Node, follow: int) -> int:
-        """States that match the node and go on at `follow`; the first of them."""
+        """Add states that match the node and continue at `follow`; return the first of them."""
         match node:
             case One(source):
                 state = self.new()
@@ -114,18 +111,18 @@ class _Net:
 
 
 class Automaton:
-    """Decides whether and where a text matches. Refuses what would take too long."""
+    """Decides whether and where a text matches. Refuses queries that would take too long."""
 
     def __init__(self, tree: Node, flags: int) -> None:
         self._net = _Net(tree, flags)
         self.worked = 0
-        """What all questions have cost so far."""
+        """The cost of all queries so far."""
         self._worked_most = 0
         self._searching: dict[tuple[State, str], tuple[bool, State]] = {}
         self._anchored: dict[tuple[State, str], tuple[bool, State]] = {}
 
     def matches(self, text: str, start: int = 0) -> bool:
-        """Is there a match that begins at `start` or later?"""
+        """Tell whether there is a match that begins at `start` or later."""
         steps = self._searching
         state = self._first(text, start)
         self._begin(len(text) - start)
@@ -141,7 +138,7 @@ class Automaton:
         return self._ends(state, _EDGE)
 
     def end_of_match(self, text: str, start: int, short: bool) -> int | None:
-        """Where the shortest or longest match that begins at `start` ends."""
+        """Return the end of the shortest or longest match that begins at `start`."""
         steps = self._anchored
         state, found = self._first(text, start), None
         for at in range(start, len(text)):
@@ -160,7 +157,7 @@ class Automaton:
         return len(text) if self._ends(state, _EDGE) else found
 
     def ends(self, text: str, start: int, last: int) -> list[int]:
-        """All places up to `last` where a match that begins at `start` can end, in order."""
+        """Return all places up to `last` where a match that begins at `start` can end, in order."""
         steps = self._anchored
         state = self._first(text, start)
         found: list[int] = []
@@ -181,7 +178,7 @@ class Automaton:
         return found
 
     def search(self, text: str, start: int, short: bool) -> tuple[int, int] | None:
-        """The first match, and of those that begin there the shortest or longest."""
+        """Return the first match, and of those that begin there the shortest or longest."""
         if not self.matches(text, start):
             return None
         self._begin(0)
@@ -194,7 +191,7 @@ class Automaton:
         raise AssertionError("a match that is there has a beginning")
 
     def _begin(self, length: int) -> None:
-        """A question begins, which looks at so many characters."""
+        """Begin a query that visits this many characters."""
         if length > WORK_MOST:
             raise too_long(length)
         self.worked += length
@@ -220,7 +217,7 @@ class Automaton:
             atom = self._net.atoms[each]
             if atom is not None and atom[0].match(character) is not None:
                 following.add(atom[1])
-        if again:  # a search may begin anew at every character
+        if again:  # a search may begin at every character
             following.add(self._net.start)
         if len(steps) >= STEPS_MOST:
             steps.clear()
@@ -232,7 +229,7 @@ class Automaton:
         return self._net.end in self._reached(state[0], state[1], after)
 
     def _reached(self, states: Iterable[int], before: int, after: int) -> set[int]:
-        """All states that can be reached without a character, between two kinds of them."""
+        """Return the states reachable by empty transitions between two kinds of characters."""
         reached = set(states)
         waiting = list(reached)
         while waiting:

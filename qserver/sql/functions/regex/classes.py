@@ -1,8 +1,8 @@
-"""Sets of characters in regular expressions: [a-z], [[:alpha:]_], \\d, and their negations.
+"""Character sets in regular expressions: [a-z], [[:alpha:]_], \\d, and their negations.
 
-A set becomes a piece of Python's own regular expressions that matches exactly one character.
-Python's classes cannot hold every set (all letters, but no digits), so a set with such a member
-becomes an alternative of several: [[:alpha:]_] is (?:[^\\W\\d_]|[_]).
+A set becomes a piece of a Python regular expression that matches exactly one character. Python's
+classes cannot express every set (all letters, but no digits), so a set with such a member becomes
+an alternative: [[:alpha:]_] is (?:[^\\W\\d_]|[_]).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 ANY_CHARACTER: Final = r"[\s\S]"
 ANY_BUT_NEWLINE: Final = r"[^\n]"
 
-# Letters, digits and blanks are those of Unicode, digits alone those of ASCII.
+# alpha, alnum, space and word follow Unicode; digit is ASCII.
 NAMED: Final = {
     "alnum": r"[^\W_]",
     "alpha": r"[^\W\d_]",
@@ -39,7 +39,7 @@ _LAST_OF_THE_FIRST_PLANE: Final = 0x10000
 
 
 def named_class(name: str) -> str | None:
-    """The source of [:name:]; None if there is no such class."""
+    """Return the source of [:name:]; None if there is no such class."""
     if name in ("lower", "upper"):
         return _cased(name)
     return NAMED.get(name)
@@ -47,7 +47,7 @@ def named_class(name: str) -> str | None:
 
 @lru_cache(maxsize=2)
 def _cased(name: str) -> str:
-    """Python has no class of lower or upper letters, so it is spelled out, by ranges."""
+    """Return the ranges of lower or upper letters, for which Python has no class."""
     belongs = str.islower if name == "lower" else str.isupper
     ranges: list[str] = []
     start: int | None = None
@@ -62,7 +62,7 @@ def _cased(name: str) -> str:
 
 
 def character_source(character: str) -> str:
-    """One character inside of [ ]."""
+    """Return one character inside of [ ]."""
     return f"\\{character}" if character in "\\]^-[&|~" else character
 
 
@@ -73,9 +73,9 @@ def range_source(first: str, last: str) -> str:
 
 
 def set_source(members: str, classes: list[str], negated: bool, without_newline: bool) -> str:
-    """A whole set: `members` stand inside of [ ], `classes` are sources of their own.
+    """Return a whole set: `members` are inside of [ ], `classes` are separate sources.
 
-    A negated set holds no newline either in a pattern that minds newlines.
+    `without_newline`: a negated set does not match a newline either.
     """
     if not classes:
         if not negated:

@@ -34,7 +34,7 @@ def _piece(text: str, match: Match, group: int = 0) -> str | None:
 
 
 def _captured(text: str, match: Match) -> tuple[str | None, ...]:
-    """The groups, or the whole match if the pattern has none."""
+    """Return the groups, or the whole match if the pattern has none."""
     if len(match) == 1:
         return (_piece(text, match),)
     return tuple([_piece(text, match, group) for group in range(1, len(match))])
@@ -44,7 +44,7 @@ def _captured(text: str, match: Match) -> tuple[str | None, ...]:
 
 
 def substring(text: str, pattern: str) -> str | None:
-    """What the first group matched, or the whole pattern."""
+    """Return the match of the first group, or of the whole pattern."""
     match = regex(pattern).search(text)
     return None if match is None else _captured(text, match)[0]
 
@@ -77,7 +77,7 @@ def regexp_instr(
     letters: str = "",
     group: int = 0,
 ) -> int:
-    """Where the number-th match begins, or what follows it begins; 0 if there is none."""
+    """Return the start of the number-th match, or with `after` the place behind it; 0 for none."""
     _check("start", start, 1)
     _check("n", number, 1)
     if after not in (0, 1):
@@ -106,7 +106,7 @@ def _numbered(expression: Regex, text: str, start: int, number: int) -> Match | 
 
 
 def _group(match: Match, number: int) -> Span | None:
-    """The place of a group; a pattern without groups is its own first one."""
+    """Return the place of a group; a pattern without groups is its own first one."""
     if len(match) == 1 and number == 1:
         return match[0]
     return match[number] if number < len(match) else None
@@ -117,7 +117,7 @@ def _check(name: str, value: int, least: int) -> None:
         raise InvalidParameterValue(f'invalid value for parameter "{name}": {value}')
 
 
-# --- replacing -----------------------------------------------------------------------------------
+# --- replacement ---------------------------------------------------------------------------------
 
 
 def regexp_replace(text: str, pattern: str, replacement: str, letters: str = "") -> str:
@@ -128,7 +128,7 @@ def regexp_replace(text: str, pattern: str, replacement: str, letters: str = "")
 def regexp_replace_from(
     text: str, pattern: str, replacement: str, start: int, number: int = 1, letters: str = ""
 ) -> str:
-    """The number-th match from `start` on; all for number 0."""
+    """Replace the number-th match from `start` on; all for number 0."""
     _check("start", start, 1)
     _check("n", number, 0)
     return _replaced(text, regex(pattern, letters), replacement, start - 1, number)
@@ -151,7 +151,7 @@ def _replaced(text: str, expression: Regex, replacement: str, start: int, number
 
 
 def _filled(replacement: str, text: str, match: Match) -> str:
-    """\\1 is what the first group matched, \\& the whole match, \\\\ a backslash."""
+    """Fill a replacement: \\1 is the first group, \\& the whole match, \\\\ a backslash."""
     if "\\" not in replacement:
         return replacement
 
@@ -169,7 +169,7 @@ def _filled(replacement: str, text: str, match: Match) -> str:
 
 
 def regexp_split(text: str, pattern: str, letters: str = "") -> tuple[str, ...]:
-    """What stands between the matches; empty ones at an edge or behind another do not count."""
+    """Return the parts between matches; empty matches at an edge or after another do not count."""
     expression = _without_everywhere("regexp_split_to_array", pattern, letters)
     return tuple(_parts(text, few(expression.find_all(text))))
 
@@ -194,20 +194,20 @@ def split_to_rows(text: str, pattern: str, letters: str = "") -> Iterator[tuple[
 def match_rows(
     text: str, pattern: str, letters: str = ""
 ) -> Iterator[tuple[tuple[str | None, ...]]]:
-    """A row with the groups of each match; of the first only, without the option g."""
+    """Return a row with the groups of each match; without the option g, of the first only."""
     matches = regex(pattern, letters).find_all(text)
     if not parse_options(letters).everywhere:
         matches = islice(matches, 1)
     return ((_captured(text, match),) for match in matches)
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def _growing(
     name: str, parameters: tuple[SqlType, ...], least: int, returns: SqlType, call: Any, null: bool
 ) -> Iterator[Function]:
-    """One signature for each number of arguments from `least` on."""
+    """Yield one signature for each number of arguments from `least` on."""
     for count in range(least, len(parameters) + 1):
         yield Function(name, parameters[:count], returns, call, gives_null=null)
 

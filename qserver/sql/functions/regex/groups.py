@@ -1,10 +1,9 @@
-"""What the groups of a match are, once its beginning and end are known.
+"""Finds the groups of a match whose beginning and end are known.
 
-The match is taken apart from the outside in, as PostgreSQL does it. A sequence is cut behind its
-first part: at the last place (the first, if the part is lazy) from which the rest still reaches the
-end. Each part has an automaton of its own that says where it can end, so nothing is tried that
-cannot succeed, and the time stays within the square of the match's length. Its work is counted, and
-too much is refused.
+The match is split from the outside in, as in PostgreSQL. A sequence is split after its first part:
+at the last place (the first, if the part is lazy) from which the rest still reaches the end. Each
+part has an automaton that finds where it can end, so no impossible split is tried, and the time is
+at most quadratic in the match's length. The work is counted, and too much is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ Span = tuple[int, int]
 
 
 class Dissection:
-    """Takes matches of one pattern apart; keeps the automata of its parts."""
+    """Splits matches of one pattern; caches the automata of its parts."""
 
     def __init__(self, tree: Node, groups: int, flags: int) -> None:
         self._tree = tree
@@ -28,7 +27,6 @@ class Dissection:
         self._holding: dict[Node, bool] = {}
 
     def groups_of(self, text: str, start: int, end: int) -> list[Span | None]:
-        """The place of each group in the match from `start` to `end`."""
         found: list[Span | None] = [None] * self._groups
         self._work_left = WORK_MOST
         self._take_apart(self._tree, text, start, end, found)
@@ -61,7 +59,7 @@ class Dissection:
     def _repetitions(
         self, node: Repeat, text: str, start: int, end: int, found: list[Span | None]
     ) -> None:
-        """Turn by turn; a group keeps what it matched in the last one."""
+        """Split repetition by repetition; a group keeps its last match."""
         part, least, most, greedy = node.part, node.least, node.most, node.greedy
         while start < end or least > 0:
             least, most = max(least - 1, 0), None if most is None else most - 1

@@ -1,18 +1,18 @@
-"""Regular expressions in linear time: RE2, over an alphabet of our own.
+"""Regular expressions in linear time: RE2, over a reduced alphabet.
 
     text ──► codes, one byte a character ──► RE2 ──► places, which are those of the text
 
-RE2 runs an automaton in C and never takes back a step. But its classes, its case folding and its
-word boundaries are those of ASCII or of its own tables, and it counts in bytes of UTF-8. So it
-never sees the text itself. Two characters that no atom of the pattern tells apart, and that are
-both letters of words or both not, get the same code; an atom is the set of the codes that it
-matches. What an atom matches is asked of Python's own expression for it, so both engines agree by
-construction; a code is one byte, so places need no translation; and codes of word characters are
-RE2's word characters, so \\b means what it should.
+RE2 runs an automaton in C and never backtracks. But its classes, case folding and word boundaries
+are those of ASCII or of its own tables, and its positions are bytes of UTF-8. So RE2 never gets the
+text itself. Two characters get the same code if no atom of the pattern distinguishes them, and if
+both or neither are word characters; an atom is the set of its codes. Python's expression for the
+atom decides what it matches, so both engines agree by construction; a code is one byte, so
+positions need no translation; and codes of word characters are RE2's word characters, so \\b is
+correct.
 
-An automaton with few atoms has few states, which RE2 keeps, so it does a gigabyte in two seconds.
-With many atoms there may be more states than it keeps; then its time is the product of both, and
-that is bounded here.
+RE2 caches the states of an automaton with few atoms, and scans a gigabyte in two seconds. With many
+atoms there may be more states than it caches; then its time is the product of both, which is
+limited here.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from qserver.sql.functions.regex.syntax import (
 
 Span = tuple[int, int]
 Match = tuple[Span | None, ...]
-"""The place of the whole match, then of each group; None for a group that took no part."""
+"""The place of the whole match, then of each group; None for a group without a match."""
 
 FEW_ATOMS: Final = 10
-"""So many atoms have so few states that RE2 keeps them all."""
+"""Up to this many atoms, RE2 caches all states."""
 
 STEPS_MOST: Final = 10_000_000
-"""Characters times atoms of one search, where there may be more states: an eighth of a second."""
+"""The limit of characters times atoms of one search with more states: an eighth of a second."""
 
 MEMORY_BYTES_MOST: Final = 1 << 21
-"""What RE2 may keep of the states of one expression: more than those of few atoms need."""
+"""RE2's cache of states for one expression: more than few atoms need."""
 
 WIDE_LENGTH_MOST: Final = 2_000_000
-"""Characters of a text that has some beyond Latin-1: those are coded one by one."""
+"""The length limit of a text with characters beyond Latin-1, which are coded one by one."""
 
 _NEWLINE_CODE: Final = ord("\n")
 _WORD_CODES: Final = tuple(code for code in range(128) if chr(code).isalnum() or code == ord("_"))
@@ -80,15 +80,15 @@ class Linear:
         self._tests = [re.compile(source, flags) for source in self._atoms]
         size = atom_count(tree)
         self._size = 1 if size <= FEW_ATOMS or _has_words_only(tree) else size
-        """Of the automaton, as far as it matters to its speed."""
+        """The automaton's size, as far as it determines the speed."""
         self._classes: dict[tuple[bool, ...], int] = {}
-        """The code of characters that the same atoms match; the first says whether of a word."""
+        """The code of characters that the same atoms match; the first bool: a word character?"""
         self._codes: dict[int, int] = {}
         self._latin = bytes(self._code(number) for number in range(_LATIN))
         self._compiled: dict[bool, re2._Regexp] = {}
 
     def coded(self, text: str) -> bytes:
-        """The text in codes, one for each character; NotLinear if RE2 cannot serve for it."""
+        """Encode the text, one code per character; NotLinear if RE2 cannot serve."""
         try:
             coded = text.encode("latin-1").translate(self._latin)
         except UnicodeEncodeError:
@@ -103,13 +103,13 @@ class Linear:
         return text.translate(table).encode("latin-1")
 
     def search(self, coded: bytes, start: int) -> Span | None:
-        """The place of the first match at `start` or later, and of those there the longest."""
+        """Return the place of the first match at `start` or later, the longest one there."""
         self._check_length(len(coded) - start)
         found = self._expression(longest=True).search(coded, start)
         return None if found is None else found.span()
 
     def find_all(self, coded: bytes, start: int, longest: bool) -> Iterator[Match]:
-        """One match after the other, as Perl finds them or the longest at each place."""
+        """Yield match after match, in Perl's preference or the longest at each place."""
         self._check_length(len(coded) - start)
         expression = self._expression(longest)
         return _each_once(expression.finditer(coded, start), expression.groups)
@@ -119,9 +119,9 @@ class Linear:
         return self._expression(longest=True).search(coded) is not None
 
     def shortest_end(self, coded: bytes, start: int, end: int) -> int:
-        """Where the shortest match from `start` ends, of which one ends at `end` at the latest.
+        """Return the end of the shortest match from `start`; one match ends at `end` or before.
 
-        A match up to some place is one up to any later place, so the first is found by halving.
+        A match up to some place is one up to any later place, so binary search finds the first.
         """
         match = self._expression(longest=True).match
         low, step = start, 1
@@ -200,8 +200,8 @@ class Linear:
         raise NotLinear
 
     def _inside(self, parts: tuple[Node, ...], at: int) -> str:
-        """A part of a sequence. A boundary is the beginning of a word where a letter must follow,
-        and the end of one where a letter comes before."""
+        """Return the source of a part of a sequence. A boundary is the beginning of a word if a
+        word character must follow, and the end of one if a word character precedes."""
         part = parts[at]
         if (part == Place("word start") and self._words_only(parts[at + 1 :], 0)) or (
             part == Place("word end") and self._words_only(parts[:at], -1)
@@ -219,7 +219,7 @@ class Linear:
         return "[" + "".join(rf"\x{code:02x}" for code in codes) + "]"
 
     def _words_only(self, parts: tuple[Node, ...], edge: int) -> bool:
-        """Is the first character of the parts (the last, if `edge` is -1) surely of a word?"""
+        """Tell whether the parts surely begin (end, if `edge` is -1) with a word character."""
         if not parts:
             return False
         match parts[edge]:
@@ -245,14 +245,13 @@ def _each_once(matches: Iterator[Any], groups: int) -> Iterator[Match]:
     before = None
     for found in matches:
         place = found.span()
-        if place != before:  # RE2 finds an empty match twice if it had to look for it
+        if place != before:  # RE2 reports an empty match twice if it had to search for it
             spans = [found.span(number) for number in range(groups + 1)]
             yield tuple([None if span == (-1, -1) else span for span in spans])
         before = place
 
 
 def _atoms(node: Node) -> list[str]:
-    """The sources of all atoms."""
     match node:
         case One(source):
             return [source]
@@ -265,7 +264,7 @@ def _atoms(node: Node) -> list[str]:
 
 
 def _has_words_only(node: Node) -> bool:
-    """Is it one word or a choice of words? Then there are no more states than letters."""
+    """Tell whether it is a word or a choice of words: no more states than letters."""
     match node:
         case Choice(options):
             return all(map(_has_words_only, options))
@@ -282,7 +281,7 @@ def _has_words_only(node: Node) -> bool:
 
 
 def atom_count(node: Node) -> int:
-    """How many atoms there are when counted repetitions are written out."""
+    """Count the atoms after expansion of counted repetitions."""
     match node:
         case One():
             return 1

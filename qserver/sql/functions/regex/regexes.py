@@ -1,16 +1,16 @@
-"""Regular expressions, compiled: ~ ~* !~ !~*, SIMILAR TO, and what other functions build on.
+"""Compiled regular expressions: ~ ~* !~ !~*, SIMILAR TO, and the base of other functions.
 
-    short text, little risk      Python's engine: the quickest to start, but it takes back steps
-    any other text               RE2, see `regex_linear`: an automaton in C, linear time
-    back references, look-around the engine of the package `regex`, which can be stopped
+    short text, little risk      Python's engine: the fastest to start, but it backtracks
+    any other text               RE2, see `linear`: an automaton in C, linear time
+    back references, look-around the engine of the package `regex`, which has a timeout
 
 Of several matches at one place PostgreSQL takes the longest, or the shortest if the first
-repetition is lazy; Python takes the first that it comes across. Where that can differ, RE2 finds
-the place, and what its groups are is found by taking it apart (`regex_groups`). The few patterns
-that RE2 cannot run are left to our own automaton, which counts its steps.
+repetition is lazy; Python takes the first that it finds. Where that can differ, RE2 finds the
+place, and `groups` finds the groups. The few patterns that RE2 cannot run use our own automaton,
+which counts its steps.
 
-No call takes more than a fraction of a second: past that it is refused with 54000, since nobody
-else is served meanwhile.
+No call takes more than a fraction of a second: beyond that it is refused with 54000, because no
+other task runs meanwhile.
 """
 
 from __future__ import annotations
@@ -42,25 +42,22 @@ from qserver.sql.functions.text.like import negation_of
 from qserver.values.types import BOOLEAN, TEXT, Kind, SqlType
 
 SOURCE_LENGTH_MOST: Final = 100_000
-"""Characters of an expression as Python reads it: such a one takes a tenth of a second to compile.
-"""
+"""The length limit of an expression in Python's syntax: it compiles in a tenth of a second."""
 
 PATTERNS_KEPT: Final = 256
-"""Compiled patterns that are remembered; each may keep some megabytes of states."""
+"""The number of cached patterns; each may hold some megabytes of states."""
 
 CALL_SECONDS_MOST: Final = 0.1
-"""How long one search with an engine that takes back steps may last."""
+"""The time limit of one search with a backtracking engine."""
 
 _LENGTHS: Final = (1000, 100, 32, 12, 6, 3)
-"""The longest text that Python may search is one of these, or shorter than all of them."""
+"""The longest text for Python's engine is one of these, or none."""
 
 _TRIES_MOST: Final = 1_200_000
-"""Places to begin at, times the ways to go on from each: some milliseconds."""
+"""The limit of start places times ways to continue from each: some milliseconds."""
 
 
 class Regex:
-    """A pattern with its options."""
-
     def __init__(self, pattern: str, options: Options) -> None:
         parsed = parse(pattern, options)
         check_size(parsed.tree, ATOMS_MOST)
@@ -82,7 +79,6 @@ class Regex:
         self._dissection: Dissection | None = None
 
     def matches(self, text: str) -> bool:
-        """Does it match anywhere in the text?"""
         if self._stoppable is not None:
             return self._stopped_search(text, 0) is not None
         if len(text) <= self._length_most:
@@ -94,11 +90,10 @@ class Regex:
             return self._own_automaton().matches(text)
 
     def search(self, text: str, start: int = 0) -> Match | None:
-        """The first match at `start` or later."""
         return next(self.find_all(text, start), None)
 
     def find_all(self, text: str, start: int = 0) -> Iterator[Match]:
-        """One match after the other; after an empty one the search goes on a character later."""
+        """Yield match after match; after an empty one the search continues a character later."""
         if start > len(text):
             return iter(())
         if self._stoppable is not None:
@@ -173,11 +168,11 @@ def one_after_the_other(
 
 
 def _length_most(tree: Node) -> int:
-    """The longest text that Python's engine may search without keeping everybody waiting."""
+    """Return the length of the longest text that Python's engine may search."""
     any_length = ways(tree, STEPS_MOST)
     if any_length == ways(tree, _LENGTHS[0]):
-        # Without long repetitions Python is the quickest from match to match. From each place it
-        # takes as many steps as there are atoms, at the most, in each of its ways.
+        # Without long repetitions Python is the fastest from match to match. From each place it
+        # takes at most as many steps as there are atoms, in each of its ways.
         return STEPS_MOST // (max(atom_count(tree), 1) * any_length)
     for length in _LENGTHS:
         if length * ways(tree, length) <= _TRIES_MOST:
@@ -188,10 +183,10 @@ def _length_most(tree: Node) -> int:
 def _compiled(compile: Callable[[str, int], Any], source: str, flags: int) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about sets that a later Python may read otherwise
+            warnings.simplefilter("ignore")  # about sets that a later Python may read differently
             return compile(source, flags)
     except (re.error, stoppable.error, OverflowError, RecursionError):
-        # What Python cannot do, such as looking behind at a text of any length.
+        # Python cannot compile it, for example a look-behind of variable length.
         raise bad("regular expression is too complex") from None
 
 
@@ -204,7 +199,6 @@ def _spans(found: Any) -> Match | None:
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def regex(pattern: str, letters: str = "") -> Regex:
-    """The pattern with the options that the letters name."""
     return Regex(pattern, parse_options(letters))
 
 
@@ -212,9 +206,9 @@ def regex(pattern: str, letters: str = "") -> Regex:
 
 
 def similar_to_escape(pattern: str, escape: str = "\\") -> str:
-    """SQL's pattern as a regular expression that must match the whole text.
+    """Convert SQL's pattern to a regular expression that must match the whole text.
 
-    `escape`" separates the part that SUBSTRING … SIMILAR returns from what stands around it.
+    `escape`" separates the part that SUBSTRING … SIMILAR returns from the rest.
     """
     if len(escape) > 1:
         raise InvalidEscapeSequence(
@@ -256,20 +250,18 @@ _SIMILAR: Final = {
 }
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 Matcher = Callable[[str], bool]
 
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def regex_matcher(pattern: str) -> Matcher:
-    """The test for ~"""
     return regex(pattern).matches
 
 
 @lru_cache(maxsize=PATTERNS_KEPT)
 def iregex_matcher(pattern: str) -> Matcher:
-    """The test for ~*"""
     return regex(pattern, "i").matches
 
 

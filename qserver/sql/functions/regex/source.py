@@ -1,6 +1,6 @@
-"""A tree of `regex_syntax` printed as a regular expression of Python, and judged.
+"""Prints a tree of `syntax` as a Python regular expression, and estimates its cost.
 
-`ways` says how long Python's backtracking may take: it may try all of them before it gives up.
+`ways` bounds the time of Python's backtracking, which may try all of them.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _PLACES: Final = {
     "no boundary": r"\B",
 }
 WAYS_MOST: Final = 1 << 40
-"""Ways past which nobody counts."""
+"""The limit of the count of ways."""
 
 _WAYS_BITS: Final = 64
 
 
 def python_source(node: Node, lazy: bool = False) -> str:
-    """`lazy` turns greedy repetitions into lazy ones: the inside of (…){1,1}? is so."""
+    """Print a tree; `lazy` makes greedy repetitions lazy, as inside of (…){1,1}?."""
     match node:
         case One(source):
             return source
@@ -74,9 +74,9 @@ def _bounds(least: int, most: int | None) -> str:
 
 
 def ways(node: Node, length: int) -> int:
-    """In how many ways Python may try to match from one place of a text of that length, at most.
+    """Return how many ways Python may try from one place of a text of that length, at most.
 
-    Ways of what follows each other multiply: x?x?x? has eight, and .*.*.* the cube of the length.
+    The ways of a sequence multiply: x?x?x? has eight, and .*.*.* the cube of the length.
     """
     match node:
         case Sequence(parts):
@@ -96,7 +96,7 @@ def ways(node: Node, length: int) -> int:
 
 
 def _ways_of_repeat(each: int, least: int, most: int) -> int:
-    """Those of a repetition of what matches in so many ways."""
+    """Return the ways of a repetition whose part matches in `each` ways."""
     if each == 1:
         return most - least + 1
     total = 0
@@ -108,7 +108,7 @@ def _ways_of_repeat(each: int, least: int, most: int) -> int:
 
 
 def needs_backtracking(node: Node) -> bool:
-    """Is there something that an automaton cannot decide?"""
+    """Tell whether an automaton cannot decide the pattern."""
     match node:
         case Back() | Look():
             return True
@@ -121,10 +121,10 @@ def needs_backtracking(node: Node) -> bool:
 
 
 def agrees_on_length(node: Node) -> bool:
-    """Is the first match that Python comes across as long as PostgreSQL's?
+    """Tell whether Python's first match is as long as PostgreSQL's.
 
-    Surely so without alternatives, lazy repetitions, and repetitions of whole words that could
-    begin where another one stopped too late: in a?(ab)?, Python takes a alone of ab.
+    True without alternatives, lazy repetitions, and repetitions of several characters that could
+    begin inside another one: of ab, Python takes a alone for a?(ab)?.
     """
     repeats = _repeats(node)
     if repeats is None or any(each.greedy is False for each in repeats):
@@ -133,7 +133,7 @@ def agrees_on_length(node: Node) -> bool:
 
 
 def _repeats(node: Node) -> list[Repeat] | None:
-    """All repetitions of a varying number; None if there are alternatives."""
+    """Return all repetitions of a varying number; None if there are alternatives."""
     match node:
         case Choice():
             return None
@@ -157,9 +157,9 @@ def _repeats(node: Node) -> list[Repeat] | None:
 
 
 def prefers_short(node: Node) -> bool | None:
-    """Is the shortest match wanted? The first repetition that has a wish decides for the whole.
+    """Tell whether the shortest match is wanted: the first repetition with a preference decides.
 
-    None: there is no wish, because there is no choice of length.
+    None: there is no preference, because the length is fixed.
     """
     match node:
         case Choice():
@@ -178,7 +178,7 @@ def prefers_short(node: Node) -> bool | None:
 
 
 def check_size(node: Node, most: int) -> int:
-    """How many atoms there are when counted repetitions are written out; too many is an error."""
+    """Count the atoms after expansion of counted repetitions; refuse too many."""
     match node:
         case Sequence(parts) | Choice(parts):
             size = 1 + sum(check_size(part, most) for part in parts)

@@ -1,10 +1,10 @@
-"""PostgreSQL's regular expressions, read into a tree.
+"""Parses PostgreSQL's regular expressions into a tree.
 
     ab|c*?     Choice((Sequence((One a, One b)), Repeat(One c, 0, None, lazy)))
 
-The flavour is that of Henry Spencer's "advanced" expressions. They differ from Python's in what
-escapes mean (\\m \\M \\y \\A \\Z), in classes ([[:alpha:]]), in where { is an ordinary character,
-and in what is an error. `regex_source` prints the tree for Python, `regex_automaton` runs it.
+The dialect is Henry Spencer's "advanced" expressions. They differ from Python's in escapes (\\m \\M
+\\y \\A \\Z), in classes ([[:alpha:]]), in where { is an ordinary character, and in errors. `source`
+prints the tree for Python, `automaton` runs it.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Repeat:
     least: int
     most: int | None
     greedy: bool | None
-    """Does it prefer to be long? None: a fixed count {m} leaves that to the part."""
+    """Whether it prefers to be long. None: for a fixed count {m} the part decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A capturing group; they are numbered by their opening parentheses, from 1 on."""
+    """A capturing group, numbered from 1 by its opening parenthesis."""
 
     number: int
     part: Node
@@ -85,7 +85,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Back:
-    """What the group of that number matched, again."""
+    """A back reference to the group's match."""
 
     number: int
 
@@ -95,7 +95,7 @@ Node: TypeAlias = One | Place | Sequence | Choice | Repeat | Group | Look | Back
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a pattern is to be read; the letters are PostgreSQL's."""
+    """Options of a pattern; the letters are PostgreSQL's."""
 
     ignore_case: bool = False  # i, c
     literal: bool = False  # q
@@ -113,7 +113,7 @@ class Pattern:
 
 
 def parse_options(letters: str, options: Options = Options()) -> Options:  # noqa: B008
-    """Letters as functions take them, the last of contradicting ones winning."""
+    """Parse option letters; the last of conflicting ones wins."""
     values = {name: getattr(options, name) for name in Options.__slots__}
     for letter in letters:
         changes = _LETTERS.get(letter)
@@ -154,7 +154,7 @@ def too_long(length: int) -> ProgramLimitExceeded:
 
 
 def parse(pattern: str, options: Options) -> Pattern:
-    """The tree of a pattern, with the options that it begins with taken into account."""
+    """Parse a pattern, including the options at its beginning."""
     if len(pattern) > PATTERN_LENGTH_MOST:
         raise bad("regular expression is too complex")
     if pattern.startswith("***="):
@@ -184,7 +184,7 @@ def literal(character: str) -> One:
 
 
 class _Parser:
-    """One pass from left to right; `at` is the place of the next character."""
+    """Parses in one pass from left to right; `at` is the next character."""
 
     def __init__(self, pattern: str, options: Options) -> None:
         self.pattern = pattern
@@ -224,7 +224,6 @@ class _Parser:
         return self.pattern[self.at - 1 : self.at]
 
     def skip_expanded(self) -> None:
-        """Blanks and comments of an expanded pattern."""
         while (
             self.options.expanded and self.peek() and (self.peek().isspace() or self.peek() == "#")
         ):
@@ -350,7 +349,7 @@ class _Parser:
         return range_source(first, last)
 
     def member(self) -> str:
-        """A character, or the source of a class, which is always longer."""
+        """Return a character, or the source of a class, which is always longer."""
         character = self.take()
         if not character:
             raise bad("brackets [] not balanced")
@@ -400,7 +399,6 @@ class _Parser:
         return literal(self.character_escape())
 
     def character_escape(self) -> str:
-        """The character that an escape stands for, after the backslash."""
         letter = self.take()
         if letter in _CHARACTERS:
             return _CHARACTERS[letter]

@@ -1,8 +1,8 @@
-"""How long one call may search for one match after the other.
+"""Limits the time of a call that searches for match after match.
 
-Most expressions find the next match within microseconds. Some look at the whole rest of the text
-before each of them, and would take the square of its length. What was searched is not seen from
-outside, so its time is measured, and a call that is far slower than the many ends with 54000.
+Most expressions find the next match within microseconds. Some scan the whole rest of the text for
+each match, and would take quadratic time. The engines do not report their work, so the time is
+measured, and a call that is far too slow ends with 54000.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from qserver.sql.functions.regex.syntax import too_long
 Found = TypeVar("Found")
 
 SECONDS_MOST: Final = 0.15
-"""What all searches of a call may take, beside what each is allowed."""
+"""The limit for all searches of a call, beyond the allowance of each."""
 
 SECONDS_OF_SEARCH: Final = 0.000_05
-"""What a search may take without being counted: whoever takes matches one by one can let others
-run in between."""
+"""The time of a search that is not counted: callers can yield between searches."""
 
 _LOOK_EVERY: Final = 32
 
 
 def few(matches: Iterator[Found]) -> Iterator[Found]:
-    """Matches that a call goes through in one breath: not too many, and not for too long."""
+    """Limit the number and the time of matches that a call consumes without a yield."""
     began = thread_time()
     for count, match in enumerate(matches):
         if count >= REGEX_MATCHES_MAX or (
@@ -43,7 +42,7 @@ def few(matches: Iterator[Found]) -> Iterator[Found]:
 
 
 class Stopwatch(Iterator[Found]):
-    """The matches of a text, as long as finding them does not take too long."""
+    """The matches of a text, until finding them takes too long."""
 
     __slots__ = ("_left", "_length", "_matches")
 

@@ -1,4 +1,4 @@
-"""Functions on BYTEA: pieces, bits, hashes, and bytes as text (hex, base64, escape)."""
+"""Functions of BYTEA: substrings, bits, hashes, and text formats (hex, base64, escape)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _bytes_of_base64(symbols: str) -> bytes:
-    """Groups of four symbols; from the first = on, groups give fewer bytes, as in PostgreSQL."""
+    """Decode groups of four symbols; from the first = on, they give fewer bytes (PostgreSQL)."""
     first = symbols.find("=")
     if first < 0:
         return b64decode(symbols)
@@ -132,7 +132,7 @@ def convert_from(value: bytes, encoding: str) -> str:
         text = value.decode(codec)
     except UnicodeDecodeError as error:
         raise _not_in(codec, value[error.start : error.end]) from None
-    if "\0" in text:  # no text holds it
+    if "\0" in text:  # text cannot contain it
         raise _not_in(codec, b"\0")
     return text
 
@@ -163,7 +163,7 @@ def _codec(encoding: str, which: str) -> str:
     return codec
 
 
-# --- pieces --------------------------------------------------------------------------------------
+# --- substrings ----------------------------------------------------------------------------------
 
 
 def substring(value: bytes, start: int) -> bytes:
@@ -216,7 +216,7 @@ def set_byte(value: bytes, at: int, byte: int) -> bytes:
 
 
 def get_bit(value: bytes, at: int) -> int:
-    """Bits count from the right within each byte."""
+    """Return a bit; bits count from the right within each byte."""
     _check_index(at, 8 * len(value))
     return value[at // 8] >> at % 8 & 1
 
@@ -254,7 +254,7 @@ def _hash(name: str) -> Callable[[bytes], bytes]:
     return lambda value: bytes(make(value).digest())
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def _announced() -> Iterator[Function]:

@@ -1,7 +1,7 @@
-"""||, concat, concat_ws and the like: joining texts with values of any type.
+"""Concatenation of texts with values of any type: ||, concat, concat_ws and similar.
 
 `||` casts its other operand to text; concat, concat_ws and format print values as a client sees
-them. The difference shows for booleans: `true` by the first way, `t` by the second.
+them. The difference shows for booleans: `true` by the cast, `t` by printing.
 """
 
 from __future__ import annotations

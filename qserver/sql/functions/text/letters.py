@@ -1,8 +1,7 @@
 """Upper and lower case, one code point for one code point.
 
-Python's own `upper` follows the full mapping of Unicode, in which ß becomes two letters; here a
-letter without a single counterpart stays what it is. ASCII, which is nearly all text, takes the
-short way.
+Python's `upper` follows Unicode's full mapping, in which ß becomes two letters; here a letter
+without a single counterpart does not change. ASCII, which is nearly all text, has a fast path.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def lower(text: str) -> str:
 
 
 def initcap(text: str) -> str:
-    """Each run of letters and digits begins with a capital and goes on in lower case."""
+    """Capitalize each run of letters and digits, the rest in lower case."""
     result: list[str] = []
     inside = False
     for letter in text:

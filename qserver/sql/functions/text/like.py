@@ -1,12 +1,12 @@
-"""LIKE and ILIKE: a pattern is read once and becomes the cheapest test that decides it.
+"""LIKE and ILIKE: compiles a pattern once, to the cheapest test that decides it.
 
     abc       ==                      ab%cd%ef     startswith ab, endswith ef, and between them
     abc%      startswith                           the leftmost cd
     %abc      endswith                a_c%         the same, with `_` pieces found by a tiny
     %abc%     in                                   regular expression without repetition
 
-Pieces between % are found from left to right, each at its leftmost place, which never needs a
-second try; so no pattern takes more time than its length times that of the text.
+Pieces between % are found from left to right, each at its leftmost place, without backtracking; so
+no pattern takes more time than its length times that of the text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from qserver.values.types import BOOLEAN, BYTEA, TEXT, Kind, SqlType
 Matcher = Callable[[str], bool]
 
 _KEPT_LENGTH_MAX: Final = 1024
-"""Patterns of more characters are read each time."""
+"""Longer patterns are not cached."""
 
 _ANY: Final = object()
 """Stands for `_` in a piece."""
@@ -34,7 +34,7 @@ Piece = list[object]  # single characters and _ANY
 
 
 def like_matcher(pattern: str, escape: str = "\\") -> Matcher:
-    """The test for a pattern; an empty `escape` switches escaping off. Long ones are not kept."""
+    """Return the test for a pattern, cached if it is short; an empty `escape` disables escapes."""
     return (_kept_matcher if len(pattern) <= _KEPT_LENGTH_MAX else _matcher)(pattern, escape)
 
 
@@ -60,13 +60,12 @@ _kept_matcher = lru_cache(maxsize=4096)(_matcher)
 
 
 def ilike_matcher(pattern: str, escape: str = "\\") -> Matcher:
-    """The same regardless of case."""
     matches = like_matcher(lower(pattern), escape)
     return lambda text: matches(lower(text))
 
 
 def like_escape(pattern: str, escape: str) -> str:
-    """The same pattern with \\ as escape character, however it was written."""
+    """Rewrite a pattern to \\ as its escape character."""
     if len(escape) > 1:
         raise InvalidEscapeSequence(
             "invalid escape string", hint="Escape string must be empty or one character."
@@ -101,18 +100,17 @@ def not_ilike(text: str, pattern: str) -> bool:
     return not ilike_matcher(pattern)(text)
 
 
-# --- from pattern to test ------------------------------------------------------------------------
+# --- compilation ---------------------------------------------------------------------------------
 
 
 def _pieces(pattern: str, escape: str) -> list[Piece]:
-    """What stands between the %."""
     pieces: list[Piece] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character == escape:
             pieces[-1].append(next(characters))
         elif character == "%":
-            if len(pieces) == 1 or pieces[-1]:  # %% is no more than %
+            if len(pieces) == 1 or pieces[-1]:  # %% equals %
                 pieces.append([])
         else:
             pieces[-1].append(_ANY if character == "_" else character)
@@ -127,7 +125,7 @@ def _ends_with_escape(pattern: str, escape: str) -> bool:
 
 
 def _unfinished(begun: str, escape: str) -> Matcher:
-    """A pattern whose last escape has nothing to escape: an error, once a text gets that far."""
+    """Return the test for a pattern that ends in an escape: an error if a text matches that far."""
     reaches_the_end = like_matcher(begun + "_%", escape)
 
     def matches(text: str) -> bool:
@@ -139,7 +137,7 @@ def _unfinished(begun: str, escape: str) -> Matcher:
 
 
 def _literal(piece: Piece) -> str | None:
-    """The text of a piece; None if it is not one text."""
+    """Return the text of a piece; None if it contains `_`."""
     return None if _ANY in piece else "".join(map(str, piece))
 
 
@@ -182,11 +180,11 @@ def _compiled(piece: Piece) -> re.Pattern[str]:
     return re.compile(source, re.DOTALL)
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def negation_of(matcher: Callable[[str], Matcher]) -> Callable[[str], Matcher]:
-    """What prepares a pattern for the operator that is true where the other is false."""
+    """Return the preparation of a pattern for the negated operator."""
 
     def prepare(pattern: str) -> Matcher:
         matches = matcher(pattern)
@@ -218,7 +216,7 @@ def _operators() -> Iterator[Function]:
 
 
 def _as_letters(value: bytes) -> str:
-    """Bytes as characters of the same numbers, so that a pattern can be read."""
+    """Map bytes to the characters of the same numbers, so that they can be a pattern."""
     return value.decode("latin-1")
 
 

@@ -1,7 +1,7 @@
-"""What texts that match a pattern begin with: LIKE 'ab%' is 'ab' <= s AND s < 'ac', and more.
+"""Bounds of the texts that match a LIKE pattern: LIKE 'ab%' is 'ab' <= s AND s < 'ac', and more.
 
-Texts are compared by code point, so nothing that begins with `ab` lies elsewhere. A pattern without
-a fixed beginning has bounds, too, between which all texts lie: a plan may be run with any pattern.
+Texts compare by code point, so all texts with the prefix `ab` are within the bounds. A pattern
+without a fixed prefix has bounds, too, which include all texts: a plan may run with any pattern.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LIKE_WITH_PREFIX: Final = "like with a prefix"
 
 
 def fixed_part(pattern: str) -> str:
-    """What a LIKE pattern begins with before anything special."""
+    """Return the prefix of a LIKE pattern before any special character."""
     for at, character in enumerate(pattern):
         if character in "%_\\":
             return pattern[:at]
@@ -26,7 +26,7 @@ def fixed_part(pattern: str) -> str:
 
 
 def text_after(prefix: str) -> Any:
-    """The least key above all texts that begin so."""
+    """Return the least key above all texts with the prefix."""
     while prefix:
         code = ord(prefix[-1]) + 1
         if code <= 0x10FFFF:
@@ -41,7 +41,7 @@ def has_prefix(pattern: Any) -> bool:
 
 @lru_cache(maxsize=16)
 def with_prefix(like: Function) -> Function:
-    """LIKE whose pattern probably has a fixed beginning: an index is worth a look."""
+    """Mark LIKE whose pattern probably has a fixed prefix: an index is worth a try."""
     return replace(like, name=_LIKE_WITH_PREFIX)
 
 

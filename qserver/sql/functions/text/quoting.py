@@ -1,4 +1,4 @@
-"""quote_ident, quote_literal, quote_nullable: values and names as SQL would have to spell them."""
+"""quote_ident, quote_literal, quote_nullable: names and values as SQL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from qserver.values.types import ANYELEMENT, TEXT, SqlType
 
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*", re.ASCII)
 
-# Words that are no plain names in PostgreSQL 15.
+# Words that need quotes as names in PostgreSQL 15.
 RESERVED: Final = frozenset(
     re.findall(
         r"\w+",

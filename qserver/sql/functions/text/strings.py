@@ -1,7 +1,7 @@
-"""Functions on texts: length, pieces, blanks, padding, replacing, quoting.
+"""Functions of texts: length, substrings, trimming, padding, replacement.
 
-Positions count characters from 1. A text is a sequence of code points; upper and lower case map
-one code point to one, as PostgreSQL does with the locale C.UTF-8, so the length never changes.
+Positions count characters from 1. A text is a sequence of code points; upper and lower case map one
+code point to one, as PostgreSQL does with the locale C.UTF-8, so the length never changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHAR: Final = SqlType(Kind.CHAR)
 
 
 def octet_length(text: str) -> int:
-    """Bytes in UTF-8."""
+    """Return the bytes in UTF-8."""
     return len(text) if text.isascii() else len(text.encode())
 
 
@@ -39,7 +39,7 @@ def bit_length(text: str) -> int:
     return 8 * octet_length(text)
 
 
-# --- pieces --------------------------------------------------------------------------------------
+# --- substrings ----------------------------------------------------------------------------------
 
 
 def substring(text: str, start: int) -> str:
@@ -47,19 +47,19 @@ def substring(text: str, start: int) -> str:
 
 
 def substring_for(text: str, start: int, count: int) -> str:
-    """`count` characters from `start` on, some of which may lie before the text."""
+    """Return `count` characters from `start` on, some of which may be before the text."""
     if count < 0:
         raise SubstringError("negative substring length not allowed")
     return text[max(start - 1, 0) : max(start - 1 + count, 0)]
 
 
 def left(text: str, count: int) -> str:
-    """The first characters; all but the last ones for a negative count."""
+    """Return the first characters; all but the last ones for a negative count."""
     return text[:count]
 
 
 def right(text: str, count: int) -> str:
-    """The last characters; all but the first ones for a negative count."""
+    """Return the last characters; all but the first ones for a negative count."""
     if count == 0:
         return ""
     return text[-count:] if -count >= -len(text) else text
@@ -78,7 +78,7 @@ def starts_with(text: str, prefix: str) -> bool:
 
 
 def split_part(text: str, delimiter: str, number: int) -> str:
-    """The number-th part, counted from the end if negative; empty if there is none."""
+    """Return the number-th part, counted from the end if negative; empty if there is none."""
     if number == 0:
         raise InvalidParameterValue("field position must not be zero")
     if not text:
@@ -88,7 +88,7 @@ def split_part(text: str, delimiter: str, number: int) -> str:
     if number > 0:
         parts = text.split(delimiter, number)
         return parts[number - 1] if number <= len(parts) else ""
-    parts = text.split(delimiter)  # from the left, as everywhere: pieces of "aaa" by "aa" differ
+    parts = text.split(delimiter)  # from the left: "aaa" by "aa" differs from the right
     return parts[number] if -number <= len(parts) else ""
 
 
@@ -97,7 +97,6 @@ def overlay(text: str, replacement: str, start: int) -> str:
 
 
 def overlay_for(text: str, replacement: str, start: int, count: int) -> str:
-    """`count` characters from `start` on give way to the replacement."""
     if start <= 0:
         raise SubstringError("negative substring length not allowed")
     return substring_for(text, 1, start - 1) + replacement + substring(text, start + count)
@@ -119,7 +118,7 @@ def blank_right_trim(text: str) -> str:
 
 
 def trim(text: str, characters: str) -> str:
-    """Without the characters, in any order, at both ends."""
+    """Remove the characters, in any order, at both ends."""
     return text.strip(distinct(characters)) if characters else text
 
 
@@ -132,12 +131,12 @@ def right_trim(text: str, characters: str) -> str:
 
 
 def distinct(characters: str) -> str:
-    """Each character once, because all are looked at for each of a text."""
+    """Return each character once: strip compares each of a text's characters with all of them."""
     return characters if len(characters) < 8 else "".join(dict.fromkeys(characters))
 
 
 def left_pad(text: str, length: int, filling: str = " ") -> str:
-    """Filled up on the left, or cut on the right."""
+    """Pad on the left, or truncate on the right."""
     return _filling(length - len(text), length, filling) + text[: max(length, 0)]
 
 
@@ -158,12 +157,12 @@ def repeat(text: str, times: int) -> str:
 
 
 def checked_length(length: int) -> None:
-    """A text that a function makes has a limit, before it is made."""
+    """Refuse a result that would be too long, before it is computed."""
     if length > TEXT_RESULT_LENGTH_MAX:
         raise ProgramLimitExceeded("requested length too large")
 
 
-# --- replacing -----------------------------------------------------------------------------------
+# --- replacement ---------------------------------------------------------------------------------
 
 
 def replace(text: str, old: str, new: str) -> str:
@@ -174,7 +173,7 @@ def replace(text: str, old: str, new: str) -> str:
 
 
 def translate(text: str, old: str, new: str) -> str:
-    """Each character of `old` becomes the one at its place in `new`, or nothing."""
+    """Replace each character of `old` by the one at its place in `new`, or by nothing."""
     table: dict[int, str] = {}
     for at, character in enumerate(old):
         table.setdefault(ord(character), new[at : at + 1])
@@ -205,7 +204,7 @@ def character_of(code: int) -> str:
 
 
 def to_hex(value: int) -> str:
-    """Negative numbers as their 32 bits."""
+    """Return the hexadecimal digits; negative numbers as their 32 bits."""
     return f"{value & 0xFFFFFFFF:x}"
 
 
@@ -213,7 +212,7 @@ def to_hex_wide(value: int) -> str:
     return f"{value & 0xFFFFFFFFFFFFFFFF:x}"
 
 
-# --- what there is -------------------------------------------------------------------------------
+# --- the tables ----------------------------------------------------------------------------------
 
 
 def _lengths() -> Iterator[Function]:

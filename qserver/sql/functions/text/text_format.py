@@ -1,8 +1,8 @@
-"""format('%s is %-10s of %2$I', …): PostgreSQL's own little language.
+"""format('%s is %-10s of %2$I', …): PostgreSQL's format strings.
 
     %[position$][-][width or * or *position$]type      type: s text, I identifier, L literal, or %
 
-Without a position an argument is the one after the last that was used.
+Without a position, the argument after the last used one is taken.
 """
 
 from __future__ import annotations

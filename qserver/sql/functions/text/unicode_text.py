@@ -1,4 +1,4 @@
-"""unistr and normalize: characters by their numbers, and the forms of Unicode text."""
+"""unistr and normalize: Unicode escapes and normalization forms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FORMS: Final = ("NFC", "NFD", "NFKC", "NFKD")
 
 
 def unistr(text: str) -> str:
-    """\\0061, \\+000061, \\u0061 and \\U00000061 are all the letter a; \\\\ is a backslash."""
+    """Decode \\0061, \\+000061, \\u0061 and \\U00000061, all the letter a; \\\\ is a backslash."""
     result: list[str] = []
     at, high = 0, 0
     for match in _ESCAPE.finditer(text):
