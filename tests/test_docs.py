@@ -7,6 +7,7 @@ listed here without its page being looked at.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from docs.generate.pages import generated
 from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
@@ -36,6 +38,7 @@ from tests.differential.accepted import RULES
 from tests.house_rules import MAY_IMPORT
 
 ROOT = Path(__file__).parent.parent
+DATA = sorted((ROOT / "docs" / "performance").glob("*.json"))
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -201,13 +204,44 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert unknown_names(names) == ["Gateway.teleport_rows", "qserver/nobody.py"]
 
 
+# --- generated files -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
+def test_a_generated_file_is_what_make_docs_would_write(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == generated()[path]
+
+
+def test_every_chart_has_its_data() -> None:
+    charts = set((ROOT / "docs" / "performance").glob("*.svg"))
+    assert charts == {path for path in generated() if path.suffix == ".svg"}
+
+
+def test_every_limit_is_on_the_page_of_limits_with_its_value() -> None:
+    lines = text_of("docs/limits.md").splitlines()
+    cells = [line.split(" | ") for line in lines if line.startswith("| `")]
+    documented = {
+        name: value
+        for names, values, _ in cells
+        for name, value in zip(SPAN.findall(names), values.split(", "), strict=True)
+    }
+    known = {name: f"{value:,}" for name, value in vars(limits).items() if name.isupper()}
+    assert documented == known
+
+
+@pytest.mark.parametrize("data", DATA, ids=lambda path: path.stem)
+def test_every_bar_of_a_chart_is_in_a_table_of_the_page(data: Path) -> None:
+    page = text_of("docs/performance.md")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert f"](performance/{data.stem}.svg)" in page
+    assert [
+        bar["name"]
+        for bar in json.loads(data.read_text(encoding="utf-8"))["rows"]
+        if not any(row.startswith(f"| {bar['name']} |") and bar["text"] in row for row in rows)
+    ] == []
+
+
 # --- architecture.md -----------------------------------------------------------------------------
-
-
-def test_every_limit_is_in_the_table_with_its_value() -> None:
-    values = {f"`{name}`": f"{value:,}" for name, value in vars(limits).items() if name.isupper()}
-    documented = {name: cells[0] for name, cells in table("docs/architecture.md", "limit").items()}
-    assert documented == values
 
 
 def test_the_table_of_imports_is_the_one_that_is_held() -> None:
