@@ -244,6 +244,21 @@ def test_every_bar_of_a_chart_is_in_a_table_of_the_page(data: Path) -> None:
 # --- architecture.md -----------------------------------------------------------------------------
 
 
+def rooms() -> set[str]:
+    """Packages and modules of qserver, as the docs name them."""
+    paths = (ROOT / "qserver").iterdir()
+    packages = {f"qserver/{path.name}/" for path in paths if (path / "__init__.py").exists()}
+    return packages | {"qserver/limits.py", "qserver/config.py"}
+
+
+@pytest.mark.parametrize(
+    ("page", "first_column"), [("README.md", "where"), ("docs/architecture.md", "package")]
+)
+def test_every_room_is_in_the_table_of_the_tree(page: str, first_column: str) -> None:
+    named = names_in(list(table(page, first_column)))
+    assert sorted(name for name in named if name.startswith("qserver/")) == sorted(rooms())
+
+
 def test_the_table_of_imports_is_the_one_that_is_held() -> None:
     documented = {
         room.strip("`"): frozenset(names_in(cells))
