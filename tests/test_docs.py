@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
+from keyword import iskeyword
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -48,6 +50,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 MODULE = re.compile(r"python -m ([\w.]+)")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
+FILE = re.compile(r"\w[\w./]*(\.(py|txt|toml|md|js|json|svg|lark)|/)")
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 ACTORS = (
@@ -63,7 +66,7 @@ ACTORS = (
 STRANGERS = frozenset(
     {"curl", "seed7.html", "*/", "\\|/", "\\|\\|/", "jsonb_path_query", "json_to_tsvector"}
     | {"GET /", "/*+ STREAM */", "RateLimit", "Via", "Allow", "Location", "Host", "ETag"}
-    | {"Accept", "OPTIONS", "PORT", "P1Y2M3DT4H5M6S"}
+    | {"Accept", "OPTIONS", "PORT", "P1Y2M3DT4H5M6S", "_2", "control.qserver", "qserver.lock"}
 )
 # Loops whose awaits the page tells by what they wait for.
 LOOPS = frozenset({"run", "take", "commit", "_commit", "_first_try", "_publish", "_before", "read"})
@@ -149,30 +152,147 @@ def runs(module: str) -> bool:
     return found is not None
 
 
+TREES = ("qserver", "simulations", "tests", "docs")
+
+
 @cache
-def words_of_the_tree() -> frozenset[str]:
-    """Every word of the code, and the name of every file."""
-    tops = ("qserver", "simulations", "tests")
-    paths = [path for top in tops for path in (ROOT / top).rglob("*.*")]
-    words = {word for path in paths for word in (path.name, path.stem)}
-    sources = [path for path in paths if path.suffix == ".py" and path.stem != Path(__file__).stem]
-    for path in (*sources, ROOT / "Makefile", ROOT / "pyproject.toml"):
-        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+def files_of_the_tree() -> frozenset[str]:
+    """The end of each path, from any of its folders on; folders have a slash at their end."""
+    tops = [path for path in ROOT.iterdir() if path.name[0] != "."]
+    below = [path for top in TREES for path in (ROOT / top).rglob("*")]
+    ends: set[str] = set()
+    for path in (*tops, *below):
+        parts = path.relative_to(ROOT).parts
+        mark = "/" if path.is_dir() else ""
+        ends.update("/".join(parts[start:]) + mark for start in range(len(parts)))
+    return frozenset(ends)
+
+
+class Names(NamedTuple):
+    """What the code calls things. Comments and docstrings count for nothing: they may be stale."""
+
+    words: frozenset[str]
+    """Every identifier, and every word of a string that is no docstring."""
+    classes: Mapping[str, frozenset[str]]
+    """Of each class, by name: what it defines or inherits."""
+    modules: Mapping[str, frozenset[str]]
+    """Of each module, by its last name: what is defined or imported at its top."""
+
+
+@cache
+def names_of_the_tree() -> Names:
+    words: set[str] = set()
+    own: dict[str, set[str]] = {}
+    bases: dict[str, set[str]] = {}
+    modules: dict[str, set[str]] = {}
+    for path in (path for top in TREES for path in (ROOT / top).rglob("*.py")):
+        if path == Path(__file__):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        words.update(path.relative_to(ROOT).with_suffix("").parts, words_of(tree))
+        place = path.parent.name if path.stem == "__init__" else path.stem
+        defined = modules.setdefault(place, set())
+        defined.update(*map(names_bound, tree.body))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                attributes = {name for part in ast.walk(node) for name in attributes_of(part)}
+                own.setdefault(node.name, set()).update(attributes)
+                bases.setdefault(node.name, set()).update(map(base_name, node.bases))
+                defined |= attributes  # `mailbox.take` is what a mailbox does
+    for page in ("Makefile", "pyproject.toml"):
+        words.update(re.findall(r"\w+", text_of(page)))
     # Many functions get their names in a loop: json_each and jsonb_each.
     words.update(catalogue.FUNCTIONS, catalogue.AGGREGATES, catalogue.TABLE_FUNCTIONS)
-    return frozenset(words)
+    return Names(
+        frozenset(words),
+        {name: frozenset(inherited(name, own, bases)) for name in own},
+        {name: frozenset(names) for name, names in modules.items()},
+    )
+
+
+def base_name(base: ast.expr) -> str:
+    return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+
+
+def words_of(tree: ast.Module) -> Iterator[str]:
+    nodes = list(ast.walk(tree))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in docstrings:
+                yield from re.findall(r"\w+", text)
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.keyword(arg=str(name)):
+                yield name
+            case ast.alias(name=name) | ast.ImportFrom(module=str(name)):
+                yield from name.split(".")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+
+
+def names_bound(node: ast.AST) -> Iterator[str]:
+    """What a statement of a module or a class defines, or imports."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name for alias in names)
+        case ast.Assign(targets=targets):
+            for part in (part for each in targets for part in ast.walk(each)):
+                if isinstance(part, ast.Name):
+                    yield part.id
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.If(body=body) | ast.Try(body=body):
+            for each in body:
+                yield from names_bound(each)
+
+
+def attributes_of(node: ast.AST) -> Iterator[str]:
+    """What a node inside of a class adds to it."""
+    yield from names_bound(node)
+    match node:
+        case ast.Attribute(value=ast.Name(id="self"), ctx=ast.Store()):
+            yield node.attr
+
+
+def inherited(name: str, own: Mapping[str, set[str]], bases: Mapping[str, set[str]]) -> set[str]:
+    names = set(own.get(name, ()))
+    for base in bases.get(name, ()):
+        if base != name:
+            names |= inherited(base, own, bases)
+    return names
+
+
+def is_name(span: str) -> bool:
+    """Is it in the code: a name, `Class.attribute` or `module.name`?"""
+    names = names_of_the_tree()
+    parts = span.split(".")
+    return all(part in names.words for part in parts) and all(
+        has_part(owner, part) for owner, part in pairwise(parts)
+    )
+
+
+def has_part(owner: str, part: str) -> bool:
+    names = names_of_the_tree()
+    if owner in names.classes:
+        return part in names.classes[owner]
+    if owner not in names.modules or part in names.modules[owner]:
+        return True
+    return not files_of_the_tree().isdisjoint({f"{owner}/{part}.py", f"{owner}/{part}/"})
 
 
 def unknown_names(text: str) -> list[str]:
     """Files and identifiers in code type that are nowhere in the tree."""
     unknown = []
     for span in SPAN.findall(prose(text)):
-        if span in STRANGERS or len(span) == 1:
+        if span in STRANGERS or len(span) == 1 or iskeyword(span):
             continue
-        if re.fullmatch(r"[\w./]+\.(py|txt|toml|md|js)", span) or span.endswith("/"):
-            known = (ROOT / span).exists() or Path(span).name in words_of_the_tree()
+        if FILE.fullmatch(span):
+            known = span in files_of_the_tree()
         elif re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", span):
-            known = all(part in words_of_the_tree() for part in span.split("."))
+            known = span in files_of_the_tree() or is_name(span)
         else:
             continue
         if not known:
@@ -200,8 +320,14 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert broken_links("README.md", links) == ["nowhere.md", "docs/glossary.md#nothing"]
     commands = "`make test` `make sense`\n```console\n$ make tea\n$ python -m nobody.there\n```\n"
     assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
-    names = "`Gateway.transact` `Gateway.teleport_rows` `qserver/nobody.py` `two words`"
-    assert unknown_names(names) == ["Gateway.teleport_rows", "qserver/nobody.py"]
+    files = "`sql/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
+    assert unknown_names(files) == ["engine/lexer.py", "qserver/nobody.py", "qserver/syntax/"]
+    names = "`Gateway.transact` `Gateway.prepare` `work.call_back` `work.Gateway` `two words`"
+    assert unknown_names(names) == ["Gateway.prepare", "work.Gateway"]
+    assert unknown_names("`Incarnation` `_before_nothing` `Reply`") == [
+        "Incarnation",
+        "_before_nothing",
+    ]
 
 
 # --- generated files -----------------------------------------------------------------------------
