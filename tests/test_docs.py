@@ -9,13 +9,12 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
-from itertools import pairwise
 from keyword import iskeyword
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -24,9 +23,11 @@ from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
 from qserver.engine import messages
+from qserver.http1 import Counters
 from qserver.query import system_tables
 from qserver.sql.functions import catalogue
 from qserver.web.catalogue import ROUTES
+from qserver.web.metrics import Metrics, server_text
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
@@ -38,6 +39,7 @@ from simulations.trace import KINDS as EVENT_KINDS
 from simulations.workloads import WORKLOADS
 from tests.differential.accepted import RULES
 from tests.house_rules import MAY_IMPORT
+from tests.tree_names import files_of_the_tree, is_name
 
 ROOT = Path(__file__).parent.parent
 DATA = sorted((ROOT / "docs" / "performance").glob("*.json"))
@@ -50,6 +52,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 MODULE = re.compile(r"python -m ([\w.]+)")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
+METRIC = re.compile(r"`(qserver_(?!catalog\b)\w+)`")
 FILE = re.compile(r"\w[\w./]*(\.(py|txt|toml|md|js|json|svg|lark)|/)")
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
@@ -152,142 +155,11 @@ def runs(module: str) -> bool:
     return found is not None
 
 
-TREES = ("qserver", "simulations", "tests", "docs")
-
-
-@cache
-def files_of_the_tree() -> frozenset[str]:
-    """The end of each path, from any of its folders on; folders have a slash at their end."""
-    tops = [path for path in ROOT.iterdir() if path.name[0] != "."]
-    below = [path for top in TREES for path in (ROOT / top).rglob("*")]
-    ends: set[str] = set()
-    for path in (*tops, *below):
-        parts = path.relative_to(ROOT).parts
-        mark = "/" if path.is_dir() else ""
-        ends.update("/".join(parts[start:]) + mark for start in range(len(parts)))
-    return frozenset(ends)
-
-
-class Names(NamedTuple):
-    """What the code calls things. Comments and docstrings count for nothing: they may be stale."""
-
-    words: frozenset[str]
-    """Every identifier, and every word of a string that is no docstring."""
-    classes: Mapping[str, frozenset[str]]
-    """Of each class, by name: what it defines or inherits."""
-    modules: Mapping[str, frozenset[str]]
-    """Of each module, by its last name: what is defined or imported at its top."""
-
-
-@cache
-def names_of_the_tree() -> Names:
-    words: set[str] = set()
-    own: dict[str, set[str]] = {}
-    bases: dict[str, set[str]] = {}
-    modules: dict[str, set[str]] = {}
-    for path in (path for top in TREES for path in (ROOT / top).rglob("*.py")):
-        if path == Path(__file__):
-            continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        words.update(path.relative_to(ROOT).with_suffix("").parts, words_of(tree))
-        place = path.parent.name if path.stem == "__init__" else path.stem
-        defined = modules.setdefault(place, set())
-        defined.update(*map(names_bound, tree.body))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef):
-                attributes = {name for part in ast.walk(node) for name in attributes_of(part)}
-                own.setdefault(node.name, set()).update(attributes)
-                bases.setdefault(node.name, set()).update(map(base_name, node.bases))
-                defined |= attributes  # `mailbox.take` is what a mailbox does
-    for page in ("Makefile", "pyproject.toml"):
-        words.update(re.findall(r"\w+", text_of(page)))
-    # Many functions get their names in a loop: json_each and jsonb_each.
-    words.update(catalogue.FUNCTIONS, catalogue.AGGREGATES, catalogue.TABLE_FUNCTIONS)
-    return Names(
-        frozenset(words),
-        {name: frozenset(inherited(name, own, bases)) for name in own},
-        {name: frozenset(names) for name, names in modules.items()},
-    )
-
-
-def base_name(base: ast.expr) -> str:
-    return ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
-
-
-def words_of(tree: ast.Module) -> Iterator[str]:
-    nodes = list(ast.walk(tree))
-    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
-        match node:
-            case ast.Constant(value=str(text)) if id(node) not in docstrings:
-                yield from re.findall(r"\w+", text)
-            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
-                yield name
-            case ast.keyword(arg=str(name)):
-                yield name
-            case ast.alias(name=name) | ast.ImportFrom(module=str(name)):
-                yield from name.split(".")
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-                yield node.name
-
-
-def names_bound(node: ast.AST) -> Iterator[str]:
-    """What a statement of a module or a class defines, or imports."""
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield node.name
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            yield from (alias.asname or alias.name for alias in names)
-        case ast.Assign(targets=targets):
-            for part in (part for each in targets for part in ast.walk(each)):
-                if isinstance(part, ast.Name):
-                    yield part.id
-        case ast.AnnAssign(target=ast.Name(id=name)):
-            yield name
-        case ast.If(body=body) | ast.Try(body=body):
-            for each in body:
-                yield from names_bound(each)
-
-
-def attributes_of(node: ast.AST) -> Iterator[str]:
-    """What a node inside of a class adds to it."""
-    yield from names_bound(node)
-    match node:
-        case ast.Attribute(value=ast.Name(id="self"), ctx=ast.Store()):
-            yield node.attr
-
-
-def inherited(name: str, own: Mapping[str, set[str]], bases: Mapping[str, set[str]]) -> set[str]:
-    names = set(own.get(name, ()))
-    for base in bases.get(name, ()):
-        if base != name:
-            names |= inherited(base, own, bases)
-    return names
-
-
-def is_name(span: str) -> bool:
-    """Is it in the code: a name, `Class.attribute` or `module.name`?"""
-    names = names_of_the_tree()
-    parts = span.split(".")
-    return all(part in names.words for part in parts) and all(
-        has_part(owner, part) for owner, part in pairwise(parts)
-    )
-
-
-def has_part(owner: str, part: str) -> bool:
-    names = names_of_the_tree()
-    if owner in names.classes:
-        return part in names.classes[owner]
-    if owner not in names.modules or part in names.modules[owner]:
-        return True
-    return not files_of_the_tree().isdisjoint({f"{owner}/{part}.py", f"{owner}/{part}/"})
-
-
 def unknown_names(text: str) -> list[str]:
     """Files and identifiers in code type that are nowhere in the tree."""
     unknown = []
     for span in SPAN.findall(prose(text)):
-        if span in STRANGERS or len(span) == 1 or iskeyword(span):
+        if span in STRANGERS or len(span) == 1 or iskeyword(span) or METRIC.fullmatch(f"`{span}`"):
             continue
         if FILE.fullmatch(span):
             known = span in files_of_the_tree()
@@ -561,6 +433,32 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
         for each in SETTINGS
     }
     assert rows == declared
+
+
+@cache
+def metrics() -> dict[str, str]:
+    """The metrics of a page for Prometheus, with their kinds."""
+    page = server_text(Metrics(), (), 0.0, Counters()).decode()
+    return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+
+
+def unknown_metrics(text: str) -> list[str]:
+    return [name for name in METRIC.findall(text) if name not in metrics()]
+
+
+def test_every_metric_is_in_the_table_with_its_kind() -> None:
+    documented = table("docs/operations.md", "metric")
+    assert {name.strip("`"): cells[0] for name, cells in documented.items()} == metrics()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_metric_that_is_named_is_exported(page: str) -> None:
+    assert unknown_metrics(text_of(page)) == []
+
+
+def test_a_metric_that_does_not_exist_is_found() -> None:
+    text = "`qserver_restarts_total` `qserver_crashes_total` `qserver_catalog.definitions`"
+    assert unknown_metrics(text) == ["qserver_crashes_total"]
 
 
 def test_every_route_is_in_the_docs() -> None:
