@@ -26,6 +26,7 @@ from qserver.engine import messages
 from qserver.http1 import Counters
 from qserver.query import system_tables
 from qserver.sql.functions import catalogue
+from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
 from qserver.web.metrics import Metrics, server_text
 from qserver.web.statuses import STATUSES
@@ -272,6 +273,14 @@ def test_every_message_is_in_the_table() -> None:
         for name, value in vars(messages).items()
         if isinstance(value, type) and value.__module__ == messages.__name__
     )
+
+
+# --- life_of_a_query.md --------------------------------------------------------------------------
+
+
+def test_every_rule_of_the_optimizer_is_in_the_table_in_their_order() -> None:
+    documented = names_in(list(table("docs/life_of_a_query.md", "rule")))
+    assert documented == [rule.__name__ for rule in OPTIMIZER_RULES]
 
 
 # --- life_of_a_commit.md -------------------------------------------------------------------------

@@ -23,13 +23,16 @@ TREES = ("qserver", "simulations", "tests", "docs")
 @cache
 def files_of_the_tree() -> frozenset[str]:
     """The end of each path, from any of its folders on; folders have a slash at their end."""
-    tops = [path for path in ROOT.iterdir() if path.name[0] != "."]
-    below = [path for top in TREES for path in (ROOT / top).rglob("*")]
+    tops = [path for path in ROOT.iterdir() if path.is_file()]
+    below = [path for top in TREES for path in (ROOT / top).rglob("*") if path.is_file()]
     ends: set[str] = set()
     for path in (*tops, *below):
         parts = path.relative_to(ROOT).parts
-        mark = "/" if path.is_dir() else ""
-        ends.update("/".join(parts[start:]) + mark for start in range(len(parts)))
+        if "__pycache__" in parts:  # what is left of a folder that was removed
+            continue
+        for start in range(len(parts)):
+            ends.add("/".join(parts[start:]))
+            ends.update("/".join(parts[start:end]) + "/" for end in range(start + 1, len(parts)))
     return frozenset(ends)
 
 
