@@ -26,13 +26,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
-CODE := qserver simulations tests
+CODE := qserver simulations tests docs
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test lint pytest coverage simulate torture powerloss hostile \
-	differential metamorphic bench format constraints clean
+	differential metamorphic bench docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -84,6 +84,9 @@ bench: install ## measure storage, the engine, SQL beside sqlite3, and the log o
 	@$(BIN)/python -m qserver.benchmarks.engine
 	@$(BIN)/python -m qserver.benchmarks.sql
 	@$(BIN)/python -m qserver.benchmarks.durability
+
+docs: install ## write the page of limits and the plots of docs/performance.md
+	@$(BIN)/python -m docs.generate
 
 format: install ## let ruff format and mend the code
 	@$(BIN)/ruff check --quiet --fix $(CODE)

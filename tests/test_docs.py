@@ -7,22 +7,28 @@ listed here without its page being looked at.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docs.generate.pages import generated
 from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
 from qserver.engine import messages
+from qserver.http1 import Counters
 from qserver.query import system_tables
 from qserver.sql.functions import catalogue
+from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
+from qserver.web.metrics import Metrics, server_text
 from qserver.web.statuses import STATUSES
 from simulations.__main__ import _parser
 from simulations.checkers.anomaly import SEVERITY
@@ -34,8 +40,10 @@ from simulations.trace import KINDS as EVENT_KINDS
 from simulations.workloads import WORKLOADS
 from tests.differential.accepted import RULES
 from tests.house_rules import MAY_IMPORT
+from tests.tree_names import files_of_the_tree, is_name
 
 ROOT = Path(__file__).parent.parent
+DATA = sorted((ROOT / "docs" / "performance").glob("*.json"))
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -45,6 +53,8 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 QUOTED = re.compile(r'"([^"]+)"')
 MODULE = re.compile(r"python -m ([\w.]+)")
 TARGET = re.compile(r"^(?:\$ )?make ([a-z]+)", re.MULTILINE)
+METRIC = re.compile(r"`(qserver_(?!catalog\b)\w+)`")
+FILE = re.compile(r"\w[\w./]*(\.(py|txt|toml|md|js|json|svg|lark)|/)")
 FLAG = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 ACTORS = (
@@ -60,7 +70,7 @@ ACTORS = (
 STRANGERS = frozenset(
     {"curl", "seed7.html", "*/", "\\|/", "\\|\\|/", "jsonb_path_query", "json_to_tsvector"}
     | {"GET /", "/*+ STREAM */", "RateLimit", "Via", "Allow", "Location", "Host", "ETag"}
-    | {"Accept", "OPTIONS", "PORT", "P1Y2M3DT4H5M6S"}
+    | {"Accept", "OPTIONS", "PORT", "P1Y2M3DT4H5M6S", "_2", "control.qserver", "qserver.lock"}
 )
 # Loops whose awaits the page tells by what they wait for.
 LOOPS = frozenset({"run", "take", "commit", "_commit", "_first_try", "_publish", "_before", "read"})
@@ -146,30 +156,16 @@ def runs(module: str) -> bool:
     return found is not None
 
 
-@cache
-def words_of_the_tree() -> frozenset[str]:
-    """Every word of the code, and the name of every file."""
-    tops = ("qserver", "simulations", "tests")
-    paths = [path for top in tops for path in (ROOT / top).rglob("*.*")]
-    words = {word for path in paths for word in (path.name, path.stem)}
-    sources = [path for path in paths if path.suffix == ".py" and path.stem != Path(__file__).stem]
-    for path in (*sources, ROOT / "Makefile", ROOT / "pyproject.toml"):
-        words.update(re.findall(r"\w+", path.read_text(encoding="utf-8")))
-    # Many functions get their names in a loop: json_each and jsonb_each.
-    words.update(catalogue.FUNCTIONS, catalogue.AGGREGATES, catalogue.TABLE_FUNCTIONS)
-    return frozenset(words)
-
-
 def unknown_names(text: str) -> list[str]:
     """Files and identifiers in code type that are nowhere in the tree."""
     unknown = []
     for span in SPAN.findall(prose(text)):
-        if span in STRANGERS or len(span) == 1:
+        if span in STRANGERS or len(span) == 1 or iskeyword(span) or METRIC.fullmatch(f"`{span}`"):
             continue
-        if re.fullmatch(r"[\w./]+\.(py|txt|toml|md|js)", span) or span.endswith("/"):
-            known = (ROOT / span).exists() or Path(span).name in words_of_the_tree()
+        if FILE.fullmatch(span):
+            known = span in files_of_the_tree()
         elif re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", span):
-            known = all(part in words_of_the_tree() for part in span.split("."))
+            known = span in files_of_the_tree() or is_name(span)
         else:
             continue
         if not known:
@@ -197,17 +193,69 @@ def test_what_is_wrong_in_a_page_is_found() -> None:
     assert broken_links("README.md", links) == ["nowhere.md", "docs/glossary.md#nothing"]
     commands = "`make test` `make sense`\n```console\n$ make tea\n$ python -m nobody.there\n```\n"
     assert unknown_commands(commands) == ["make tea", "make sense", "python -m nobody.there"]
-    names = "`Gateway.transact` `Gateway.teleport_rows` `qserver/nobody.py` `two words`"
-    assert unknown_names(names) == ["Gateway.teleport_rows", "qserver/nobody.py"]
+    files = "`sql/lexer.py` `lexer.py` `engine/lexer.py` `qserver/nobody.py` `qserver/syntax/`"
+    assert unknown_names(files) == ["engine/lexer.py", "qserver/nobody.py", "qserver/syntax/"]
+    names = "`Gateway.transact` `Gateway.prepare` `work.call_back` `work.Gateway` `two words`"
+    assert unknown_names(names) == ["Gateway.prepare", "work.Gateway"]
+    assert unknown_names("`Incarnation` `_before_nothing` `Reply`") == [
+        "Incarnation",
+        "_before_nothing",
+    ]
+
+
+# --- generated files -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", generated(), ids=lambda path: path.name)
+def test_a_generated_file_is_what_make_docs_would_write(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == generated()[path]
+
+
+def test_every_chart_has_its_data() -> None:
+    charts = set((ROOT / "docs" / "performance").glob("*.svg"))
+    assert charts == {path for path in generated() if path.suffix == ".svg"}
+
+
+def test_every_limit_is_on_the_page_of_limits_with_its_value() -> None:
+    lines = text_of("docs/limits.md").splitlines()
+    cells = [line.split(" | ") for line in lines if line.startswith("| `")]
+    documented = {
+        name: value
+        for names, values, _ in cells
+        for name, value in zip(SPAN.findall(names), values.split(", "), strict=True)
+    }
+    known = {name: f"{value:,}" for name, value in vars(limits).items() if name.isupper()}
+    assert documented == known
+
+
+@pytest.mark.parametrize("data", DATA, ids=lambda path: path.stem)
+def test_every_bar_of_a_chart_is_in_a_table_of_the_page(data: Path) -> None:
+    page = text_of("docs/performance.md")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert f"](performance/{data.stem}.svg)" in page
+    assert [
+        bar["name"]
+        for bar in json.loads(data.read_text(encoding="utf-8"))["rows"]
+        if not any(row.startswith(f"| {bar['name']} |") and bar["text"] in row for row in rows)
+    ] == []
 
 
 # --- architecture.md -----------------------------------------------------------------------------
 
 
-def test_every_limit_is_in_the_table_with_its_value() -> None:
-    values = {f"`{name}`": f"{value:,}" for name, value in vars(limits).items() if name.isupper()}
-    documented = {name: cells[0] for name, cells in table("docs/architecture.md", "limit").items()}
-    assert documented == values
+def rooms() -> set[str]:
+    """Packages and modules of qserver, as the docs name them."""
+    paths = (ROOT / "qserver").iterdir()
+    packages = {f"qserver/{path.name}/" for path in paths if (path / "__init__.py").exists()}
+    return packages | {"qserver/limits.py", "qserver/config.py"}
+
+
+@pytest.mark.parametrize(
+    ("page", "first_column"), [("README.md", "where"), ("docs/architecture.md", "package")]
+)
+def test_every_room_is_in_the_table_of_the_tree(page: str, first_column: str) -> None:
+    named = names_in(list(table(page, first_column)))
+    assert sorted(name for name in named if name.startswith("qserver/")) == sorted(rooms())
 
 
 def test_the_table_of_imports_is_the_one_that_is_held() -> None:
@@ -225,6 +273,14 @@ def test_every_message_is_in_the_table() -> None:
         for name, value in vars(messages).items()
         if isinstance(value, type) and value.__module__ == messages.__name__
     )
+
+
+# --- life_of_a_query.md --------------------------------------------------------------------------
+
+
+def test_every_rule_of_the_optimizer_is_in_the_table_in_their_order() -> None:
+    documented = names_in(list(table("docs/life_of_a_query.md", "rule")))
+    assert documented == [rule.__name__ for rule in OPTIMIZER_RULES]
 
 
 # --- life_of_a_commit.md -------------------------------------------------------------------------
@@ -386,6 +442,32 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
         for each in SETTINGS
     }
     assert rows == declared
+
+
+@cache
+def metrics() -> dict[str, str]:
+    """The metrics of a page for Prometheus, with their kinds."""
+    page = server_text(Metrics(), (), 0.0, Counters()).decode()
+    return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
+
+
+def unknown_metrics(text: str) -> list[str]:
+    return [name for name in METRIC.findall(text) if name not in metrics()]
+
+
+def test_every_metric_is_in_the_table_with_its_kind() -> None:
+    documented = table("docs/operations.md", "metric")
+    assert {name.strip("`"): cells[0] for name, cells in documented.items()} == metrics()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_metric_that_is_named_is_exported(page: str) -> None:
+    assert unknown_metrics(text_of(page)) == []
+
+
+def test_a_metric_that_does_not_exist_is_found() -> None:
+    text = "`qserver_restarts_total` `qserver_crashes_total` `qserver_catalog.definitions`"
+    assert unknown_metrics(text) == ["qserver_crashes_total"]
 
 
 def test_every_route_is_in_the_docs() -> None:

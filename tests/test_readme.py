@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ import pytest
 from tests.web.contract.servers import start
 
 ROOT = Path(__file__).parent.parent
+FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -62,6 +64,23 @@ def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
                 timeout=240,
             )
             assert masked(done.stdout) == masked(shown), command
+    finally:
+        assert server.stop() == 0, server.output
+
+
+def test_the_program_of_the_page_on_http_prints_what_it_shows(tmp_path: Path) -> None:
+    section = (ROOT / "docs" / "http.md").read_text().split("## Python")[1].split("\n## ")[0]
+    program, shown = FENCED.findall(section)
+    server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={"KEY": KEY, "URL": server.url},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert (done.stdout, done.stderr) == (shown, "")
     finally:
         assert server.stop() == 0, server.output
 

@@ -12,7 +12,7 @@ from qserver.query import foreign_keys, plan_cache, statements
 from qserver.query.cursor import Cursor
 from qserver.query.plan_cache import Plan
 from qserver.query.statements import StatementRun
-from qserver.sql.codegen import changes
+from qserver.sql.codegen import change_printer
 from qserver.storage import transaction
 from qserver.storage.btree import Value
 from qserver.storage.catalog import Catalog
@@ -163,20 +163,20 @@ MUTANTS: Final = (
         "look_for_the_arbiter_among_committed_rows",
         "ON CONFLICT by a unique index does not see rows of its own transaction",
         ("sql_upserts",),
-        ((changes, "find_row_in_the_way", _arbiter_among_committed),),
+        ((change_printer, "find_row_in_the_way", _arbiter_among_committed),),
     ),
     Mutant(
         "count_on_the_row_as_it_was",
         "ON CONFLICT DO UPDATE begins with the row as it was before the round, where another of the"
         " round has changed it",
         ("sql_upserts", "sql_keys"),
-        ((changes, "find_row_in_the_way", _row_as_it_was),),
+        ((change_printer, "find_row_in_the_way", _row_as_it_was),),
     ),
     Mutant(
         "leave_a_row_under_its_old_key",
         "an upsert that gives a row another key leaves the row under the old one, too",
         ("sql_upserts",),
-        ((changes, "replace_row", _row_under_the_old_key),),
+        ((change_printer, "replace_row", _row_under_the_old_key),),
     ),
     Mutant(
         "look_up_before_the_transaction",
