@@ -23,16 +23,16 @@ from qserver.values.relations import Schema, View
 from qserver.values.schema import Column, Table
 from qserver.values.types import INTEGER, INTEGER_BITS, Kind, SqlType
 
-Rows = Iterator[tuple[Any, ...]]
+RowIterator = Iterator[tuple[Any, ...]]
 
 
-def _schemata(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _schemata(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     created = [each.name for each in catalog.definitions() if isinstance(each, Schema)]
     for name in (PUBLIC, "information_schema", "pg_catalog", *created):
         yield DATABASE, name, OWNER
 
 
-def _tables(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _tables(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Table):
             yield DATABASE, each.schema, each.name, "BASE TABLE", "YES"
@@ -40,7 +40,7 @@ def _tables(catalog: Catalog, snapshot: Snapshot) -> Rows:
             yield DATABASE, each.schema, each.name, "VIEW", "NO"
 
 
-def _columns(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _columns(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Table):
             for number, column in visible(each):
@@ -112,12 +112,12 @@ def udt_name(sql_type: SqlType) -> str:
     return _SHORT_NAMES.get(sql_type.kind, sql_type.kind.value)
 
 
-def _views(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _views(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in views_of(catalog):
         yield DATABASE, each.schema, each.name, each.text, each.check_option.upper() or "NONE", "NO"
 
 
-def _sequences(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _sequences(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in sequences_of(catalog):
         yield (
             DATABASE,
@@ -153,7 +153,7 @@ def _place(table: Table) -> tuple[str, str]:
     return DATABASE, table.schema
 
 
-def _table_constraints(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _table_constraints(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         for name, kind, _ in _constraints(table):
             yield (*_place(table), name, *_place(table), table.name, kind, "NO", "NO", "YES")
@@ -164,7 +164,7 @@ def _table_constraints(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 yield (*_place(table), name, *_place(table), table.name, kind, "NO", "NO", "YES")
 
 
-def _key_column_usage(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _key_column_usage(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         for name, kind, columns in _constraints(table):
             if kind == "CHECK":
@@ -174,7 +174,7 @@ def _key_column_usage(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 yield (*_place(table), name, *_place(table), table.name, column, number, place)
 
 
-def _constraint_column_usage(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _constraint_column_usage(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         keys = {key.name: key for key in table.foreign_keys}
         for name, kind, columns in _constraints(table):
@@ -185,7 +185,7 @@ def _constraint_column_usage(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 yield (*_place(of_table), of_table.name, column, *_place(table), name)
 
 
-def _referential_constraints(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _referential_constraints(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         for key in table.foreign_keys:
             other = catalog.tables.get(key.table)
@@ -208,7 +208,7 @@ def _guard_name(table: Table, columns: tuple[str, ...]) -> str | None:
     return None
 
 
-def _check_constraints(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _check_constraints(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         for check in table.checks:
             yield *_place(table), check.name, f"({check.text})"

@@ -28,7 +28,7 @@ from qserver.values.relations import Schema, Sequence, View, key_of
 from qserver.values.schema import Table, is_predicate, predicate_text
 from qserver.values.types import BIGINT, BOOLEAN, DOUBLE, INTEGER
 
-Rows = Iterator[tuple[Any, ...]]
+RowIterator = Iterator[tuple[Any, ...]]
 
 PUBLIC_NUMBER: Final = 2200
 SCHEMA_NUMBERS: Final = {"pg_catalog": 11, PUBLIC: PUBLIC_NUMBER, "information_schema": 13000}
@@ -45,17 +45,17 @@ def schema_number(name: str) -> int:
     return SCHEMA_NUMBERS.get(name) or 2**31 + crc32(f"schema {name}".encode())
 
 
-def _pg_tables(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_tables(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         yield table.schema, table.name, OWNER, bool(table.indexes or not table.has_row_id)
 
 
-def _pg_views(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_views(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in views_of(catalog):
         yield each.schema, each.name, OWNER, each.text
 
 
-def _pg_indexes(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_indexes(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for table in tables_of(catalog):
         for name, unique, columns, condition in _indexes(table):
             kind = "UNIQUE INDEX" if unique else "INDEX"
@@ -87,7 +87,7 @@ def _indexes(table: Table) -> Iterator[tuple[str, bool, str, str]]:
         yield index.name, index.unique, ", ".join(parts), condition
 
 
-def _pg_sequences(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_sequences(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in sequences_of(catalog):
         yield (
             each.schema,
@@ -103,7 +103,7 @@ def _pg_sequences(catalog: Catalog, snapshot: Snapshot) -> Rows:
         )
 
 
-def _pg_namespace(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_namespace(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for name, number in SCHEMA_NUMBERS.items():
         yield number, name, 10
     for each in catalog.definitions():
@@ -111,7 +111,7 @@ def _pg_namespace(catalog: Catalog, snapshot: Snapshot) -> Rows:
             yield schema_number(each.name), each.name, 10
 
 
-def _pg_class(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_class(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
@@ -125,7 +125,7 @@ def _pg_class(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 yield index.id, index.name, schema_number(each.schema), "i", rows, columns, "p"
 
 
-def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Table):
             for number, column in visible(each):
@@ -137,20 +137,20 @@ def _pg_attribute(catalog: Catalog, snapshot: Snapshot) -> Rows:
                 yield number_of(each), name, number, str(of_type), False, False, False
 
 
-def _pg_type(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_type(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             yield number_of(each), each.name, PUBLIC_NUMBER, "e"
 
 
-def _pg_enum(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_enum(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration):
             for label in each.labels:
                 yield number_of(each), label.position, str(label)
 
 
-def _pg_description(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_description(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     for each in catalog.definitions():
         if isinstance(each, Enumeration | Schema):
             continue
@@ -164,7 +164,7 @@ def _pg_description(catalog: Catalog, snapshot: Snapshot) -> Rows:
                     yield each.id, number, text
 
 
-def _pg_database(catalog: Catalog, snapshot: Snapshot) -> Rows:
+def _pg_database(catalog: Catalog, snapshot: Snapshot) -> RowIterator:
     yield 1, DATABASE, 6, "C", "C"
 
 

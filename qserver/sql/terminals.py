@@ -23,7 +23,7 @@ from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVE
 from qserver.sql.lexer import Token, check_text, tokenize
 from qserver.sql.literals import KIND_NAMES, read_literal
 from qserver.sql.string_escapes import unicode_text
-from qserver.sql.value_rows import Rows, find_rows
+from qserver.sql.value_rows import ValuesList, find_rows
 
 _PUNCTUATION: Final = {
     "(": "LPAR",
@@ -127,7 +127,7 @@ class Source:
         self.consumed = end
 
 
-def _tokens(text: str, rows: Rows | None, effort: Effort) -> list[Token]:
+def _tokens(text: str, rows: ValuesList | None, effort: Effort) -> list[Token]:
     """Return all tokens; a list of rows is one token of kind "rows"."""
     tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), effort)
     if rows is not None:
@@ -161,7 +161,7 @@ def _first_statement(tokens: list[Token]) -> tuple[list[Token], int | None, int 
 class _Classifier:
     """Classifies the tokens of a statement in one pass, left to right."""
 
-    def __init__(self, source: Source, tokens: Sequence[Token], rows: Rows | None) -> None:
+    def __init__(self, source: Source, tokens: Sequence[Token], rows: ValuesList | None) -> None:
         self._source = source
         self._tokens = tokens
         self._rows = rows
@@ -313,7 +313,7 @@ class _Classifier:
         self._add(_OPERATORS.get(text, "OPERATOR"), "<>" if text == "!=" else text, token)
 
 
-def _places_of_row(text: str, rows: Rows) -> list[int]:
+def _places_of_row(text: str, rows: ValuesList) -> list[int]:
     places: list[int] = []
     begins = False
     for token in tokenize(text, rows.start, rows.end):

@@ -57,7 +57,7 @@ _LOOSE: Final = (
 )
 
 
-class Rows(NamedTuple):
+class ValuesList(NamedTuple):
     """The rows between `start` and `end` of the text; `kinds` has a letter for each column."""
 
     start: int
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
     kinds: str
 
 
-def find_rows(sql: str) -> Rows | None:
+def find_rows(sql: str) -> ValuesList | None:
     """Return the longest list of two or more rows that holds values only; of equals, the first.
 
     One list per statement is enough for bulk inserts and simple for the executor. DDL is skipped:
@@ -75,7 +75,7 @@ def find_rows(sql: str) -> Rows | None:
     lowered = sql.lower()
     if "values" not in lowered or not _TWO_ROWS.search(sql) or _DEFINITION.match(lowered):
         return None
-    found: Rows | None = None
+    found: ValuesList | None = None
     outside = position = 0
     for _ in range(_ATTEMPTS_MAX):
         word = _VALUES.search(sql, position)
@@ -92,7 +92,7 @@ def find_rows(sql: str) -> Rows | None:
     return found
 
 
-def _read_rows(sql: str, start: int) -> Rows | None:
+def _read_rows(sql: str, start: int) -> ValuesList | None:
     """Return the rows whose first parenthesis is at `start`, or None if not all are values."""
     pieces = _STRING.split(sql[start:])
     rows_text = _ROWS.match("\0".join(pieces[0::2]))
@@ -117,7 +117,7 @@ def _read_rows(sql: str, start: int) -> Rows | None:
                     [each if each is None else Decimal(each) for each in columns[at]]
                 )
         values = list(zip(*columns, strict=True))
-    return Rows(start, end, values, kinds.lower())
+    return ValuesList(start, end, values, kinds.lower())
 
 
 # --- from text to rows ---------------------------------------------------------------------------

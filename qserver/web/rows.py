@@ -18,11 +18,10 @@ from typing import Any, Final
 import msgspec
 
 from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
+from qserver.sql.execution import Rows
 from qserver.values.sizes import check_rows, is_sized, size_of
 from qserver.values.types import SqlType
 from qserver.web.json_values import converter, encode_json
-
-Rows = list[tuple[Any, ...]]
 
 VALUE_BYTES_FLAT: Final = 8
 """The size of a short value and the punctuation around it and its name, without the name."""

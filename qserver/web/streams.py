@@ -18,9 +18,10 @@ import trio
 from qserver.errors import QserverError
 from qserver.limits import KEEP_ALIVE_SECONDS
 from qserver.query.row_stream import RowStream
+from qserver.sql.execution import Rows
 from qserver.web.answers import error_object
 from qserver.web.json_values import encode_json
-from qserver.web.rows import RowEncoder, Rows
+from qserver.web.rows import RowEncoder
 
 EVENT_STREAM: Final = b"text/event-stream"
 NDJSON: Final = b"application/x-ndjson"

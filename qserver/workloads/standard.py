@@ -41,7 +41,7 @@ class Workload(Protocol):
         """The problem in the database afterwards; None if there is none."""
 
 
-class _Rows:
+class _TableWorkload:
     """A table of rows with a number each, which starts at `first`."""
 
     description: ClassVar[str]
@@ -91,14 +91,14 @@ class _Rows:
         return 1
 
 
-class PointRead(_Rows):
+class PointRead(_TableWorkload):
     description = "one row by its key"
 
     async def operate(self, database: SqlDatabase, chance: Random) -> int:
         return await self.read(database, chance)
 
 
-class Insert(_Rows):
+class Insert(_TableWorkload):
     description = "one new row"
     rows = 0
 
@@ -112,14 +112,14 @@ class Insert(_Rows):
         return f"found {found.rows[0][0]} rows, expected {self.inserted}"
 
 
-class Update(_Rows):
+class Update(_TableWorkload):
     description = "one row by its key, any of many"
 
     async def operate(self, database: SqlDatabase, chance: Random) -> int:
         return await self.update(database, chance.randint(1, self.rows))
 
 
-class Transfer(_Rows):
+class Transfer(_TableWorkload):
     description = "two rows in one transaction; the sum of all is kept"
     first = BALANCE
 
@@ -135,7 +135,7 @@ class Transfer(_Rows):
         return 1
 
 
-class HotCounter(_Rows):
+class HotCounter(_TableWorkload):
     description = "one row, the same for everybody"
     rows = 1
 
@@ -143,7 +143,7 @@ class HotCounter(_Rows):
         return await self.update(database, 1)
 
 
-class Scan(_Rows):
+class Scan(_TableWorkload):
     description = "all rows, grouped"
 
     async def operate(self, database: SqlDatabase, chance: Random) -> int:
@@ -153,7 +153,7 @@ class Scan(_Rows):
         return 0
 
 
-class Mixed(_Rows):
+class Mixed(_TableWorkload):
     description = "eight reads, one update, one insert, by chance"
 
     async def operate(self, database: SqlDatabase, chance: Random) -> int:

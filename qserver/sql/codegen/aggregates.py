@@ -20,7 +20,7 @@ from math import nan
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import size_code, step_cost
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorted_rows import sorted_pairs
@@ -35,7 +35,7 @@ _NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
 
 
 def produce_aggregate(
-    pipeline: Pipeline, node: plan.Aggregate, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Aggregate, rows: RowVariables, consume: Consumer
 ) -> None:
     _AggregatePrinter(pipeline, node).print(rows, consume)
 
@@ -70,26 +70,26 @@ class _AggregatePrinter:
             for name, value in call.aggregate.names.items():
                 self.source.name(name, value)
 
-    def print(self, rows: Rows, consume: Consumer) -> None:
+    def print(self, rows: RowVariables, consume: Consumer) -> None:
         self.source.line(f"{self.kept} = 0")
         if self.node.keys or self.node.grouping_sets is not None:
             self._grouped(rows, consume)
         else:
             self._ungrouped(rows, consume)
 
-    def _ungrouped(self, rows: Rows, consume: Consumer) -> None:
+    def _ungrouped(self, rows: RowVariables, consume: Consumer) -> None:
         names = [self.source.fresh("s") for _ in self.states.initial]
         for name, initial in zip(names, self.states.initial, strict=True):
             self.source.line(f"{name} = {initial}")
 
-        def inside(inner: Rows) -> None:
+        def inside(inner: RowVariables) -> None:
             for number in range(len(self.node.calls)):
                 self._step(number, names, inner)
 
         self.pipeline.produce(self.node.input, rows, inside)
         self._give((), names, 0, rows, consume)
 
-    def _grouped(self, rows: Rows, consume: Consumer) -> None:
+    def _grouped(self, rows: RowVariables, consume: Consumer) -> None:
         sets = self.node.grouping_sets
         if sets is None:
             sets = (tuple(range(len(self.node.keys))),)
@@ -101,7 +101,7 @@ class _AggregatePrinter:
         def long_key(key: Expression) -> bool:
             return is_long(key, self.node.input)
 
-        def inside(inner: Rows) -> None:
+        def inside(inner: RowVariables) -> None:
             keys = []
             for key in self.node.keys:
                 keys.append(self.source.fresh("k"))
@@ -134,7 +134,7 @@ class _AggregatePrinter:
             )
         self.pipeline.loop(self.node.source, everything, rows, consume)
 
-    def _update(self, groups: str, keys: list[str], long: list[str], rows: Rows) -> None:
+    def _update(self, groups: str, keys: list[str], long: list[str], rows: RowVariables) -> None:
         key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
         group = self.source.fresh("g")
         self.source.line(f"{group} = {groups}.get({key})")
@@ -148,7 +148,7 @@ class _AggregatePrinter:
             self._step(number, names, rows)
 
     def _replay(
-        self, groups: str, positions: tuple[int, ...], rows: Rows, consume: Consumer
+        self, groups: str, positions: tuple[int, ...], rows: RowVariables, consume: Consumer
     ) -> None:
         key, group = self.source.fresh("k"), self.source.fresh("g")
         absent = 0
@@ -168,7 +168,7 @@ class _AggregatePrinter:
         keys: tuple[str, ...],
         names: list[str],
         absent: int,
-        rows: Rows,
+        rows: RowVariables,
         consume: Consumer,
     ) -> None:
         """Print the output row of a complete group."""
@@ -195,7 +195,7 @@ class _AggregatePrinter:
 
     # --- one call ---
 
-    def _step(self, number: int, names: list[str], rows: Rows) -> None:
+    def _step(self, number: int, names: list[str], rows: RowVariables) -> None:
         """Print the effect of a row on the states of one call."""
         call = self.node.calls[number]
         if call.filter is not None:
@@ -204,7 +204,7 @@ class _AggregatePrinter:
         else:
             self._step_filtered(number, names, rows)
 
-    def _step_filtered(self, number: int, names: list[str], rows: Rows) -> None:
+    def _step_filtered(self, number: int, names: list[str], rows: RowVariables) -> None:
         call = self.node.calls[number]
         codes, checks = [], []
         for argument in call.arguments:
@@ -263,7 +263,9 @@ class _AggregatePrinter:
         for statement in self.printer.fill(call.aggregate.step, codes, states).split("\n"):
             self.source.line(statement)
 
-    def _collect(self, call: AggregateCall, name: str, codes: list[str], rows: Rows) -> None:
+    def _collect(
+        self, call: AggregateCall, name: str, codes: list[str], rows: RowVariables
+    ) -> None:
         """Print the collection of a row's sort key and arguments; steps run in order at the end."""
         self.source.name("Descending", Descending)
         elements = []

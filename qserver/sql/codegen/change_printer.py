@@ -21,7 +21,7 @@ from qserver.sql.codegen.change_support import (
     refuse_second_change,
     replace_row,
 )
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import values_given_once
 from qserver.sql.codegen.pipeline import Pipeline
@@ -74,14 +74,18 @@ class ChangePrinter:
         self.written = self.source.fresh("n")
         self.source.line(f"{self.written} = 0")
         if any(isinstance(each, plan.Scan) for each in everything(node)):
-            kept = self.pipeline.keep(node, Rows())
-            self.pipeline.replay(kept, node, Rows(), lambda rows: self._insert_row(statement, rows))
+            kept = self.pipeline.keep(node, RowVariables())
+            self.pipeline.replay(
+                kept, node, RowVariables(), lambda rows: self._insert_row(statement, rows)
+            )
         else:
-            self.pipeline.produce(node, Rows(), lambda rows: self._insert_row(statement, rows))
+            self.pipeline.produce(
+                node, RowVariables(), lambda rows: self._insert_row(statement, rows)
+            )
         if statement.on_conflict is None:
             self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
 
-    def _insert_row(self, statement: plan.Insert, rows: Rows) -> None:
+    def _insert_row(self, statement: plan.Insert, rows: RowVariables) -> None:
         line = self.source.line
         new = self.source.fresh("r")
         line(f"{new} = {self._new_row(statement.values, rows)}")
@@ -138,7 +142,7 @@ class ChangePrinter:
             self.pipeline.yield_check()
 
     def _insert_or(
-        self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: Rows
+        self, statement: plan.Insert, action: plan.ConflictAction, new: str, rows: RowVariables
     ) -> None:
         line = self.source.line
         self.source.name("find_row_in_the_way", find_row_in_the_way)
@@ -171,7 +175,7 @@ class ChangePrinter:
                 line(f"{self.touched}.add({self.key(statement.table, updated)})")
                 self.done(deeper)
 
-    def _new_row(self, values: tuple[Expression, ...], rows: Rows) -> str:
+    def _new_row(self, values: tuple[Expression, ...], rows: RowVariables) -> str:
         return self.printer.values(values, rows)
 
     # --- UPDATE and DELETE ---
@@ -183,7 +187,7 @@ class ChangePrinter:
         self.written = self.source.fresh("n")
         line(f"{changes}, {self.written} = {{}}, 0")
 
-        def inside(rows: Rows) -> None:
+        def inside(rows: RowVariables) -> None:
             old, key = rows.row(statement.old_source), self.source.fresh("k")
             line(f"{key} = {self.key(statement.table, old)}")
             with self.source.block(f"if {key} not in {changes}{self._untouched(key, old)}:"):
@@ -196,7 +200,7 @@ class ChangePrinter:
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
                 self.pipeline.charge_memory(changes, 3)
 
-        self.pipeline.produce(statement.plan, Rows(), inside)
+        self.pipeline.produce(statement.plan, RowVariables(), inside)
         self._apply_updates(statement, changes, sources)
 
     def _apply_updates(
@@ -207,7 +211,7 @@ class ChangePrinter:
             at in statement.changed for at in statement.table.primary_key
         )
         if key_changes:
-            # Rows may move to keys that other rows of the statement are about to leave.
+            # RowVariables may move to keys that other rows of the statement are about to leave.
             with self._changes("old, new, _", f"{changes}.values()"):
                 with self.source.block(
                     f"if {self.key(statement.table, 'old')} != {self.key(statement.table, 'new')}:"
@@ -228,7 +232,7 @@ class ChangePrinter:
                     line(f"transaction.insert({self.table}, {new})")
             else:
                 line(f"transaction.put({self.table}, {new})")
-            rows = Rows()
+            rows = RowVariables()
             if statement.returning is not None:
                 target, rows = self.pipeline.unpack(sources, rows)
                 line(f"{target} = {others}")
@@ -254,7 +258,7 @@ class ChangePrinter:
         gone = self.source.fresh("gone")
         line(f"{gone} = {{}}")
 
-        def inside(rows: Rows) -> None:
+        def inside(rows: RowVariables) -> None:
             old, key = rows.row(statement.old_source), self.source.fresh("k")
             item = pattern(sources, rows) if statement.returning is not None else "None"
             line(f"{key} = {self.key(statement.table, old)}")
@@ -262,11 +266,11 @@ class ChangePrinter:
                 line(f"{gone}[{key}] = {item}")
                 self.pipeline.charge_memory(gone, 2)
 
-        self.pipeline.produce(statement.plan, Rows(), inside)
+        self.pipeline.produce(statement.plan, RowVariables(), inside)
         key, item = self.source.fresh("k"), self.source.fresh("t")
         with self._changes(f"{key}, {item}", f"{gone}.items()"):
             line(f"transaction.delete({self.table}, {key})")
-            rows = Rows()
+            rows = RowVariables()
             if statement.returning is not None:
                 target, rows = self.pipeline.unpack(sources, rows)
                 line(f"{target} = {item}")
@@ -289,7 +293,7 @@ class ChangePrinter:
         values: tuple[Expression, ...],
         checks: tuple[plan.CheckedExpression, ...],
         new: str,
-        rows: Rows,
+        rows: RowVariables,
     ) -> None:
         """Print the NOT NULL checks of nullable values, and the CHECKs."""
         doubtful = [
@@ -309,7 +313,7 @@ class ChangePrinter:
                 name = self.source.known(check.name, "name")
                 self.source.line(f"{fail}({self.table}, {name}, {new})")
 
-    def done(self, rows: Rows) -> None:
+    def done(self, rows: RowVariables) -> None:
         """Print the count of an affected row, and its RETURNING."""
         if self.counted:
             self.source.line("affected += 1")

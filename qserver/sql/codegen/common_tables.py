@@ -16,14 +16,14 @@ from collections.abc import Callable
 
 from qserver.sql import plan
 from qserver.sql.codegen.changes import produce_common_change
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.plan import Change, Plan
 from qserver.sql.walk import everything
 
 
 def produce_with_tables(
-    pipeline: Pipeline, node: plan.WithTables, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.WithTables, rows: RowVariables, consume: Consumer
 ) -> None:
     source = pipeline.source
     lazy = _read_up_to_a_limit(node)
@@ -42,11 +42,11 @@ def produce_with_tables(
 
 
 def _append_rows(
-    pipeline: Pipeline, node: Plan, made: int, name: str, rows: Rows, count: str = ""
+    pipeline: Pipeline, node: Plan, made: int, name: str, rows: RowVariables, count: str = ""
 ) -> None:
     measure = pipeline.measure(node, (made,), count)
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         pipeline.source.line(f"{name}.append({inner.row(made)})")
         pipeline.charge_memory(name, 1)
         measure(inner)
@@ -54,7 +54,7 @@ def _append_rows(
     pipeline.produce(node, rows, inside)
 
 
-def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
+def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables) -> None:
     """Print a recursion that collects all rows in a list."""
     line, name = pipeline.source.line, f"table{table.number}"
     found = pipeline.source.fresh("rows")
@@ -68,7 +68,7 @@ def _recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
     line(f"{name} = {found}")
 
 
-def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> None:
+def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables) -> None:
     """Print a recursion that yields rows on demand: its reader may stop early."""
     source, name = pipeline.source, f"table{table.number}"
     made = source.fresh("turns")
@@ -80,7 +80,7 @@ def _lazy_recursion(pipeline: Pipeline, table: plan.CommonTable, rows: Rows) -> 
 
 
 def _print_turns(
-    pipeline: Pipeline, table: plan.CommonTable, rows: Rows, give: Callable[[str], None]
+    pipeline: Pipeline, table: plan.CommonTable, rows: RowVariables, give: Callable[[str], None]
 ) -> None:
     """Print the iterations, each over the rows of the last one, until one adds none."""
     line, name = pipeline.source.line, f"table{table.number}"

@@ -26,7 +26,7 @@ from qserver.limits import SOURCE_LENGTH_MAX
 from qserver.sql import plan
 from qserver.sql.codegen.changes import changes_before_it_reads, produce_change
 from qserver.sql.codegen.charges import is_costly
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.operators import PRODUCERS
@@ -164,11 +164,11 @@ class _Compiler:
 
         long = long_columns(statement.plan, statement.source)
 
-        def give(rows: Rows) -> None:
+        def give(rows: RowVariables) -> None:
             line(f"out.append({rows.row(statement.source)})")
             self.pipeline.hand_out(f"len(out) >= {PAGE_ROWS}", long)
 
-        self.pipeline.produce(statement.plan, Rows(), give)
+        self.pipeline.produce(statement.plan, RowVariables(), give)
         with self.source.block("if out:"):
             line("yield out")
         line("return 0")
@@ -188,7 +188,7 @@ class _Compiler:
 
     def _query_by_pages(self, node: plan.Project) -> None:
         """Print a plain scan: a comprehension per page is half as fast again as a loop."""
-        line, rows = self.source.line, Rows()
+        line, rows = self.source.line, RowVariables()
         cut: tuple[str, str, str] | None = None
         scan = node.input
         if isinstance(scan, plan.Limit):
@@ -196,7 +196,7 @@ class _Compiler:
             scan = scan.input
         assert isinstance(scan, plan.Scan)
 
-        def give(page: str, row: str, condition: str, inner: Rows) -> None:
+        def give(page: str, row: str, condition: str, inner: RowVariables) -> None:
             if cut is not None:
                 self._cut_page(page, row, condition, *cut)
                 condition = ""
@@ -226,7 +226,7 @@ class _Compiler:
     def _first_rows(self, node: plan.Project, scan: plan.Scan, first: str, stop: str) -> None:
         """Print the few first rows of a range: one page, without a loop."""
 
-        def give(page: str, row: str, condition: str, inner: Rows) -> None:
+        def give(page: str, row: str, condition: str, inner: RowVariables) -> None:
             cut = page if first == "0" else f"{page}[{first}:]"
             self.source.line(f"out = {self._made(node, cut, row, condition, inner)}")
             with self.source.block("if out:"):
@@ -235,7 +235,9 @@ class _Compiler:
         produce_first_rows(self.pipeline, scan, stop, give)
         self.source.line("return 0")
 
-    def _made(self, node: plan.Project, page: str, row: str, condition: str, inner: Rows) -> str:
+    def _made(
+        self, node: plan.Project, page: str, row: str, condition: str, inner: RowVariables
+    ) -> str:
         """Return the code of a page's list of output rows; `itemgetter` handles plain columns."""
         made = self.printer.values(node.expressions, inner)
         if made == row and not condition:
@@ -264,7 +266,7 @@ class _Compiler:
         named = {slot.name for slot in (*self.printer.slots.values(), *self.printer.made)}
         for literal in literals:
             if literal.name not in named:
-                self.printer.slot(literal, Rows())
+                self.printer.slot(literal, RowVariables())
 
     def prelude(self) -> list[str]:
         """Return the lines before the plan: local names, slots, sets of IN, subqueries."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from qserver.sql.expressions import Column, Expression
 
 
-class Rows:
+class RowVariables:
     """The variable of each source's current row, or variables by column.
 
     If the width of a row is known, an expression list of all its columns is the row itself.
@@ -25,9 +25,9 @@ class Rows:
         self._columns = dict(columns or {})
         self._widths = dict(widths or {})
 
-    def with_row(self, source: int, name: str, width: int | None = None) -> Rows:
+    def with_row(self, source: int, name: str, width: int | None = None) -> RowVariables:
         widths = self._widths if width is None else {**self._widths, source: width}
-        return Rows({**self._rows, source: name}, self._columns, widths)
+        return RowVariables({**self._rows, source: name}, self._columns, widths)
 
     def whole_row(self, expressions: tuple[Expression, ...]) -> str | None:
         """Return the variable that holds exactly these expressions, if they are one whole row."""

@@ -27,7 +27,7 @@ from qserver.sql.codegen.charges import (
     measured,
     size_code,
 )
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import Source, brackets_of
@@ -108,7 +108,7 @@ class Printer:
 
     # --- the three forms ---
 
-    def value(self, expression: Expression, rows: Rows) -> str:
+    def value(self, expression: Expression, rows: RowVariables) -> str:
         self._spend()
         printer = _VALUES.get(type(expression))
         if printer is not None:
@@ -118,11 +118,11 @@ class Printer:
         true, false = self.truth(expression, rows), self.falsity(expression, rows)
         return f"(True if {true} else False if {false} else None)"
 
-    def truth(self, expression: Expression, rows: Rows) -> str:
+    def truth(self, expression: Expression, rows: RowVariables) -> str:
         printer = _TRUTHS.get(type(expression), Printer.value)
         return self._not_too_deep(printer(self, expression, rows))
 
-    def falsity(self, expression: Expression, rows: Rows) -> str:
+    def falsity(self, expression: Expression, rows: RowVariables) -> str:
         printer = _FALSITIES.get(type(expression))
         if printer is not None:
             return self._not_too_deep(printer(self, expression, rows))
@@ -139,7 +139,7 @@ class Printer:
         self.functions += [f"    def {name}({rows}):", f"        return {code}"]
         return f"{name}({rows})"
 
-    def values(self, expressions: tuple[Expression, ...], rows: Rows) -> str:
+    def values(self, expressions: tuple[Expression, ...], rows: RowVariables) -> str:
         """Return a tuple of expressions."""
         whole = rows.whole_row(expressions)
         if whole is not None:
@@ -150,7 +150,7 @@ class Printer:
     def together(self, codes: list[str]) -> str:
         return f"({self.apart.items(codes) if is_long(codes) else ', '.join(codes)},)"
 
-    def items(self, expressions: Sequence[Expression], rows: Rows) -> str:
+    def items(self, expressions: Sequence[Expression], rows: RowVariables) -> str:
         """Return expressions separated by commas. Consecutive slots become a slice."""
         codes = [self.value(each, rows) for each in expressions]
         if self.made:
@@ -159,7 +159,7 @@ class Printer:
 
     # --- leaves ---
 
-    def constant(self, expression: Constant, rows: Rows) -> str:
+    def constant(self, expression: Constant, rows: RowVariables) -> str:
         value = expression.value
         if value is None or value is True or value is False:
             return repr(value)
@@ -167,7 +167,7 @@ class Printer:
             return repr(value) if value >= 0 else f"({value!r})"
         return self.source.known(value, "constant")
 
-    def slot(self, expression: Slot, rows: Rows) -> str:
+    def slot(self, expression: Slot, rows: RowVariables) -> str:
         if expression.name == "row_id":  # each new row of a table without a key gets its own
             return "context.next_row_id()"
         if self.row_of_literals is not None and isinstance(expression.name, int):
@@ -209,12 +209,12 @@ class Printer:
         converted = self.converted(expression, code)
         return f"(None if {code} is None else {converted})" if expression.nullable else converted
 
-    def column(self, expression: Column, rows: Rows) -> str:
+    def column(self, expression: Column, rows: RowVariables) -> str:
         return rows.column(expression)
 
     # --- functions ---
 
-    def apply(self, expression: Apply, rows: Rows) -> str:
+    def apply(self, expression: Apply, rows: RowVariables) -> str:
         if _is_surely_null(expression):
             return "None"
         checks, result = self._call(expression, rows)
@@ -222,7 +222,7 @@ class Printer:
             return result
         return f"(None if {' or '.join(checks)} else {result})"
 
-    def apply_truth(self, expression: Apply, rows: Rows) -> str:
+    def apply_truth(self, expression: Apply, rows: RowVariables) -> str:
         if _is_surely_null(expression):
             return "False"
         checks, result = self._call(expression, rows, "is not None")
@@ -232,14 +232,16 @@ class Printer:
             else f"({' and '.join([*checks, result])})"
         )
 
-    def apply_falsity(self, expression: Apply, rows: Rows) -> str:
+    def apply_falsity(self, expression: Apply, rows: RowVariables) -> str:
         if _is_surely_null(expression):
             return "False"
         checks, result = self._call(expression, rows, "is not None")
         wrong = f"({result} is False)" if expression.function.gives_null else f"not {result}"
         return f"({' and '.join([*checks, wrong])})"
 
-    def _call(self, apply: Apply, rows: Rows, check: str = "is None") -> tuple[list[str], str]:
+    def _call(
+        self, apply: Apply, rows: RowVariables, check: str = "is None"
+    ) -> tuple[list[str], str]:
         """Return the NULL checks of the arguments, and the call, which uses their variables."""
         checks: list[str] = []
         codes: list[str] = []
@@ -320,7 +322,7 @@ class Printer:
 
         return _FIELD.sub(field, template)
 
-    def cast(self, expression: Cast, rows: Rows) -> str:
+    def cast(self, expression: Cast, rows: RowVariables) -> str:
         name = self.source.known(expression.function, "cast")
         code = self.value(expression.operand, rows)
         cost = cost_of_cast(expression)
@@ -339,20 +341,23 @@ class Printer:
 
     # --- logic ---
 
-    def and_truth(self, expression: And, rows: Rows) -> str:
+    def and_truth(self, expression: And, rows: RowVariables) -> str:
         return self._chain(self._each(self.truth, expression.operands, rows), " and ")
 
-    def and_falsity(self, expression: And, rows: Rows) -> str:
+    def and_falsity(self, expression: And, rows: RowVariables) -> str:
         return self._chain(self._each(self.falsity, expression.operands, rows), " or ")
 
-    def or_truth(self, expression: Or, rows: Rows) -> str:
+    def or_truth(self, expression: Or, rows: RowVariables) -> str:
         return self._chain(self._each(self.truth, expression.operands, rows), " or ")
 
-    def or_falsity(self, expression: Or, rows: Rows) -> str:
+    def or_falsity(self, expression: Or, rows: RowVariables) -> str:
         return self._chain(self._each(self.falsity, expression.operands, rows), " and ")
 
     def _each(
-        self, way: Callable[[Expression, Rows], str], operands: Sequence[Expression], rows: Rows
+        self,
+        way: Callable[[Expression, RowVariables], str],
+        operands: Sequence[Expression],
+        rows: RowVariables,
     ) -> list[str]:
         """Print the operands. Long lists move to functions of `apart`, which cannot yield."""
         if len(operands) <= LINES_MOST:
@@ -363,24 +368,24 @@ class Printer:
     def _chain(self, codes: list[str], word: str) -> str:
         return f"({self.apart.chain(codes, word) if is_long(codes) else word.join(codes)})"
 
-    def not_truth(self, expression: Not, rows: Rows) -> str:
+    def not_truth(self, expression: Not, rows: RowVariables) -> str:
         return self.falsity(expression.operand, rows)
 
-    def not_falsity(self, expression: Not, rows: Rows) -> str:
+    def not_falsity(self, expression: Not, rows: RowVariables) -> str:
         return self.truth(expression.operand, rows)
 
-    def is_null(self, expression: IsNull, rows: Rows) -> str:
+    def is_null(self, expression: IsNull, rows: RowVariables) -> str:
         if not expression.operand.nullable:
             return repr(expression.negated)
         what = "is not None" if expression.negated else "is None"
         return f"({self.value(expression.operand, rows)} {what})"
 
-    def is_truth(self, expression: IsTruth, rows: Rows) -> str:
+    def is_truth(self, expression: IsTruth, rows: RowVariables) -> str:
         way = self.truth if expression.truth else self.falsity
         code = way(expression.operand, rows)
         return f"(not {code})" if expression.negated else f"bool({code})"
 
-    def is_distinct(self, expression: IsDistinct, rows: Rows) -> str:
+    def is_distinct(self, expression: IsDistinct, rows: RowVariables) -> str:
         left, first = self._kept(expression.left, rows)
         right, second = self._kept(expression.right, rows)
         compared = comparison_of(expression)
@@ -398,7 +403,7 @@ class Printer:
         code = same if expression.negated else f"(not {same})"
         return f"({', '.join(before)}, {code})[{len(before)}]" if before else code
 
-    def _kept(self, expression: Expression, rows: Rows) -> tuple[str, str]:
+    def _kept(self, expression: Expression, rows: RowVariables) -> tuple[str, str]:
         """Return code that assigns the value to a variable, or "", and the name to use."""
         code = self.value(expression, rows)
         if _SIMPLE.fullmatch(code):
@@ -406,13 +411,13 @@ class Printer:
         name = self.source.fresh("v")
         return f"({name} := {code})", name
 
-    def case(self, expression: Case, rows: Rows) -> str:
+    def case(self, expression: Case, rows: RowVariables) -> str:
         conditions = self._each(self.truth, [each for each, _ in expression.whens], rows)
         results = self._each(self.value, [each for _, each in expression.whens], rows)
         whens = list(zip(conditions, results, strict=True))
         return self._first(whens, self.value(expression.otherwise, rows))
 
-    def coalesce(self, expression: Coalesce, rows: Rows) -> str:
+    def coalesce(self, expression: Coalesce, rows: RowVariables) -> str:
         choices = []
         *first, last = expression.operands
         for operand in first:
@@ -437,13 +442,13 @@ class Printer:
 
     # --- IN (list) ---
 
-    def in_list_truth(self, expression: InList, rows: Rows) -> str:
+    def in_list_truth(self, expression: InList, rows: RowVariables) -> str:
         return self._in_list(expression, rows, truth=True)
 
-    def in_list_falsity(self, expression: InList, rows: Rows) -> str:
+    def in_list_falsity(self, expression: InList, rows: RowVariables) -> str:
         return self._in_list(expression, rows, truth=False)
 
-    def _in_list(self, expression: InList, rows: Rows, truth: bool) -> str:
+    def _in_list(self, expression: InList, rows: RowVariables, truth: bool) -> str:
         """Print whether the condition is true, or is false; NULL is neither."""
         if not all(isinstance(item, Constant | Slot | Elements) for item in expression.items):
             return self._in_expressions(expression, rows, truth)
@@ -468,7 +473,7 @@ class Printer:
             outside = f"not {name}_all or {outside}"
         return f"({outside})"
 
-    def _set_of(self, items: tuple[Expression, ...], rows: Rows, careful: bool) -> str:
+    def _set_of(self, items: tuple[Expression, ...], rows: RowVariables, careful: bool) -> str:
         code = self.items(items, rows)
         if careful:  # Python's == and hash differ from SQL's
             self.source.name("canonical", canonical)
@@ -480,12 +485,12 @@ class Printer:
         self.sets[name] = code
         return name
 
-    def elements(self, expression: Elements, rows: Rows) -> str:
+    def elements(self, expression: Elements, rows: RowVariables) -> str:
         """Unpack the elements of an array into the items of a list."""
         self.source.name("elements_of", elements_of)
         return f"*elements_of({self.value(expression.array, rows)})"
 
-    def _in_expressions(self, expression: InList, rows: Rows, truth: bool) -> str:
+    def _in_expressions(self, expression: InList, rows: RowVariables, truth: bool) -> str:
         equal, operand = expression.equal, expression.operand
         equals: tuple[Expression, ...] = tuple(
             Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
@@ -497,30 +502,30 @@ class Printer:
 
     # --- the rest ---
 
-    def array(self, expression: Array, rows: Rows) -> str:
+    def array(self, expression: Array, rows: RowVariables) -> str:
         values = self.values(expression.items, rows)
         if not any(item.type.kind is Kind.ARRAY for item in expression.items):
             return values
         self.source.name("array_of_arrays", array_of_arrays)
         return f"array_of_arrays({values})"
 
-    def scalar_query(self, expression: ScalarQuery, rows: Rows) -> str:
+    def scalar_query(self, expression: ScalarQuery, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.scalar(expression, rows)
 
-    def array_query(self, expression: ArrayQuery, rows: Rows) -> str:
+    def array_query(self, expression: ArrayQuery, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.array(expression, rows)
 
-    def exists(self, expression: Exists, rows: Rows) -> str:
+    def exists(self, expression: Exists, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.exists(expression, rows)
 
-    def in_query(self, expression: InQuery, rows: Rows) -> str:
+    def in_query(self, expression: InQuery, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.in_query(expression, rows)
 
-    def quantified(self, expression: Quantified, rows: Rows) -> str:
+    def quantified(self, expression: Quantified, rows: RowVariables) -> str:
         assert self.subqueries is not None
         return self.subqueries.quantified(expression, rows)
 
@@ -558,7 +563,7 @@ def _may_hold_null(items: tuple[Expression, ...]) -> bool:
     return any(item.nullable for item in items)
 
 
-_VALUES: dict[type, Callable[[Printer, Any, Rows], str]] = {
+_VALUES: dict[type, Callable[[Printer, Any, RowVariables], str]] = {
     Constant: Printer.constant,
     Slot: Printer.slot,
     Column: Printer.column,
@@ -577,14 +582,14 @@ _VALUES: dict[type, Callable[[Printer, Any, Rows], str]] = {
     InQuery: Printer.in_query,
     Quantified: Printer.quantified,
 }
-_TRUTHS: dict[type, Callable[[Printer, Any, Rows], str]] = {
+_TRUTHS: dict[type, Callable[[Printer, Any, RowVariables], str]] = {
     Apply: Printer.apply_truth,
     And: Printer.and_truth,
     Or: Printer.or_truth,
     Not: Printer.not_truth,
     InList: Printer.in_list_truth,
 }
-_FALSITIES: dict[type, Callable[[Printer, Any, Rows], str]] = {
+_FALSITIES: dict[type, Callable[[Printer, Any, RowVariables], str]] = {
     Apply: Printer.apply_falsity,
     And: Printer.and_falsity,
     Or: Printer.or_falsity,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of
@@ -20,7 +20,9 @@ from qserver.sql.walk import has_subquery, output_sources
 MATCHES_FEW = 64
 
 
-def produce_join(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+def produce_join(
+    pipeline: Pipeline, node: plan.Join, rows: RowVariables, consume: Consumer
+) -> None:
     assert node.kind != "right", "a rule has turned right joins around"
     if node.kind == "full":
         _full(pipeline, node, rows, consume)
@@ -28,7 +30,7 @@ def produce_join(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consu
     left = node.left
     prepared = _prepare_right(pipeline, node, rows)
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         _PRINTERS[node.kind](pipeline, node, prepared, inner, consume)
 
     if loops_of(left) >= LOOPS_MOST:
@@ -38,7 +40,7 @@ def produce_join(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consu
         pipeline.produce(left, rows, inside)
 
 
-def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
+def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: RowVariables) -> str:
     """Print the hash table or list of the right side; return its name, or "" if there is none."""
     if node.lateral or node.method == "index":
         return ""
@@ -51,7 +53,7 @@ def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
     keys = tuple(right for _, right in hash_keys(node))
     measure = pipeline.measure(node.right, sources)
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         key, checks = _key(pipeline, keys, inner)
         item = pattern(sources, inner)
         with source.block_if(checks):
@@ -69,7 +71,9 @@ def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: Rows) -> str:
     return name
 
 
-def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[str, list[str]]:
+def _key(
+    pipeline: Pipeline, keys: tuple[Expression, ...], rows: RowVariables
+) -> tuple[str, list[str]]:
     """Print the variables of a hash key; return the key, and checks that no part is NULL."""
     names, checks = [], []
     for key in keys:
@@ -83,7 +87,7 @@ def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[
     return (names[0] if len(names) == 1 else f"({', '.join(names)})"), checks
 
 
-def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
+def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables) -> str:
     """Return the code of the right rows that may match the left row, before the condition."""
     if node.method != "hash":
         return prepared
@@ -91,7 +95,7 @@ def _matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> 
     return f"{prepared}.get({key}, ())"
 
 
-def _named_matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows) -> str:
+def _named_matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables) -> str:
     """Assign the possible matches to a variable, and charge their steps."""
     found = pipeline.source.fresh("found")
     pipeline.source.line(f"{found} = {_matches(pipeline, node, prepared, rows)}")
@@ -100,11 +104,11 @@ def _named_matches(pipeline: Pipeline, node: plan.Join, prepared: str, rows: Row
 
 
 def _inner(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
 ) -> None:
     condition = residual(node)
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         if condition is None:
             consume(inner)
             return
@@ -118,7 +122,7 @@ def _inner(
 
 
 def _loop_over_matches(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, inside: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, inside: Consumer
 ) -> None:
     sources = output_sources(node.right)
     if node.method != "hash":
@@ -137,7 +141,7 @@ def _pace_many(pipeline: Pipeline, found: str) -> None:
 
 
 def _left(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
 ) -> None:
     source = pipeline.source
     sources = output_sources(node.right)
@@ -147,7 +151,7 @@ def _left(
         found = source.fresh("found")
         source.line(f"{found} = []")
 
-        def inside(inner: Rows) -> None:
+        def inside(inner: RowVariables) -> None:
             item = pattern(sources, inner)
             if condition is None:
                 source.line(f"{found}.append({item})")
@@ -167,7 +171,7 @@ def _left(
 
 
 def _chosen(
-    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: RowVariables
 ) -> str:
     """Print the list of candidates that satisfy the condition; return its name.
 
@@ -196,7 +200,7 @@ def _chosen(
 
 
 def _any(
-    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: Rows
+    pipeline: Pipeline, node: plan.Join, condition: Expression, candidates: str, rows: RowVariables
 ) -> str:
     """Print whether one of the candidates satisfies the condition; return the result's name."""
     source, sources = pipeline.source, output_sources(node.right)
@@ -247,13 +251,13 @@ def _width(node: plan.Plan, made: int) -> int:
 
 
 def _semi(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
 ) -> None:
     _if_any(pipeline, node, prepared, rows, consume, "if {}:")
 
 
 def _anti(
-    pipeline: Pipeline, node: plan.Join, prepared: str, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Join, prepared: str, rows: RowVariables, consume: Consumer
 ) -> None:
     _if_any(pipeline, node, prepared, rows, consume, "if not {}:")
 
@@ -262,7 +266,7 @@ def _if_any(
     pipeline: Pipeline,
     node: plan.Join,
     prepared: str,
-    rows: Rows,
+    rows: RowVariables,
     consume: Consumer,
     head: str,
 ) -> None:
@@ -275,7 +279,7 @@ def _if_any(
         consume(rows)
 
 
-def _full(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) -> None:
+def _full(pipeline: Pipeline, node: plan.Join, rows: RowVariables, consume: Consumer) -> None:
     """Materialize the matches, then add the unmatched rows of both sides."""
     source = pipeline.source
     line = source.line
@@ -294,7 +298,7 @@ def _full(pipeline: Pipeline, node: plan.Join, rows: Rows, consume: Consumer) ->
             key, _ = _key(pipeline, tuple(each for _, each in keys), inner)
             line(f"{by_key}.setdefault({key}, []).append({number})")
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         line(f"{found} = False")
         if not keys:
             pipeline.charge_rows(f"len({right})")

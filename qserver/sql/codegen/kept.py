@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.plan import Plan
 
 LOOPS_MOST = 9
 """Nested loops before a pipeline is split; scans and conditions need blocks as well."""
 
 
-def pattern(sources: tuple[int, ...], rows: Rows) -> str:
+def pattern(sources: tuple[int, ...], rows: RowVariables) -> str:
     """Return the item that stores the rows of several sources: a tuple of rows, or the only row."""
     if len(sources) == 1:
         return rows.row(sources[0])

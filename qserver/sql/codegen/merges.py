@@ -14,7 +14,7 @@ from typing import NoReturn
 from qserver.errors import CardinalityViolation
 from qserver.sql import plan
 from qserver.sql.codegen.change_printer import ChangePrinter
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 
 
 def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
@@ -22,9 +22,9 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
     source.name("refuse_second_merge", refuse_second_merge)
     touched = source.fresh("touched")
     source.line(f"{touched} = set()")
-    kept = printer.pipeline.keep(statement.plan, Rows())
+    kept = printer.pipeline.keep(statement.plan, RowVariables())
 
-    def inside(rows: Rows) -> None:
+    def inside(rows: RowVariables) -> None:
         printer.pace_change()
         old = rows.row(statement.old_source)
         found = f"{old}[{statement.table.primary_key[0]}] is not None"
@@ -33,14 +33,14 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
             with source.block(head):
                 _print_actions(printer, statement, actions, rows, touched)
 
-    printer.pipeline.replay(kept, statement.plan, Rows(), inside)
+    printer.pipeline.replay(kept, statement.plan, RowVariables(), inside)
 
 
 def _print_actions(
     printer: ChangePrinter,
     statement: plan.Merge,
     actions: list[plan.MergeAction],
-    rows: Rows,
+    rows: RowVariables,
     touched: str,
 ) -> None:
     for number, action in enumerate(actions):
@@ -55,7 +55,7 @@ def _print_action(
     printer: ChangePrinter,
     statement: plan.Merge,
     action: plan.MergeAction,
-    rows: Rows,
+    rows: RowVariables,
     touched: str,
 ) -> None:
     line = printer.source.line

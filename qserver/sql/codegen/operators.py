@@ -8,7 +8,7 @@ from qserver.sql import plan
 from qserver.sql.codegen.aggregates import produce_aggregate
 from qserver.sql.codegen.charges import costly_rows
 from qserver.sql.codegen.common_tables import produce_with_tables
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.joins import produce_join
 from qserver.sql.codegen.pipeline import Consumer, Pipeline, Producers
 from qserver.sql.codegen.row_limits import produce_limit
@@ -20,20 +20,26 @@ from qserver.sql.codegen.windows import produce_window
 from qserver.values.sizes import is_sized
 
 
-def produce_one_row(pipeline: Pipeline, node: plan.OneRow, rows: Rows, consume: Consumer) -> None:
+def produce_one_row(
+    pipeline: Pipeline, node: plan.OneRow, rows: RowVariables, consume: Consumer
+) -> None:
     consume(rows)
 
 
-def produce_filter(pipeline: Pipeline, node: plan.Filter, rows: Rows, consume: Consumer) -> None:
-    def inside(inner: Rows) -> None:
+def produce_filter(
+    pipeline: Pipeline, node: plan.Filter, rows: RowVariables, consume: Consumer
+) -> None:
+    def inside(inner: RowVariables) -> None:
         with pipeline.source.block(f"if {pipeline.printer.truth(node.condition, inner)}:"):
             consume(inner)
 
     pipeline.produce(node.input, rows, inside)
 
 
-def produce_project(pipeline: Pipeline, node: plan.Project, rows: Rows, consume: Consumer) -> None:
-    def inside(inner: Rows) -> None:
+def produce_project(
+    pipeline: Pipeline, node: plan.Project, rows: RowVariables, consume: Consumer
+) -> None:
+    def inside(inner: RowVariables) -> None:
         name = pipeline.source.fresh("r")
         pipeline.source.line(f"{name} = {pipeline.printer.values(node.expressions, inner)}")
         consume(inner.with_row(node.source, name, len(node.expressions)))
@@ -42,7 +48,7 @@ def produce_project(pipeline: Pipeline, node: plan.Project, rows: Rows, consume:
 
 
 def produce_function_scan(
-    pipeline: Pipeline, node: plan.FunctionScan, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.FunctionScan, rows: RowVariables, consume: Consumer
 ) -> None:
     arguments = [pipeline.printer.value(each, rows) for each in node.arguments]
     names = []
@@ -63,7 +69,7 @@ def produce_function_scan(
 
 
 def produce_common_table_scan(
-    pipeline: Pipeline, node: plan.CommonTableScan, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.CommonTableScan, rows: RowVariables, consume: Consumer
 ) -> None:
     pipeline.loop(node.source, f"table{node.number}", rows, consume)
 

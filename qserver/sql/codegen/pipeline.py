@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from qserver.sql.codegen.charges import may_be_long, size_code
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import long_columns
@@ -37,10 +37,10 @@ from qserver.sql.plan import Plan
 from qserver.sql.walk import output_sources
 from qserver.values.sizes import size_of
 
-Consumer: TypeAlias = Callable[[Rows], None]
+Consumer: TypeAlias = Callable[[RowVariables], None]
 """Prints the code for each row."""
 
-Producer: TypeAlias = "Callable[[Pipeline, Any, Rows, Consumer], None]"
+Producer: TypeAlias = "Callable[[Pipeline, Any, RowVariables, Consumer], None]"
 """Prints the loops of one kind of plan node, around its consumer."""
 
 Producers: TypeAlias = Mapping[type[Plan], Producer]
@@ -73,7 +73,7 @@ class Pipeline:
         self.may_yield = may_yield
         self.hands_out = False
 
-    def produce(self, node: Plan, rows: Rows, consume: Consumer) -> None:
+    def produce(self, node: Plan, rows: RowVariables, consume: Consumer) -> None:
         """Print the loops of the plan's rows, with the consumer inside."""
         self.producers[type(node)](self, node, rows, consume)
 
@@ -158,7 +158,12 @@ class Pipeline:
                 self._pause_if_due()
 
     def loop(
-        self, made: int, iterable: str, rows: Rows, consume: Consumer, width: int | None = None
+        self,
+        made: int,
+        iterable: str,
+        rows: RowVariables,
+        consume: Consumer,
+        width: int | None = None,
     ) -> None:
         name = self.source.fresh("r")
         with self.loop_by_pages(name, iterable):
@@ -176,14 +181,14 @@ class Pipeline:
         if weight.value > 1:
             self.source.replace_end(head, "):", f", {weight.rows}):")
 
-    def keep(self, node: Plan, rows: Rows) -> str:
+    def keep(self, node: Plan, rows: RowVariables) -> str:
         """Print the list of the plan's rows; return its name. `pattern` is the item."""
         name = self.source.fresh("rows")
         self.source.line(f"{name} = []")
         sources = output_sources(node)
         measure = self.measure(node, sources)
 
-        def inside(inner: Rows) -> None:
+        def inside(inner: RowVariables) -> None:
             self.source.line(f"{name}.append({pattern(sources, inner)})")
             self.charge_memory(name, len(sources))
             measure(inner)
@@ -245,18 +250,18 @@ class Pipeline:
             self.source.line(f"{count} = context.made = 0")
             self.yield_check()
 
-    def replay(self, name: str, node: Plan, rows: Rows, consume: Consumer) -> None:
+    def replay(self, name: str, node: Plan, rows: RowVariables, consume: Consumer) -> None:
         """Loop over materialized rows."""
         self.loop_over(name, output_sources(node), rows, consume)
 
     def loop_over(
-        self, iterable: str, sources: tuple[int, ...], rows: Rows, consume: Consumer
+        self, iterable: str, sources: tuple[int, ...], rows: RowVariables, consume: Consumer
     ) -> None:
         target, inner = self.unpack(sources, rows)
         with self.loop_by_pages(target, iterable):
             consume(inner)
 
-    def unpack(self, sources: tuple[int, ...], rows: Rows) -> tuple[str, Rows]:
+    def unpack(self, sources: tuple[int, ...], rows: RowVariables) -> tuple[str, RowVariables]:
         """Return a loop target that unpacks materialized rows, and the variables of the rows."""
         names = []
         for made in sources:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import row_limit, row_offset, with_ties
 from qserver.sql.expressions import Expression
 from qserver.sql.walk import output_sources
 
 
-def produce_limit(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
+def produce_limit(
+    pipeline: Pipeline, node: plan.Limit, rows: RowVariables, consume: Consumer
+) -> None:
     line = pipeline.source.line
     if node.with_ties:
         _limit_with_ties(pipeline, node, rows, consume)
@@ -22,7 +24,7 @@ def produce_limit(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: Con
     if node.limit is not None:
         line(f"{stop} = {limit} + {offset}")
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         line(f"{seen} += 1")
         if node.offset is None:
             consume(inner)
@@ -41,7 +43,7 @@ def produce_limit(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: Con
         line("pass")
 
 
-def bounds_of_rows(pipeline: Pipeline, node: plan.Limit, rows: Rows) -> tuple[str, str]:
+def bounds_of_rows(pipeline: Pipeline, node: plan.Limit, rows: RowVariables) -> tuple[str, str]:
     """Print the bounds of LIMIT and OFFSET; return the names of the first row and of the end."""
     limit, offset = bounds(pipeline, node.limit, node.offset, rows)
     if node.offset is None:
@@ -51,7 +53,9 @@ def bounds_of_rows(pipeline: Pipeline, node: plan.Limit, rows: Rows) -> tuple[st
     return offset, stop
 
 
-def _limit_with_ties(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: Consumer) -> None:
+def _limit_with_ties(
+    pipeline: Pipeline, node: plan.Limit, rows: RowVariables, consume: Consumer
+) -> None:
     pipeline.source.name("with_ties", with_ties)
     limit, offset = bounds(pipeline, node.limit, node.offset, rows)
     name = pipeline.keep(node.input, rows)
@@ -68,7 +72,7 @@ def _limit_with_ties(pipeline: Pipeline, node: plan.Limit, rows: Rows, consume: 
 
 
 def bounds(
-    pipeline: Pipeline, limit: Expression | None, offset: Expression | None, rows: Rows
+    pipeline: Pipeline, limit: Expression | None, offset: Expression | None, rows: RowVariables
 ) -> tuple[str, str]:
     pipeline.source.name("row_limit", row_limit)
     pipeline.source.name("row_offset", row_offset)

@@ -65,7 +65,9 @@ def _as_tied(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([None if value is None else canonical(value) for value in values])
 
 
-def intersection(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
+def intersect_rows(
+    context: Context, left: list[Any], right: list[Any], every: bool
+) -> Iterator[Any]:
     """Yield the rows that both sides have, and None at yield checks."""
     counts: Counter[Any] = Counter()
     for page in pages_of(right, ROWS_COMPARED_AT_ONCE):
@@ -79,7 +81,7 @@ def intersection(context: Context, left: list[Any], right: list[Any], every: boo
                 yield row
 
 
-def exception(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
+def except_rows(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
     """Yield the rows of the left side that the right side lacks, and None at yield checks."""
     counts: Counter[Any] = Counter()
     for page in pages_of(right, ROWS_COMPARED_AT_ONCE):

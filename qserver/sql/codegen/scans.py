@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
 from qserver.sql.expressions import Expression
@@ -33,11 +33,13 @@ _COMPUTE = re.compile(r"\bcompute\b")
 ENTRY_COSTS_ROWS = 8
 """The look-up of an index entry's row costs as much as this many rows of a scan."""
 
-PageConsumer: TypeAlias = Callable[[str, str, str, Rows], None]
+PageConsumer: TypeAlias = Callable[[str, str, str, RowVariables], None]
 """Prints the code for a page, given its name, that of a row, the condition and the rows."""
 
 
-def produce_scan(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: Consumer) -> None:
+def produce_scan(
+    pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: Consumer
+) -> None:
     _ScanPrinter(pipeline, node, rows, consume).print()
 
 
@@ -51,7 +53,9 @@ def is_read_by_pages(node: plan.Plan) -> bool:
     return len(keys.equal) + bool(keys.choices) < len(node.table.primary_key)
 
 
-def produce_pages(pipeline: Pipeline, node: plan.Scan, rows: Rows, consume: PageConsumer) -> None:
+def produce_pages(
+    pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: PageConsumer
+) -> None:
     """Print a scan whose consumer uses a comprehension over a page: `for r in page if …`."""
 
     def take(page: str, printer: _ScanPrinter) -> None:
@@ -79,7 +83,7 @@ def can_be_first_rows(node: plan.Scan) -> bool:
 
 def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: PageConsumer) -> None:
     """Print such a scan as one call; the consumer gets one page with all rows."""
-    printer = _ScanPrinter(pipeline, node, Rows(), lambda _: None)
+    printer = _ScanPrinter(pipeline, node, RowVariables(), lambda _: None)
     _, low, high, checks = printer.bounds(node.table.primary_key, ())
     page = pipeline.source.fresh("page")
     with pipeline.source.block_if(checks):
@@ -93,7 +97,7 @@ class _ScanPrinter:
         self,
         pipeline: Pipeline,
         node: plan.Scan,
-        rows: Rows,
+        rows: RowVariables,
         consume: Consumer,
         take_page: Callable[[str, _ScanPrinter], None] | None = None,
     ) -> None:
@@ -283,7 +287,7 @@ class _ScanPrinter:
             return "None"
         row = self.source.fresh("r")
         with self.printer.without_yielding():
-            code = self.printer.truth(condition, Rows({self.node.source: row}))
+            code = self.printer.truth(condition, RowVariables({self.node.source: row}))
         name = self.source.fresh("matches")
         self.source.name("leave_undecided", leave_undecided)
         given = f"{row}, compute=leave_undecided" if _COMPUTE.search(code) else row

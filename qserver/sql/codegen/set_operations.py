@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import columns_made, is_long, long_columns
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
-from qserver.sql.codegen.runtime import exception, intersection
+from qserver.sql.codegen.runtime import except_rows, intersect_rows
 
 
 def produce_distinct(
-    pipeline: Pipeline, node: plan.Distinct, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.Distinct, rows: RowVariables, consume: Consumer
 ) -> None:
     seen = pipeline.source.fresh("seen")
     pipeline.source.line(f"{seen} = set()")
@@ -22,7 +22,7 @@ def produce_distinct(
     count = pipeline.source.fresh("n")
     pipeline.source.line(f"{count} = 0")
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         key = pipeline.printer.values(node.on, inner) if node.on else inner.row(node.source)
         name = pipeline.source.fresh("k")
         pipeline.source.line(f"{name} = {key}")
@@ -39,7 +39,7 @@ def produce_distinct(
 
 
 def produce_set_operation(
-    pipeline: Pipeline, node: plan.SetOperation, rows: Rows, consume: Consumer
+    pipeline: Pipeline, node: plan.SetOperation, rows: RowVariables, consume: Consumer
 ) -> None:
     """Print both sides in one generator, so that the consumer is printed once."""
     made = pipeline.source.fresh("both")
@@ -61,7 +61,7 @@ def produce_set_operation(
         consume(rows.with_row(node.source, name))
 
 
-def _union(pipeline: Pipeline, node: plan.SetOperation, rows: Rows) -> None:
+def _union(pipeline: Pipeline, node: plan.SetOperation, rows: RowVariables) -> None:
     count = pipeline.source.fresh("n")
     if not node.every:
         pipeline.source.line(f"seen, {count} = set(), 0")
@@ -86,12 +86,12 @@ def _union(pipeline: Pipeline, node: plan.SetOperation, rows: Rows) -> None:
     pipeline.produce(node.right, rows, lambda inner: give(inner.row(node.right_source)))
 
 
-def _intersect_or_except(pipeline: Pipeline, node: plan.SetOperation, rows: Rows) -> None:
-    pipeline.source.name("intersection", intersection)
-    pipeline.source.name("exception", exception)
+def _intersect_or_except(pipeline: Pipeline, node: plan.SetOperation, rows: RowVariables) -> None:
+    pipeline.source.name("intersect_rows", intersect_rows)
+    pipeline.source.name("except_rows", except_rows)
     left = pipeline.keep(node.left, rows)
     right = pipeline.keep(node.right, rows)
-    how = "intersection" if node.kind == "intersect" else "exception"
+    how = "intersect_rows" if node.kind == "intersect" else "except_rows"
     steps = f"{how}(context, {left}, {right}, {node.every})"
     if pipeline.may_yield:
         pipeline.source.line(f"yield from {steps}")

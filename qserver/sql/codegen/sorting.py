@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
@@ -27,13 +27,17 @@ _NATIVE = frozenset(
 """Kinds whose values Python orders as SQL does."""
 
 
-def produce_sort(pipeline: Pipeline, node: plan.Sort, rows: Rows, consume: Consumer) -> None:
+def produce_sort(
+    pipeline: Pipeline, node: plan.Sort, rows: RowVariables, consume: Consumer
+) -> None:
     name = pipeline.keep(node.input, rows)
     print_sort(pipeline, name, node.keys, output_sources(node.input), rows)
     pipeline.replay(name, node.input, rows, consume)
 
 
-def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Consumer) -> None:
+def produce_top_n(
+    pipeline: Pipeline, node: plan.TopN, rows: RowVariables, consume: Consumer
+) -> None:
     """Hold a few times as many rows as wanted, and sort and cut when there are more."""
     line = pipeline.source.line
     limit, offset = bounds(pipeline, node.limit, node.offset, rows)
@@ -44,7 +48,7 @@ def produce_top_n(pipeline: Pipeline, node: plan.TopN, rows: Rows, consume: Cons
     sources = output_sources(node.input)
     long = [(made, at) for made in sources for at in long_columns(node.input, made)]
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         line(f"{name}.append({pattern(sources, inner)})")
         with pipeline.source.block(f"if len({name}) > {peak}:"):
             line(f"{peak} += {ROWS_BETWEEN_CHECKS}")
@@ -79,7 +83,7 @@ def print_sort(
     name: str,
     keys: tuple[SortKey, ...],
     sources: tuple[int, ...],
-    rows: Rows,
+    rows: RowVariables,
 ) -> None:
     runs = [(down, list(run)) for down, run in groupby(keys, key=lambda key: key.descending)]
     for descending, run in reversed(runs):
@@ -90,7 +94,7 @@ def print_sort_by(
     pipeline: Pipeline,
     name: str,
     sources: tuple[int, ...],
-    rows: Rows,
+    rows: RowVariables,
     descending: bool,
     keys: list[SortKey],
 ) -> None:
@@ -103,7 +107,7 @@ def print_sort_by(
         is_sized(each.expression.type) and not isinstance(each.expression, Column) for each in keys
     )
 
-    def inside(inner: Rows) -> None:
+    def inside(inner: RowVariables) -> None:
         elements: list[str] = []
         sizes: list[str] = []
         key = source.fresh("k")
@@ -139,7 +143,7 @@ def _size(pipeline: Pipeline, key: str, position: int, kind: Kind) -> str:
     return f"size_of({key}[{position}])"
 
 
-def key_elements(pipeline: Pipeline, key: SortKey, rows: Rows) -> list[str]:
+def key_elements(pipeline: Pipeline, key: SortKey, rows: RowVariables) -> list[str]:
     """Return the elements that a key compares by: the places of NULL and NaN, then the value."""
     expression = key.expression
     code = pipeline.printer.value(expression, rows)

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Any
 
 from qserver.sql.codegen.charges import costly_call, may_be_long
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
@@ -57,18 +57,18 @@ class Subqueries:
         self.make_operators = make_operators
         self.functions: list[str] = []
 
-    def scalar(self, expression: ScalarQuery, rows: Rows) -> str:
+    def scalar(self, expression: ScalarQuery, rows: RowVariables) -> str:
         self.source.name("single", single)
         return self._call(expression.plan, rows, "rows", "single({rows})")
 
-    def array(self, expression: ArrayQuery, rows: Rows) -> str:
+    def array(self, expression: ArrayQuery, rows: RowVariables) -> str:
         return self._call(expression.plan, rows, "rows", "tuple([row[0] for row in {rows}])")
 
-    def exists(self, expression: Exists, rows: Rows) -> str:
+    def exists(self, expression: Exists, rows: RowVariables) -> str:
         code = self._call(expression.plan, rows, "first", "False")
         return f"(not {code})" if expression.negated else code
 
-    def in_query(self, expression: InQuery, rows: Rows) -> str:
+    def in_query(self, expression: InQuery, rows: RowVariables) -> str:
         if len(expression.operands) == 1:
             self.source.name("is_in", is_in)
             found = self._call(expression.plan, rows, "set", "")
@@ -85,7 +85,7 @@ class Subqueries:
             code = self._steps(f"row_is_in(context, {row}, {found})", row_is_in)
         return self._negated(code) if expression.negated else code
 
-    def quantified(self, expression: Quantified, rows: Rows) -> str:
+    def quantified(self, expression: Quantified, rows: RowVariables) -> str:
         found = self._call(expression.plan, rows, "rows", "{rows}")
         function = expression.comparison
         compare = self.source.known(function.call, "call")
@@ -108,12 +108,12 @@ class Subqueries:
         name = self.source.fresh("v")
         return f"(None if ({name} := {code}) is None else not {name})"
 
-    def _call(self, node: Plan, rows: Rows, way: str, result: str) -> str:
+    def _call(self, node: Plan, rows: RowVariables, way: str, result: str) -> str:
         """Print the function of a subquery; return the code that calls it with outer columns."""
         outer = free_columns(node)
         name = self.source.fresh(FUNCTION)
         arguments = [self.source.fresh("a") for _ in outer]
-        inside = Rows(
+        inside = RowVariables(
             columns={
                 (column.source, column.position): argument
                 for column, argument in zip(outer, arguments, strict=True)
@@ -128,7 +128,13 @@ class Subqueries:
         return f"(yield from {call})" if self.may_yield else call
 
     def _function(
-        self, name: str, arguments: list[str], node: Plan, inside: Rows, way: str, result: str
+        self,
+        name: str,
+        arguments: list[str],
+        node: Plan,
+        inside: RowVariables,
+        way: str,
+        result: str,
     ) -> None:
         line = self.source.line
         tables = _tables_read(node)
@@ -149,12 +155,12 @@ class Subqueries:
             if self.may_yield:
                 line("yield")  # never reached: makes the function a generator
 
-    def _body(self, node: Plan, inside: Rows, way: str, result: str, remember: str) -> None:
+    def _body(self, node: Plan, inside: RowVariables, way: str, result: str, remember: str) -> None:
         line = self.source.line
         pipeline = self.make_operators()
         if way == "first":
 
-            def found(_: Rows) -> None:
+            def found(_: RowVariables) -> None:
                 line(f"{remember}True")
                 line("return True")
 

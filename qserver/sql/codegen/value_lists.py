@@ -6,7 +6,7 @@ import re
 
 from qserver.errors import QserverError
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import unreadable
 from qserver.sql.expressions import Slot
@@ -14,7 +14,9 @@ from qserver.sql.expressions import Slot
 _ROW_OF_SLOTS = re.compile(r"\(\*made\[(\d+):(\d+)\],\)|\(made\[(\d+)\],\)")
 
 
-def produce_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: Consumer) -> None:
+def produce_values(
+    pipeline: Pipeline, node: plan.Values, rows: RowVariables, consume: Consumer
+) -> None:
     if node.repeated:
         _repeated_values(pipeline, node, rows, consume)
         return
@@ -41,7 +43,9 @@ def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
     return f"({', '.join([*items[:single], rest])},)"
 
 
-def _repeated_values(pipeline: Pipeline, node: plan.Values, rows: Rows, consume: Consumer) -> None:
+def _repeated_values(
+    pipeline: Pipeline, node: plan.Values, rows: RowVariables, consume: Consumer
+) -> None:
     """Print the loop over a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
     if all(

@@ -6,7 +6,7 @@ from typing import Any
 
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
-from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
@@ -17,7 +17,9 @@ from qserver.values.casts import cast_function
 from qserver.values.keys import NULL_KEY, Descending, canonical
 
 
-def produce_window(pipeline: Pipeline, node: plan.Window, rows: Rows, consume: Consumer) -> None:
+def produce_window(
+    pipeline: Pipeline, node: plan.Window, rows: RowVariables, consume: Consumer
+) -> None:
     """Materialize the input, compute a column for each call, and loop over both together."""
     source = pipeline.source
     kept = pipeline.keep(node.input, rows)
@@ -31,7 +33,7 @@ def produce_window(pipeline: Pipeline, node: plan.Window, rows: Rows, consume: C
 
 
 def _column(
-    pipeline: Pipeline, call: WindowCall, kept: str, sources: tuple[int, ...], rows: Rows
+    pipeline: Pipeline, call: WindowCall, kept: str, sources: tuple[int, ...], rows: RowVariables
 ) -> str:
     """Print the computation of one call for all rows; return the name of the list of its values."""
     source, printer = pipeline.source, pipeline.printer
@@ -92,7 +94,7 @@ class _Steps:
         return NULL_KEY if value is None else canonical(self._as_result(value))
 
 
-def _order(pipeline: Pipeline, keys: tuple[SortKey, ...], rows: Rows) -> str:
+def _order(pipeline: Pipeline, keys: tuple[SortKey, ...], rows: RowVariables) -> str:
     pipeline.source.name("Descending", Descending)
     elements: list[str] = []
     for key in keys:

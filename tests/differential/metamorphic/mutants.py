@@ -411,7 +411,7 @@ MUTANTS: Final = (
         "EXCEPT ALL is EXCEPT",
         "doubled, except all itself",
         set_operations,
-        "exception",
+        "except_rows",
         _except_all_as_except,
     ),
     _mutant(

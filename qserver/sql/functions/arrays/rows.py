@@ -14,10 +14,10 @@ from qserver.sql.functions.signatures import Generic
 from qserver.values.arrays import Array, flat
 from qserver.values.types import ANY, ANYARRAY, ANYELEMENT, BOOLEAN, INTEGER, TEXT, SqlType
 
-Rows = Iterable[tuple[Any, ...]]
+RowIterable = Iterable[tuple[Any, ...]]
 
 
-def unnest(array: Array) -> Rows:
+def unnest(array: Array) -> RowIterable:
     """Return the elements one by one, whatever the dimensions."""
     return zip(flat(array))
 
@@ -36,16 +36,16 @@ def _unnest_several(types: tuple[SqlType, ...]) -> TableFunction:
     return TableFunction("unnest", types, columns, _side_by_side, strict=False)
 
 
-def _side_by_side(*arrays: Array | None) -> Rows:
+def _side_by_side(*arrays: Array | None) -> RowIterable:
     return zip_longest(*[flat(array or ()) for array in arrays])
 
 
-def subscripts(array: Array, dimension: int, backward: bool = False) -> Rows:
+def subscripts(array: Array, dimension: int, backward: bool = False) -> RowIterable:
     places = range(1, (length(array, dimension) or 0) + 1)
     return zip(reversed(places) if backward else places)
 
 
-def _string_rows(text: str | None, delimiter: str | None, null: str | None = None) -> Rows:
+def _string_rows(text: str | None, delimiter: str | None, null: str | None = None) -> RowIterable:
     return zip(string_to_array(text, delimiter, null) or ())
 
 

@@ -22,7 +22,7 @@ _INTEGER: Final = re.compile(r"\s*[+-]?\d+", re.ASCII)
 _INTEGER_DIGITS_MAX: Final = 11
 _TEXTS: Final = array_of(TEXT)
 
-Rows = Iterable[tuple[Any, ...]]
+RowIterable = Iterable[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,10 @@ def _kind(flavour: _Flavour) -> Callable[[Any], str]:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def _each(flavour: _Flavour, convert: Callable[[str], Any], name: str) -> Callable[[Any], Rows]:
-    def rows(value: Any) -> Rows:
+def _each(
+    flavour: _Flavour, convert: Callable[[str], Any], name: str
+) -> Callable[[Any], RowIterable]:
+    def rows(value: Any) -> RowIterable:
         text = flavour.text_of(value)
         kind = kind_of(text)
         if kind != "object":
@@ -161,8 +163,8 @@ def _not_an_object(flavour: _Flavour, name: str, kind: str) -> QserverError:
     return InvalidParameterValue(f"cannot deconstruct {what}")
 
 
-def _keys(flavour: _Flavour, name: str) -> Callable[[Any], Rows]:
-    def rows(value: Any) -> Rows:
+def _keys(flavour: _Flavour, name: str) -> Callable[[Any], RowIterable]:
+    def rows(value: Any) -> RowIterable:
         text = flavour.text_of(value)
         kind = kind_of(text)
         if kind != "object":
@@ -173,8 +175,10 @@ def _keys(flavour: _Flavour, name: str) -> Callable[[Any], Rows]:
     return rows
 
 
-def _elements(flavour: _Flavour, convert: Callable[[str], Any], name: str) -> Callable[[Any], Rows]:
-    def rows(value: Any) -> Rows:
+def _elements(
+    flavour: _Flavour, convert: Callable[[str], Any], name: str
+) -> Callable[[Any], RowIterable]:
+    def rows(value: Any) -> RowIterable:
         text = flavour.text_of(value)
         kind = kind_of(text)
         if kind != "array":

@@ -20,7 +20,7 @@ from qserver.values.records import Record
 from qserver.values.types import JSON, JSONB, Kind, SqlType
 
 Columns = tuple[tuple[str, SqlType], ...]
-Rows = Iterable[tuple[Any, ...]]
+RowIterable = Iterable[tuple[Any, ...]]
 RowMaker = Callable[..., tuple[Any, ...]]
 """From the text of a JSON object, and an optional row with defaults."""
 
@@ -48,7 +48,7 @@ def record_function(name: str, columns: Columns, base: SqlType | None = None) ->
     if name.endswith("recordset"):
         return TableFunction(name, (own,), columns, _rows_maker(name, row))
 
-    def one_row(value: Any) -> Rows:
+    def one_row(value: Any) -> RowIterable:
         return [(None,) * len(columns) if value is None else row(str(value))]
 
     return TableFunction(name, (own,), columns, one_row, strict=False)
@@ -69,12 +69,12 @@ def populate_function(name: str, base: SqlType) -> Function:
 def _populating(
     name: str, own: SqlType, base: SqlType, columns: Columns, row: RowMaker
 ) -> TableFunction:
-    def one_row(given: tuple[Any, ...] | None, value: Any) -> Rows:
+    def one_row(given: tuple[Any, ...] | None, value: Any) -> RowIterable:
         if value is None:
             return [given or (None,) * len(columns)]
         return [row(str(value), given)]
 
-    def rows(given: tuple[Any, ...] | None, value: Any) -> Rows:
+    def rows(given: tuple[Any, ...] | None, value: Any) -> RowIterable:
         if value is None:
             return []
         return _rows_maker(name, lambda text: row(text, given))(value)
@@ -83,8 +83,8 @@ def _populating(
     return TableFunction(name, (base, own), columns, call, strict=False)
 
 
-def _rows_maker(name: str, row: RowMaker) -> Callable[[Any], Rows]:
-    def rows(value: Any) -> Rows:
+def _rows_maker(name: str, row: RowMaker) -> Callable[[Any], RowIterable]:
+    def rows(value: Any) -> RowIterable:
         text = str(value)
         kind = kind_of(text)
         if kind != "array":
