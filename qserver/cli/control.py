@@ -19,7 +19,7 @@ from qserver.cli.layouts import table
 from qserver.client import Client
 from qserver.errors import InvalidRequest
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 
 _KEY_COLUMNS: Final = {
     "id": "text",
@@ -121,7 +121,7 @@ _DATABASE_ACTIONS: Final = {
 # --- output and questions ------------------------------------------------------------------------
 
 
-def _show_secret(made: Record, options: argparse.Namespace) -> int:
+def _show_secret(made: JsonObject, options: argparse.Namespace) -> int:
     if options.json:
         _print_json(made)
     else:
@@ -132,7 +132,7 @@ def _show_secret(made: Record, options: argparse.Namespace) -> int:
 
 
 def _show(
-    records: Sequence[Record], columns: Mapping[str, str], options: argparse.Namespace
+    records: Sequence[JsonObject], columns: Mapping[str, str], options: argparse.Namespace
 ) -> int:
     if options.json:
         return _print_json(records)

@@ -18,9 +18,9 @@ from qserver.client.answers import Result, TransactionResult, record_of, result_
 from qserver.client.requests import Parameters, Request, Statement
 from qserver.client.transport import SILENCE_SECONDS, time_limits, trouble_named
 
-Record = dict[str, Any]
+JsonObject = dict[str, Any]
 Answer = TypeVar("Answer")
-Call: TypeAlias = Generator[Request, Record, Answer]
+Call: TypeAlias = Generator[Request, JsonObject, Answer]
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
 
 
@@ -70,7 +70,7 @@ def transaction(
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 
 
-def tables(client: Caller[Any]) -> Call[Record]:
+def tables(client: Caller[Any]) -> Call[JsonObject]:
     """`database`, its `version`, and `tables`: columns, keys, indexes, foreign keys of each."""
     return record_of((yield requests.tables(client.database)))
 
@@ -78,12 +78,12 @@ def tables(client: Caller[Any]) -> Call[Record]:
 # --- control -------------------------------------------------------------------------------------
 
 
-def databases(_: Caller[Any]) -> Call[list[Record]]:
+def databases(_: Caller[Any]) -> Call[list[JsonObject]]:
     """All databases that the key may use."""
     return (yield from _pages("databases"))
 
 
-def create_database(_: Caller[Any], name: str) -> Call[Record]:
+def create_database(_: Caller[Any], name: str) -> Call[JsonObject]:
     return record_of((yield requests.record("POST", "databases", name=name)))
 
 
@@ -91,7 +91,7 @@ def delete_database(_: Caller[Any], name: str) -> Call[None]:
     yield requests.record("DELETE", "databases", name)
 
 
-def keys(_: Caller[Any]) -> Call[list[Record]]:
+def keys(_: Caller[Any]) -> Call[list[JsonObject]]:
     """All keys, without their secrets."""
     return (yield from _pages("keys"))
 
@@ -102,7 +102,7 @@ def create_key(
     scopes: Sequence[str] | None = None,
     databases: Sequence[str] | None = None,
     expires_in: int | None = None,
-) -> Call[Record]:
+) -> Call[JsonObject]:
     """Create a key that expires in `expires_in` seconds; only this answer has `["key"]`."""
     answer = yield requests.record(
         "POST", "keys", name=name, scopes=scopes, databases=databases, expires_in=expires_in
@@ -114,7 +114,7 @@ def revoke_key(_: Caller[Any], key_id: str) -> Call[None]:
     yield requests.record("DELETE", "keys", key_id)
 
 
-def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) -> Call[Record]:
+def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) -> Call[JsonObject]:
     """A new secret for the key; the old one works for `grace_seconds` more."""
     answer = yield requests.record("POST", "keys", key_id, "rotate", grace_seconds=grace_seconds)
     return record_of(answer)
@@ -122,13 +122,13 @@ def rotate_key(_: Caller[Any], key_id: str, grace_seconds: int | None = None) ->
 
 def open_session(
     _: Caller[Any], database: str | None = None, scopes: Sequence[str] | None = None
-) -> Call[Record]:
+) -> Call[JsonObject]:
     """Create a token for 24 hours from the key; only this answer has `["token"]`."""
     answer = yield requests.record("POST", "session", database=database, scopes=scopes)
     return dict(answer["session"])
 
 
-def refresh_session(_: Caller[Any]) -> Call[Record]:
+def refresh_session(_: Caller[Any]) -> Call[JsonObject]:
     """Extend the session by 24 hours, for a client whose key is a session's token."""
     return dict((yield requests.record("POST", "session", "refresh"))["session"])
 
@@ -137,8 +137,8 @@ def end_session(_: Caller[Any]) -> Call[None]:
     yield requests.record("DELETE", "session")
 
 
-def _pages(path: str) -> Call[list[Record]]:
-    records: list[Record] = []
+def _pages(path: str) -> Call[list[JsonObject]]:
+    records: list[JsonObject] = []
     cursor: str | None = None
     while True:
         answer = yield requests.page(path, cursor)

@@ -12,7 +12,7 @@ import httpx
 
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
-from qserver.client.calls import Answer, Call, Caller, Record
+from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import StreamedResult
 from qserver.client.requests import Parameters, Request
 from qserver.client.transport import trouble_named
@@ -72,7 +72,7 @@ class Client(Caller[httpx.Client]):
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 
-    def call(self, request: Request) -> Record:
+    def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
             answer = self._http.request(**request.arguments)

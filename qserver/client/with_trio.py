@@ -13,7 +13,7 @@ import trio
 
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
-from qserver.client.calls import Answer, Call, Caller, Record
+from qserver.client.calls import Answer, Call, Caller, JsonObject
 from qserver.client.events import StreamedResult
 from qserver.client.requests import Parameters, Request
 from qserver.client.transport import trouble_named
@@ -75,7 +75,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 
-    async def call(self, request: Request) -> Record:
+    async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
             answer = await self._http.request(**request.arguments)

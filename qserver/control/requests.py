@@ -22,7 +22,7 @@ from qserver.limits import (
 
 _NAME: Final = re.compile(rf"[a-z][a-z0-9_-]{{0,{NAME_LENGTH_MAX - 1}}}")
 _ID: Final = re.compile(r"[a-z]+_[0-9a-z]{22}")
-Record = TypeVar("Record")
+Item = TypeVar("Item")
 
 
 def require(grant: Grant, scope: str) -> None:
@@ -84,8 +84,8 @@ class Page:
         self.after = "" if cursor is None else _id_of(kind, cursor)
 
     def cut(
-        self, rows: Sequence[tuple[Any, ...]], read: Callable[[tuple[Any, ...]], Record]
-    ) -> tuple[list[Record], str | None]:
+        self, rows: Sequence[tuple[Any, ...]], read: Callable[[tuple[Any, ...]], Item]
+    ) -> tuple[list[Item], str | None]:
         """Return a page's records and the next cursor, from one row more than fits on the page.
 
         The first column is the id.

@@ -30,7 +30,7 @@ FORMAT_CUT: Final = 2
 EncodedTrees: TypeAlias = list[tuple[int, bytes]]
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class LogRecord(msgspec.Struct, frozen=True, array_like=True):
     """The changes between the version before and this one."""
 
     format: int
@@ -42,7 +42,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     catalog_changes: dict[str, Any]
 
 
-class RecordFormat(msgspec.Struct, frozen=True, array_like=True):
+class LogRecordFormat(msgspec.Struct, frozen=True, array_like=True):
     """The part of a record that all releases have in common."""
 
     format: int
@@ -59,7 +59,7 @@ def encode_record(
     encoded: EncodedTrees | None = None,
 ) -> bytes:
     """Return the bytes of a record; `encoded` are the entries, if they were encoded before."""
-    record = Record(
+    record = LogRecord(
         FORMAT if encoded is None else FORMAT_CUT,
         version,
         time,
@@ -86,7 +86,7 @@ def encode_trees_in_pieces(writes: Writes) -> Generator[None, None, EncodedTrees
     return encoded
 
 
-def decode_record(data: bytes) -> Record:
+def decode_record(data: bytes) -> LogRecord:
     """Return the record, or raise DataCorrupted if it is not what was written."""
     body = unsealed(data, "a record of the log")
     try:
@@ -98,14 +98,14 @@ def decode_record(data: bytes) -> Record:
     return record
 
 
-def writes_of(record: Record) -> Writes:
+def writes_of(record: LogRecord) -> Writes:
     writes: Writes = {}
     for tree, entries in record.trees:
         writes.setdefault(tree, {}).update(decode_entries(entries))
     return writes
 
 
-def _check_format(record: Record | RecordFormat | None) -> None:
+def _check_format(record: LogRecord | LogRecordFormat | None) -> None:
     if record is not None and record.format not in (FORMAT, FORMAT_CUT):
         raise DataCorrupted(
             f"a record of the log has format {record.format}, this release knows {FORMAT_CUT}",
@@ -113,7 +113,7 @@ def _check_format(record: Record | RecordFormat | None) -> None:
         )
 
 
-def _format_of(body: bytes) -> RecordFormat | None:
+def _format_of(body: bytes) -> LogRecordFormat | None:
     """Return the format of a record whose shape is not ours; None if it is no record at all."""
     try:
         return _decode_format(body)
@@ -122,5 +122,5 @@ def _format_of(body: bytes) -> RecordFormat | None:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Record).decode
-_decode_format = msgspec.msgpack.Decoder(RecordFormat).decode
+_decode = msgspec.msgpack.Decoder(LogRecord).decode
+_decode_format = msgspec.msgpack.Decoder(LogRecordFormat).decode

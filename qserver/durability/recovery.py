@@ -21,7 +21,7 @@ import trio
 
 from qserver.durability.loading import load_newest
 from qserver.durability.port import Log, StoredRecord
-from qserver.durability.records import Record, decode_record, writes_of
+from qserver.durability.records import LogRecord, decode_record, writes_of
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
 from qserver.storage.catalog import changes_from_plain
@@ -103,7 +103,7 @@ class Replay:
         self._forget_dropped(record)
         self.version, self._time = record.version, record.time
 
-    def _forget_dropped(self, record: Record) -> None:
+    def _forget_dropped(self, record: LogRecord) -> None:
         for tree in record.dropped:
             self._writes.pop(tree, None)
             self._dropped.add(tree)

@@ -8,17 +8,17 @@ from typing import Any
 from qserver.cli.layouts import table
 from qserver.errors import UndefinedTable
 
-Record = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 
 
-def tables_listed(tables: Sequence[Record]) -> str:
+def tables_listed(tables: Sequence[JsonObject]) -> str:
     if not tables:
         return "There are no tables.\n"
     rows = [(each["name"], len(each["columns"]), each["row_count"]) for each in tables]
     return table(("table", "columns", "rows"), ("text", "bigint", "bigint"), rows)
 
 
-def table_described(tables: Sequence[Record], name: str) -> str:
+def table_described(tables: Sequence[JsonObject], name: str) -> str:
     """Columns, keys, indexes and foreign keys of one table, as psql groups them."""
     for each in tables:
         if each["name"] == name:
@@ -28,13 +28,13 @@ def table_described(tables: Sequence[Record], name: str) -> str:
     )
 
 
-def databases_listed(databases: Sequence[Record]) -> str:
+def databases_listed(databases: Sequence[JsonObject]) -> str:
     columns = ("name", "state", "tables", "rows", "size_bytes")
     types = ("text", "text", "bigint", "bigint", "bigint")
     return table(columns, types, [tuple(each.get(name) for name in columns) for each in databases])
 
 
-def _described(described: Record, tables: Sequence[Record]) -> Iterator[str]:
+def _described(described: JsonObject, tables: Sequence[JsonObject]) -> Iterator[str]:
     yield f'Table "{described["name"]}"\n'
     rows = [
         (each["name"], each["type"], "" if each["nullable"] else "not null", each["default"] or "")
@@ -68,7 +68,7 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
         yield from (f"    {line}\n" for line in lines)
 
 
-def _reference(key: Record) -> str:
+def _reference(key: JsonObject) -> str:
     actions = "".join(
         f" {name.replace('_', ' ')} {key[name]}"
         for name in ("on_delete", "on_update")
