@@ -11,6 +11,7 @@ from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import Rows
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.expressions import Expression
@@ -73,7 +74,7 @@ def _key(pipeline: Pipeline, keys: tuple[Expression, ...], rows: Rows) -> tuple[
     """The key of a hash table, kept in variables, and checks that no part of it is NULL."""
     names, checks = [], []
     for key in keys:
-        code = pipeline.printer.value(key, rows)
+        code = told_apart(pipeline.source, key.type, pipeline.printer.value(key, rows))
         name = pipeline.source.fresh("k")
         pipeline.source.line(f"{name} = {code}")
         names.append(name)

@@ -7,6 +7,7 @@ from typing import Any
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import Rows
+from qserver.sql.codegen.nans import rows_told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
@@ -44,7 +45,9 @@ def _column(
         offsets.append("None" if expression is None else printer.value(expression, rows))
     chosen, raw, steps = "None", "None", "None"
     with printer.without_yielding():  # `window_values` does so between rows
-        partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
+        keys = printer.values(call.partition_by, inner)
+        keys = rows_told_apart(pipeline.source, [each.type for each in call.partition_by], keys)
+        partition = f"lambda {item}: {keys}"
         order = f"lambda {item}: {_order(pipeline, call.order_by, inner)}"
         arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
         if call.filter is not None:
