@@ -2,8 +2,8 @@
 
     FROM → WHERE → GROUP BY → HAVING → windows → row functions → DISTINCT, ORDER BY, LIMIT
 
-Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, windows without a call,
-because the first mistake in that order is the one that PostgreSQL reports.
+Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, windows that no call
+names, because the first mistake in that order is the one that PostgreSQL reports.
 
     sort after           sort before          (when a key is no item of the list)
 
