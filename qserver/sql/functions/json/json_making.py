@@ -89,7 +89,9 @@ def _number_writer(sql_type: SqlType, canonical: bool) -> Write:
         text = show(value)
         if not text[-1].isdigit():
             return f'"{text}"'  # NaN and Infinity are no JSON
-        return jsonb_from_text(text).text if canonical and "e" in text else text
+        if canonical and ("e" in text or text == "-0"):  # JSONB has numerics
+            return jsonb_from_text(text).text
+        return text
 
     return write
 
