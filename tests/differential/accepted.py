@@ -32,6 +32,10 @@ POSIX_ZONE: Final = re.compile(
     re.DOTALL,
 )
 OUT_OF_MEMORY: Final = "53200"
+SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DOTALL)
+PARTIAL_INDEX: Final = re.compile(
+    r"CREATE (?:UNIQUE )?INDEX\b.*\bON\b.*\(.*\(.*\bWHERE\b", re.IGNORECASE | re.DOTALL
+)
 UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
 UNREADABLE: Final = re.compile(
@@ -321,6 +325,38 @@ def _posix_zones(difference: Difference) -> bool:
     return bool(zone["daylight"]) or int(zone["hours"]) >= 24
 
 
+def _to_char_overflow(difference: Difference) -> bool:
+    """qserver refuses an integer that V makes too large, and PostgreSQL prints what is left."""
+    expected, found = difference.expected, difference.found
+    return (
+        found.error == "22003"
+        and found.message == "integer out of range"
+        and expected.error is None
+        and SHIFTED.search(difference.step.sql) is not None
+    )
+
+
+def _json_null_key(difference: Difference) -> bool:
+    """Both refuse NULL as a key of a JSON object."""
+    expected, found = difference.expected, difference.found
+    return (
+        (expected.error, found.error) == ("22004", "22023")
+        and expected.message == "null value not allowed for object key"
+        and re.fullmatch(r"argument \d+ cannot be null|field name must not be null", found.message)
+        is not None
+    )
+
+
+def _partial_expression_index(difference: Difference) -> bool:
+    """qserver fails to compute the expression of an index with WHERE for some row."""
+    expected, found = difference.expected, difference.found
+    return (
+        expected.error is None
+        and (found.error or "").startswith(DATA_EXCEPTIONS)
+        and PARTIAL_INDEX.match(difference.step.sql) is not None
+    )
+
+
 def _unique_at_the_end(difference: Difference) -> bool:
     expected, found = difference.expected, difference.found
     updates = difference.step.sql.lstrip().upper().startswith(("UPDATE", "WITH"))
@@ -397,6 +433,24 @@ RULES: Final = (
         "PostgreSQL computes what is constant while it plans, here it is computed for a row: a"
         " query that finds no row at all does not fail",
         _constants_first,
+    ),
+    Rule(
+        "to_char_overflow",
+        "to_char with V is an error if the number that it multiplies leaves the type: for an"
+        " integer PostgreSQL drops the bits that do not fit, and prints the rest",
+        _to_char_overflow,
+    ),
+    Rule(
+        "json_null_key",
+        "NULL as a key is the error 22023 in json_build_object and json_object_agg, as in"
+        " PostgreSQL 15: later releases say 22004",
+        _json_null_key,
+    ),
+    Rule(
+        "partial_expression_index",
+        "the expression of an index is computed for every row of the table, also if WHERE leaves"
+        " the row out: one that fails for it is refused",
+        _partial_expression_index,
     ),
     Rule(
         "unique_at_the_end",
