@@ -13,8 +13,9 @@ up before and after each rule, over every statement of the golden scripts.
 
 Order matters, and is the order of
 `RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
-conditions moved to where they can be checked first), then joins are ordered, then access paths
-and methods are chosen, and last the order of rows is looked after where it shows.
+conditions moved to where they can be checked first, columns that nobody reads left out), then joins
+are ordered, then access paths and methods are chosen, and last the order of rows is looked after
+where it shows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from qserver.sql.optimizer.estimate import RowCount, with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
 from qserver.sql.optimizer.order_preservation import order_preservation
 from qserver.sql.optimizer.predicate_pushdown import predicate_pushdown
+from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
@@ -41,6 +43,7 @@ RULES: Final[tuple[Rule, ...]] = (
     right_join_normalization,
     subquery_unnesting,
     predicate_pushdown,
+    projection_pruning,
     join_ordering,
     access_path_selection,
     sort_elimination,
