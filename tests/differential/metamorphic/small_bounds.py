@@ -15,12 +15,13 @@ from typing import Final
 
 from qserver.sql import execution
 from qserver.sql.codegen import (
-    changes,
+    change_printer,
     compile,
     joins,
-    operators,
+    pipeline,
     runtime,
     sorted_rows,
+    sorting,
     window_functions,
 )
 from simulations.sizes import draw_sizes, sized
@@ -29,14 +30,14 @@ BOUNDS: Final[tuple[tuple[str, tuple[ModuleType, ...], tuple[int, ...]], ...]] =
     ("PAGE_ROWS", (compile,), (1, 2, 3)),
     ("ROWS_OF_PAGE", (runtime,), (2, 3)),
     ("ROWS_AT_ONCE", (window_functions,), (2, 3)),
-    ("ROWS_INSERTED_AT_ONCE", (changes,), (2, 3)),
+    ("ROWS_INSERTED_AT_ONCE", (change_printer,), (2, 3)),
     ("RUN_ROWS", (sorted_rows,), (2, 3)),
     ("RUN_ROWS_MIN", (sorted_rows,), (2,)),
     ("MATCHES_FEW", (joins,), (1, 2)),
-    ("ROWS_BETWEEN_CHECKS", (operators,), (2, 3)),
+    ("ROWS_BETWEEN_CHECKS", (pipeline, sorting), (2, 3)),
     (
         "STEPS_BETWEEN_PAUSES",
-        (execution, operators, runtime, sorted_rows, window_functions),
+        (execution, pipeline, runtime, sorted_rows, window_functions),
         (3, 20),
     ),
 )
