@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
@@ -31,6 +31,8 @@ POSIX_ZONE: Final = re.compile(
     r'time zone "(?:<[^>]*>|[^\d,+-]*)[+-]?(?P<hours>\d+)(?::\d+)*(?P<daylight>.*)" not recognized',
     re.DOTALL,
 )
+JSONS: Final = ("json", "jsonb")
+PRINTED_CHAR: Final = re.compile(r"(?=.*::char\b)(?=.*json)", re.IGNORECASE | re.DOTALL)
 OUT_OF_MEMORY: Final = "53200"
 SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DOTALL)
 PARTIAL_INDEX: Final = re.compile(
@@ -218,10 +220,24 @@ def _too_large(difference: Difference) -> bool:
 def _char_blanks(difference: Difference) -> bool:
     if difference.sort != "rows":
         return False
-    expected, found = difference.expected, difference.found
-    return "char" in "".join(expected.types) and same_rows(
-        _stripped(expected), _stripped(found), difference.step.ordered_by
+    expected, found, step = difference.expected, difference.found, difference.step
+    if PRINTED_CHAR.match(step.sql) is not None:
+        expected, found = _without_json_blanks(expected), _without_json_blanks(found)
+    elif "char" not in "".join(expected.types):
+        return False
+    return same_rows(_stripped(expected), _stripped(found), step.ordered_by)
+
+
+def _without_json_blanks(outcome: Outcome) -> Outcome:
+    """The same without blanks at the end of texts in JSON."""
+    rows = tuple(
+        tuple(
+            re.sub(' +"', '"', value) if value is not None and name in JSONS else value
+            for value, name in zip(row, outcome.types, strict=True)
+        )
+        for row in outcome.rows
     )
+    return replace(outcome, rows=rows)
 
 
 def _stripped(outcome: Outcome) -> tuple[Row, ...]:
@@ -385,7 +401,8 @@ RULES: Final = (
     Rule(
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
-        " tell n: greatest of a char(3) and a char(5), a function of one, or an array of both",
+        " tell n: greatest of a char(3) and a char(5), a function of one, or an array of both; and"
+        " so does JSON that is made of it",
         _char_blanks,
     ),
     Rule(

@@ -83,6 +83,16 @@ def test_blanks_of_char_are_accepted_in_arrays_and_other_blanks_are_not() -> Non
     assert rule_for(rows('{"ab "}', type_name="text[]"), rows("{ab}", type_name="text[]")) is None
 
 
+def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
+    made = "SELECT to_jsonb(greatest('a'::char(3), 'b'::char(5))) FROM t"
+    one, other = rows('["a  "]', type_name="jsonb"), rows('["a"]', type_name="jsonb")
+    assert rule_for(one, other, made) == "char_blanks"
+    assert rule_for(one, other, "SELECT to_jsonb(a) FROM t") is None
+    assert rule_for(one, rows('["b"]', type_name="jsonb"), made) is None
+    assert rule_for(rows('[" a"]', type_name="jsonb"), other, made) is None
+    assert rule_for(rows('["a  "]'), rows('["a"]'), made) is None
+
+
 def test_only_zones_with_daylight_saving_time_or_of_a_day_may_be_refused() -> None:
     def refused(zone: str) -> Outcome:
         return Outcome(error="22023", message=f'time zone "{zone}" not recognized')
