@@ -8,6 +8,8 @@ table still looks as it did:
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
 
+    ALTER TABLE t DROP a            … FROM t AS x (p, q) …   becomes   … FROM t AS x ("q") …
+
 A view that has nothing to do with either name of a column is left alone, and one that can be
 changed gets the new name itself (`view_columns`), so that rows can still be written through it.
 """
@@ -29,7 +31,11 @@ from qserver.values.relations import View
 from qserver.values.schema import Table
 
 _WORD: Final = re.compile(PART)
-_NAME: Final = re.compile(rf"{PART}(?:\s*\.\s*{PART})*")
+_PATH: Final = rf"{PART}(?:\s*\.\s*{PART})*"
+_NAME: Final = re.compile(_PATH)
+_ALIASES: Final = re.compile(
+    rf"{_PATH}\s+(?:as\s+)?{PART}\s*(?P<list>\((?:\s*{PART}\s*,)*\s*{PART}\s*\))", re.IGNORECASE
+)
 
 
 def views_using(work: Work, key: str) -> list[View]:
@@ -75,6 +81,28 @@ def follow_column(
     yield from _redefine(work, changed, f'column "{old}" of table "{relation.name}"')
 
 
+def without_alias(work: Work, view: View, table: Table, column: str, name: str | None) -> View:
+    """The view with another name for a column in `table AS x (a, b)`, or with none for it."""
+    at = list(table.positions).index(column)
+    text = view.text
+    found = _references(work.statements.parse_query(text), table.key)
+    for each in sorted(found, key=lambda each: each.position, reverse=True):
+        if at >= len(each.column_aliases):
+            continue
+        match = _ALIASES.match(text, each.position)
+        if match is None:
+            raise FeatureNotSupported(
+                f'cannot change column "{column}" of table "{table.name}" because view'
+                f' "{view.name}" uses it',
+                hint="Drop the view and create it anew.",
+            )
+        aliases = list(map(quoted, each.column_aliases))
+        aliases[at : at + 1] = [] if name is None else [quoted(name)]
+        now = f"({', '.join(aliases)})" if aliases else ""
+        text = f"{text[: match.start('list')]}{now}{text[match.end('list') :]}"
+    return view if text == view.text else replace(view, text=text)
+
+
 def _column_names(relation: Table | View) -> tuple[str, ...]:
     if isinstance(relation, Table):
         return tuple(relation.positions)
@@ -105,7 +133,13 @@ def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, An
 def _with_source(work: Work, view: View, relation: Table | View, source: str) -> str:
     """The view's text with another source wherever it names a relation."""
     text, name = view.text, relation.name
-    places = sorted(_places(work.statements.parse_query(text), relation.key), reverse=True)
+    places = sorted(
+        [
+            (each.position, each.alias is not None)
+            for each in _references(work.statements.parse_query(text), relation.key)
+        ],
+        reverse=True,
+    )
     for position, has_alias in places:
         found = _NAME.match(text, position)
         assert found is not None, "a relation's place is where its name is"
@@ -114,18 +148,17 @@ def _with_source(work: Work, view: View, relation: Table | View, source: str) ->
     return text
 
 
-def _places(node: object, key: str) -> list[tuple[int, bool]]:
-    """Where a relation is named in FROM, and whether an alias follows."""
+def _references(node: object, key: str) -> list[ast.TableRef]:
+    """Where a relation is named in FROM."""
     if isinstance(node, ast.TableRef):
-        here = known_key(node.name) == key
-        return [(node.position, node.alias is not None)] if here else []
+        return [node] if known_key(node.name) == key else []
     if isinstance(node, ast.Query) and any(each.name == key for each in node.common_tables):
         return []  # inside, the name means something else
-    places: list[tuple[int, bool]] = []
+    found: list[ast.TableRef] = []
     if isinstance(node, tuple):
         for part in node:
-            places += _places(part, key)
+            found += _references(part, key)
     elif is_dataclass(node):
         for field in fields(node):
-            places += _places(getattr(node, field.name), key)
-    return places
+            found += _references(getattr(node, field.name), key)
+    return found
