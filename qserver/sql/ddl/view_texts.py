@@ -67,7 +67,12 @@ def follow_column(
         f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name) for name in names
     )
     source = f"(SELECT {columns} FROM {_path(relation)})"
-    renaming = Renaming(relation.key, relation.name, old, new, names)
+
+    def columns_of(key: str) -> tuple[str, ...] | None:
+        found = work.transaction.catalog.find(key)
+        return _column_names(found) if isinstance(found, Table | View) else None
+
+    renaming = Renaming(relation.key, relation.name, old, new, names, columns_of)
     changed = []
     for view in views_using(work, relation.key):
         if not _may_mention(view.text, (old, new)):
