@@ -9,6 +9,7 @@ and so does a literal that has to be read, which may be an error.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 
 from qserver.sql import plan
@@ -17,7 +18,8 @@ from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
 from qserver.sql.walk import everything, has_subquery, is_volatile, output_sources, tree_rebuilt
 
-_Used = set[tuple[int, int]]
+_Used = defaultdict[int, set[int]]
+"""The positions that are read of each source."""
 
 
 def projection_pruning(node: Plan, row_count: RowCount) -> Plan:
@@ -31,7 +33,10 @@ def projection_pruning(node: Plan, row_count: RowCount) -> Plan:
 
 def _pruned_once(node: Plan) -> Plan:
     nodes = list(everything(node))
-    used = {(each.source, each.position) for each in nodes if type(each) is Column}
+    used: _Used = defaultdict(set)
+    for each in nodes:
+        if type(each) is Column:
+            used[each.source].add(each.position)
     whole = set(output_sources(node))
     for each in nodes:
         if isinstance(each, plan.Distinct) and not each.on:
@@ -46,7 +51,7 @@ def _pruned_once(node: Plan) -> Plan:
         unread = [
             at
             for at, expression in enumerate(each.expressions)
-            if (each.source, at) not in used and _may_go(expression)
+            if at not in used[each.source] and _may_go(expression)
         ]
         if not unread:
             return each
@@ -68,7 +73,7 @@ def _look_through(node: plan.SetOperation, used: _Used, whole: set[int]) -> None
         if node.kind != "union" or not node.every or node.source in whole:
             whole.add(side)
         else:
-            used |= {(side, at) for source, at in used if source == node.source}
+            used[side] |= used[node.source]
 
 
 def _may_go(expression: Expression) -> bool:
