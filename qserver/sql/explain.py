@@ -70,6 +70,9 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
             return _describe_join(node)
         case plan.Filter():
             return "Filter", [f"Condition: {text_of(node.condition)}"]
+        case plan.Project() if node.unread:
+            names = ", ".join([node.columns[at].name for at in node.unread])
+            return "Project", [f"Not computed: {names}"]
         case plan.Aggregate():
             keys = ", ".join(map(text_of, node.keys))
             return ("GroupAggregate" if node.keys else "Aggregate"), [keys and f"Group Key: {keys}"]

@@ -126,11 +126,15 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
+    """Computes the columns of a new source. Those that are `unread` are NULL: see
+    `projection_pruning`."""
+
     input: Plan
     source: int
     expressions: tuple[Expression, ...]
     columns: tuple[OutputColumn, ...]
     rows: float = 0.0
+    unread: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
     2024-01-02    2024/1/2    20240102    240102    1/2/2024    Jan 2, 2024    2-Jan-2024
     J2460312    2024.002    (a Julian day, the day of a year)
     03:04    03:04:05.678    3:04 PM    030405    T03:04:05    24:00
-    Z    UTC    +02    -0330    +05:30:10    EST    Europe/Berlin
+    Z    UTC    +02    -0330    +05:30:10    EST    Europe/Berlin    UTC+3
 
 The reader cuts the text into tokens, and each token fills the fields that it can, in PostgreSQL's
 order: a number of three digits or more is a year, then come month, day and year. Almost every text
@@ -29,7 +29,7 @@ from qserver.errors import (
 )
 from qserver.limits import YEAR_MAX
 from qserver.values.zoned_time import ZonedTime, in_zone
-from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, to_utc
+from qserver.values.zones import OFFSET_OF_ABBREVIATION, find_zone, posix_zone, to_utc
 
 TEXT_LENGTH_MAX: Final = 150
 """A longer text is not a date; this also bounds the numbers in it."""
@@ -37,16 +37,6 @@ TEXT_LENGTH_MAX: Final = 150
 _ISO = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?(?:Z|\+00)?)?",
     re.ASCII,
-)
-
-_TOKEN = re.compile(
-    r"""(?P<blank>[\s,]+)
-      | (?P<time>\d+:\d+(?::\d+)?(?:\.\d*)?)
-      | (?P<date>(?:\d+|[a-z]+)(?P<mark>[-/.])(?:\d+|[a-z]+)(?P=mark)\d+)
-      | (?P<number>\d+(?:\.\d*)?)
-      | (?P<offset>[+-]\d+(?::\d+){0,2})
-      | (?P<word>[a-z]+(?:/[a-z_/+\-0-9]+)?)""",
-    re.VERBOSE | re.ASCII,
 )
 
 _MONTH_NAMES = (
@@ -57,6 +47,23 @@ _MONTHS |= {name[:3]: at for name, at in _MONTHS.items()} | {"sept": 9}
 
 _WEEKDAYS = "sunday sun monday mon tuesday tue tues wednesday wed weds thursday thu thur thurs"
 _IGNORED = frozenset((*_WEEKDAYS.split(), "friday", "fri", "saturday", "sat", "at", "on"))
+_UNITS = (
+    "ad allballs am bc d dow doy dst epoch h infinity isodow isoyear j jd julian m mm now pm s t"
+    " today tomorrow y yesterday"
+)
+_NO_ZONES = "|".join(sorted((*_MONTHS, *_IGNORED, *_UNITS.split())))
+"""Words that begin no zone, even if a number follows at once."""
+
+_TOKEN = re.compile(
+    rf"""(?P<blank>[\s,]+)
+      | (?P<time>\d+:\d+(?::\d+)?(?:\.\d*)?)
+      | (?P<date>(?:\d+|[a-z]+)(?P<mark>[-/.])(?:\d+|[a-z]+)(?P=mark)\d+)
+      | (?P<number>\d+(?:\.\d*)?)
+      | (?P<offset>[+-]\d+(?::\d+){{0,2}})
+      | (?P<zone>(?:[a-z]+[-/.]|(?!(?:{_NO_ZONES})[+\d])[a-z]+[+\d])[-+/_.:a-z0-9]*)
+      | (?P<word>[a-z]+)""",
+    re.VERBOSE | re.ASCII,
+)
 
 _OFFSET_HOURS_MAX = 15
 _JULIAN_OF_ORDINAL = 1_721_425
@@ -88,7 +95,7 @@ def time_from_text(text: str) -> time:
 
 
 def timetz_from_text(text: str) -> ZonedTime:
-    """Reads a time of day with its offset; a named zone needs a date."""
+    """The time of day with its offset; a zone whose offset changes needs a date to have one."""
     reading = _Reading(text, "time with time zone", time_only=True)
     return in_zone(reading.time_of_day(), reading.offset_of_time())
 
@@ -170,7 +177,10 @@ class _Reading:
 
     def offset_of_time(self) -> tzinfo:
         if self.zone is not None and not self._has_date():
-            raise self._bad_syntax()
+            fixed = self.zone.utcoffset(None)
+            if fixed is None:
+                raise self._bad_syntax()
+            return timezone(fixed)
         if self.zone is not None:
             return timezone(self.local_time() - self.point_in_time().replace(tzinfo=None))
         return timezone(self.offset or timedelta())
@@ -211,6 +221,8 @@ class _Reading:
             self._take_number(token)
         elif match["offset"]:
             self._take_offset(token)
+        elif match["zone"]:
+            self._take_zone(token)
         elif match["word"]:
             self._take_word(token)
 
@@ -288,8 +300,6 @@ class _Reading:
             self.before_christ = word == "bc"
         elif word in OFFSET_OF_ABBREVIATION and self.offset is None and self.zone is None:
             self.offset = OFFSET_OF_ABBREVIATION[word]
-        elif "/" in word:
-            self._take_zone(word)
         elif word in ("j", "jd", "julian") and not self._has_date():
             self.is_julian = True
         elif word == "allballs" and self.time is None:
@@ -301,7 +311,9 @@ class _Reading:
         return word == "t" and (self._has_date() or self.time_only) and self.time is None
 
     def _take_zone(self, name: str) -> None:
-        zone = find_zone(name)
+        if not (self._has_date() or self.time_only):
+            raise self._bad_syntax()
+        zone = find_zone(name) or posix_zone(name)
         if zone is None:
             raise InvalidParameterValue(f'time zone "{name}" not recognized')
         if self.offset is not None or self.zone is not None:

@@ -83,7 +83,7 @@ def zone_named(name: str) -> tzinfo:
     offset = OFFSET_OF_ABBREVIATION.get(name.lower())
     if offset is not None:
         return timezone(offset)
-    zone = find_zone(name) or _posix_zone(name)
+    zone = find_zone(name) or posix_zone(name)
     if zone is None:
         raise InvalidParameterValue(f'time zone "{name}" not recognized')
     return zone
@@ -106,7 +106,8 @@ def _official_names() -> dict[str, str]:
     return {name.lower(): name for name in names}
 
 
-def _posix_zone(name: str) -> tzinfo | None:
+def posix_zone(name: str) -> timezone | None:
+    """A zone that tells its own offset: a name, then the hours west of Greenwich."""
     match = _POSIX.fullmatch(name)
     if match is None:
         return None

@@ -83,6 +83,16 @@ def test_blanks_of_char_are_accepted_in_arrays_and_other_blanks_are_not() -> Non
     assert rule_for(rows('{"ab "}', type_name="text[]"), rows("{ab}", type_name="text[]")) is None
 
 
+def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
+    made = "SELECT to_jsonb(greatest('a'::char(3), 'b'::char(5))) FROM t"
+    one, other = rows('["a  "]', type_name="jsonb"), rows('["a"]', type_name="jsonb")
+    assert rule_for(one, other, made) == "char_blanks"
+    assert rule_for(one, other, "SELECT to_jsonb(a) FROM t") is None
+    assert rule_for(one, rows('["b"]', type_name="jsonb"), made) is None
+    assert rule_for(rows('[" a"]', type_name="jsonb"), other, made) is None
+    assert rule_for(rows('["a  "]'), rows('["a"]'), made) is None
+
+
 def test_only_zones_with_daylight_saving_time_or_of_a_day_may_be_refused() -> None:
     def refused(zone: str) -> Outcome:
         return Outcome(error="22023", message=f'time zone "{zone}" not recognized')
@@ -152,3 +162,34 @@ def test_different_violations_need_a_change_and_a_constraint() -> None:
     assert rule_for(unique, check, "CREATE UNIQUE INDEX i ON t (a)") is None
     assert rule_for(unique, Outcome(error="42804"), "INSERT INTO t VALUES (1)") is None
     assert rule_for(unique, rows("1"), "INSERT INTO t VALUES (1)") is None
+
+
+def test_only_an_integer_that_v_makes_too_large_may_be_refused() -> None:
+    refused = Outcome(error="22003", message="integer out of range")
+    shifted = "SELECT to_char(1073741823, '99V9')"
+    assert rule_for(rows(" ###"), refused, shifted) == "to_char_overflow"
+    assert rule_for(rows(" ###"), refused, "SELECT to_char(1073741823, '999')") is None
+    assert rule_for(rows(" ###"), refused, "SELECT 1073741823 * 10, 'V'") is None
+    assert rule_for(Outcome(error="22012"), refused, shifted) != "to_char_overflow"
+    bigint = Outcome(error="22003", message="bigint out of range")
+    assert rule_for(rows(" ###"), bigint, shifted) is None
+
+
+def test_a_null_key_has_another_code_and_is_still_an_error() -> None:
+    later = Outcome(error="22004", message="null value not allowed for object key")
+    ours = Outcome(error="22023", message="argument 1 cannot be null")
+    make = "CREATE VIEW v AS SELECT json_build_object(NULL, 1)"
+    assert rule_for(later, ours, make) == "json_null_key"
+    assert rule_for(rows("{}"), ours, make) is None
+    assert rule_for(later, rows("{}"), make) is None
+    assert rule_for(later, Outcome(error="22023", message="argument list"), make) is None
+
+
+def test_only_an_index_of_an_expression_with_where_may_fail_to_compute() -> None:
+    failed, good = Outcome(error="22003", message="bigint out of range"), Outcome()
+    partial = "CREATE INDEX ON t (gcd(h, h)) WHERE h > 0"
+    assert rule_for(good, failed, partial) == "partial_expression_index"
+    assert rule_for(failed, good, partial) is None
+    assert rule_for(good, failed, "CREATE INDEX ON t (gcd(h, h))") is None
+    assert rule_for(good, failed, "CREATE INDEX ON t (h) WHERE h > 0") is None
+    assert rule_for(good, Outcome(error="23505"), partial) is None

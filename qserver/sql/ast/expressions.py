@@ -188,6 +188,7 @@ class Window(Node):
     partition_by: tuple[Expression, ...] = ()
     order_by: tuple[OrderItem, ...] = ()
     frame: Frame | None = None
+    copied: bool = True  # False: OVER w is the window itself, where OVER (w) copies it
 
 
 @dataclass(frozen=True, slots=True)

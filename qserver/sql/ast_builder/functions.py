@@ -81,7 +81,7 @@ class Functions:
     def over(self, children: Children) -> Window:
         word, window = children
         if isinstance(window, Terminal):
-            return Window(window.value, position=window.start)
+            return Window(window.value, copied=False, position=window.start)
         assert isinstance(window, Window)
         return replace(window, position=word.start)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from qserver.errors import (
@@ -35,8 +36,9 @@ from qserver.sql.binder.rows import compare
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.variadic import variadic_call
 from qserver.sql.binder.windows import bind_window_call
-from qserver.sql.expressions import Apply, Case, Coalesce, Constant, Expression
+from qserver.sql.expressions import Apply, Case, Coalesce, Column, Constant, Expression
 from qserver.sql.functions.json.json_records import POPULATING
+from qserver.sql.functions.registry import Function
 from qserver.sql.functions.resolve import (
     is_aggregate,
     is_function,
@@ -140,13 +142,21 @@ def _greatest_or_least(scope: Scope, node: ast.Call) -> Expression:
 
 
 def _type_of(scope: Scope, node: ast.Call) -> Expression:
-    """pg_typeof: a constant, whatever the value."""
+    """pg_typeof: known now, whatever the value is. It is computed all the same, and may fail."""
     if len(node.arguments) != 1:
         return function(scope.binding, "pg_typeof", _arguments(scope, node), node.position)
     operand = scope.bind(node.arguments[0])
     if isinstance(operand, Unknown) and isinstance(operand.name, str):
         operand = settled(scope.binding, operand)
-    return Constant(str(operand.type.bare), TEXT)
+    if isinstance(operand, Unknown | RowValue | Column | Constant):
+        return Constant(str(operand.type.bare), TEXT)
+    return Apply(_type_name(operand.type.bare), (operand,), TEXT, nullable=False)
+
+
+@lru_cache(maxsize=1024)
+def _type_name(sql_type: SqlType) -> Function:
+    name = str(sql_type)
+    return Function("pg_typeof", (sql_type,), TEXT, lambda _: name, strict=False)
 
 
 def _alike(scope: Scope, node: ast.Call, construct: str) -> tuple[tuple[Expression, ...], SqlType]:

@@ -71,16 +71,21 @@ def implicit(binding: Binding, operand: Operand, target: SqlType, position: int 
 
 
 def with_blanks(expression: Expression) -> Expression:
-    """Pad a value of CHAR(n), which is stored without trailing blanks."""
-    length = expression.type.length
-    if expression.type.kind is not Kind.CHAR or length is None:
+    """A value of CHAR(n), or an array, kept without them, with the blanks that fill it up."""
+    sized = expression.type.element or expression.type
+    if sized.kind is not Kind.CHAR or sized.length is None:
         return expression
-    return _cast(expression, expression.type.bare, _filler(length))
+    return _cast(expression, expression.type.bare, _filler(sized.length))
 
 
 @lru_cache(maxsize=256)
 def _filler(length: int) -> CastFunction:
-    return lambda text: text.ljust(length)
+    def fill(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple([None if each is None else fill(each) for each in value])
+        return value.ljust(length)
+
+    return fill
 
 
 def explicit(binding: Binding, operand: Operand, target: SqlType, position: int) -> Expression:

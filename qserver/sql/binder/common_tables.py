@@ -9,6 +9,7 @@ are known only when the whole statement is bound, so its plan is wrapped in the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ from qserver.sql.plan import (
     Plan,
     WithTables,
 )
+from qserver.sql.walk import everything
 
 
 class CommonTables:
@@ -82,12 +84,36 @@ def with_tables(scope: Scope, plan: Plan) -> Plan:
     """Wrap the plan in the CTEs of the scope's WITH that it needs."""
     tables = scope.common_tables
     assert tables is not None
-    needed: list[CommonTable] = []
-    for entry in tables.bound:
-        if entry.table is not None:
-            is_needed = entry.named or _is_change(entry)
-            (needed if is_needed else scope.binding.unused).append(entry.table)
-    return WithTables(tuple(needed), plan) if needed else plan
+    bound = [entry for entry in tables.bound if entry.table is not None]
+    needed = [entry for entry in bound if entry.named or _is_change(entry)]
+    while len(needed) < len(
+        bound
+    ):  # what only a table names that nobody needs is not needed either
+        unneeded = _scans([entry.table for entry in bound if entry not in needed])
+        scans = _scans([plan, *[entry.table for entry in needed]])
+        kept = [
+            entry
+            for entry in needed
+            if _is_change(entry) or scans[entry.number] or entry.named > unneeded[entry.number]
+        ]
+        if len(kept) == len(needed):
+            break
+        needed = kept
+    made = tuple([entry.table for entry in needed if entry.table is not None])
+    scope.binding.unused += [
+        entry.table for entry in bound if entry not in needed and entry.table is not None
+    ]
+    return WithTables(made, plan) if made else plan
+
+
+def _scans(nodes: Sequence[Any]) -> Counter[int]:
+    """How often each common table is read."""
+    return Counter(
+        each.number
+        for node in nodes
+        for each in everything(node)
+        if isinstance(each, CommonTableScan)
+    )
 
 
 def scan_common_table(scope: Scope, item: ast.TableRef) -> tuple[CommonTableScan, Relation] | None:

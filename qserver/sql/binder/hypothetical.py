@@ -83,6 +83,9 @@ class _Counts:
     def _count(self, chosen: Expression | None, different: Expression | None = None) -> Expression:
         arguments = () if different is None else (different,)
         resolved = resolve_aggregate("count", [each.type for each in arguments])
+        if chosen is None:  # all rows, but of the query that the keys belong to
+            key = self.pairs[0][0]
+            chosen = disjunction([IsNull(self._again(key)), IsNull(self._again(key), negated=True)])
         filters = [each for each in (bind_filter(self.scope, self.node), chosen) if each]
         call = AggregateCall(
             resolved.aggregate,

@@ -53,6 +53,7 @@ class Level:
         "quoted_in_windows",
         "row_functions",
         "sources",
+        "used_windows",
         "window_definitions",
         "window_source",
         "windows",
@@ -74,6 +75,7 @@ class Level:
         self.window_source = 0
         self.quoted_in_windows: list[QuotedLiteral] = []
         self.window_definitions: dict[str, ast.Window] = {}
+        self.used_windows: set[str] = set()
         self.row_functions: list[FunctionScan] = []
         self.in_aggregate = False
         self.in_window = False

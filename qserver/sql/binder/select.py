@@ -2,7 +2,10 @@
 
     FROM → WHERE → GROUP BY → HAVING → windows → row functions → DISTINCT, ORDER BY, LIMIT
 
-    sort after           sort before          (if a key is no item of the list)
+Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, windows that no call
+names, because the first mistake in that order is the one that PostgreSQL reports.
+
+    sort after           sort before          (when a key is no item of the list)
 
     Limit                Project
       Sort                 Limit
@@ -44,6 +47,7 @@ from qserver.sql.binder.prepared import Finished, Outline, Prepared
 from qserver.sql.binder.row_functions import join_row_functions
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import retyped
+from qserver.sql.binder.windows import bind_unused_window
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import (
     Distinct,
@@ -90,9 +94,12 @@ class _Select:
                 check_comparable(typed(self.scope, output).type, output.position)
             self.order = keys_for_distinct(self.scope, self.order, self.outputs)
         self.bounds = bind_bounds(self.scope, query)
-        scope.binding.quoted += self.level.quoted_in_windows
         if query.locking:
             check_locked_select(self.scope, select, query.locking)
+        for name, window in select.windows:
+            if name not in self.level.used_windows:
+                bind_unused_window(self.scope, window)
+        scope.binding.quoted += self.level.quoted_in_windows
 
     def _define_windows(self) -> None:
         for name, window in self.select.windows:

@@ -74,7 +74,10 @@ def checks_of(
 def generated_values(
     binding: Binding, table: Table, values: Sequence[Expression]
 ) -> tuple[Expression, ...]:
-    """Compute the generated columns from the other values."""
+    """The values with those of generated columns computed from the others.
+
+    What an index is over is a generated column behind them, and may name one of them.
+    """
     result = list(values)
     source = binding.new_source()
     replacements: dict[tuple[int, int], Expression] = {
@@ -84,7 +87,7 @@ def generated_values(
         if column.generated is not None:
             finish = _assigned_to(binding, column)
             value = _bind_text(binding, column.generated, Clause.GENERATED, finish, table, source)
-            result[at] = substituted(value, replacements)
+            result[at] = replacements[source, at] = substituted(value, replacements)
     return tuple(result)
 
 

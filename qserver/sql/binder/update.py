@@ -27,7 +27,7 @@ from qserver.sql.binder.table_expressions import (
     old_values,
 )
 from qserver.sql.binder.targets import Target, bind_returning, find_target, refuse_value
-from qserver.sql.expressions import Expression
+from qserver.sql.expressions import Constant, Expression
 from qserver.sql.plan import Delete, Filter, Join, Plan, Update
 from qserver.values.schema import Column, Table
 
@@ -129,7 +129,7 @@ def bind_assignments(
                 )
             if part is None:
                 whole.add(at)
-                values[at] = _value(scope, table, at, node, operand)
+                values[at] = _value(scope, target, at, node, operand)
             else:
                 value = _part(scope, table.columns[at], part, node, operand)
                 values[at] = with_part(scope, values.get(at, before[at]), part, value)
@@ -181,12 +181,15 @@ def _operand(scope: Scope, node: ast.Expression) -> Operand | None:
 
 
 def _value(
-    scope: Scope, table: Table, at: int, node: ast.Expression, operand: Operand | None
+    scope: Scope, target: Target, at: int, node: ast.Expression, operand: Operand | None
 ) -> Expression:
-    column = table.columns[at]
-    if operand is None:
+    """What is assigned to a column. A column of a view has no default but NULL."""
+    column = target.table.columns[at]
+    if operand is None and target.view is None:
         return default_of(scope.binding, column)
     refuse_value(column, leftmost(node), inserting=False)
+    if operand is None:
+        return Constant(None, column.type)
     assert not isinstance(operand, RowValue) or operand.items
     return assigned(scope.binding, operand, column.type, column.name, leftmost(node))
 

@@ -45,8 +45,9 @@ def whole_window(scope: Scope, window: ast.Window) -> ast.Window:
         raise UndefinedObject(
             f'window "{window.name}" does not exist', position=window.position + 1
         )
+    scope.level.used_windows.add(window.name)
     named = whole_window(scope, named)
-    if not (window.partition_by or window.order_by or window.frame):
+    if not window.copied:
         return named
     refused = None
     if window.partition_by:

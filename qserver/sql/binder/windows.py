@@ -26,7 +26,8 @@ from qserver.sql.binder.aggregates import (
 from qserver.sql.binder.clauses import Clause, refuse_window
 from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
-from qserver.sql.binder.scope import Scope
+from qserver.sql.binder.ordering import check_comparable, check_sortable
+from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.window_frames import bind_frame, whole_window
 from qserver.sql.expressions import Column, Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.registry import Aggregate
@@ -88,6 +89,20 @@ def bind_window_call(scope: Scope, node: ast.Call, name: str) -> Expression:
     return column
 
 
+def bind_unused_window(scope: Scope, window: ast.Window) -> None:
+    """A definition that no call refers to: what it goes by is computed all the same.
+
+    A call whose value nobody takes does that. Its frame is bound, but never computed.
+    """
+    level, binding = scope.level, scope.binding
+    if not level.window_source:
+        level.window_source = binding.new_source()
+    partition_by, order_by, _ = _window(scope, whole_window(scope, window))
+    level.windows.append(
+        WindowCall("row_number", None, (), partition_by, order_by, WindowFrame(), BIGINT, False)
+    )
+
+
 def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
     _refuse_what_windows_lack(node, name)
     aggregate: Aggregate | None = None
@@ -123,12 +138,16 @@ def _window(
     partition_by = tuple(
         [settled(binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
     )
+    for key, node in zip(partition_by, window.partition_by, strict=True):
+        check_comparable(key.type, leftmost(node))
     order_by = tuple(
         [
             sort_key(item, settled(binding, scope.bind_in(Clause.WINDOW, item.expression)))
             for item in window.order_by
         ]
     )
+    for by, item in zip(order_by, window.order_by, strict=True):
+        check_sortable(by.expression.type, leftmost(item.expression))
     frame = bind_frame(scope, window, order_by)
     scope.level.quoted_in_windows += binding.quoted[before:]
     del binding.quoted[before:]

@@ -15,13 +15,12 @@ The columns of the new source are the keys, then the aggregates, then the bit ma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
-from math import nan
 
 from qserver.sql import plan
 from qserver.sql.codegen.charges import size_code, step_cost
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
+from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
@@ -29,9 +28,6 @@ from qserver.sql.expressions import AggregateCall, Expression
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
 from qserver.values.sizes import is_sized, size_of
-from qserver.values.types import Kind
-
-_NANS = {Kind.REAL: nan, Kind.DOUBLE: nan, Kind.NUMERIC: Decimal("NaN")}
 
 
 def produce_aggregate(
@@ -107,11 +103,9 @@ class _AggregatePrinter:
                 keys.append(self.source.fresh("k"))
                 code = self.printer.value(key, inner)
                 self.source.line(f"{keys[-1]} = {code}")
-                if key.type.kind in _NANS:  # NaN is not equal to itself, but is one group
-                    with self.source.block(f"if {keys[-1]} != {keys[-1]}:"):
-                        self.source.line(
-                            f"{keys[-1]} = {self.source.known(_NANS[key.type.kind], 'nan')}"
-                        )
+                alike = told_apart(self.source, key.type, keys[-1])
+                if alike != keys[-1]:
+                    self.source.line(f"{keys[-1]} = {alike}")
             self.pipeline.count_looks(zip(self.node.keys, keys, strict=True))
             long = [key for key, each in zip(keys, self.node.keys, strict=True) if long_key(each)]
             for groups, positions in zip(dicts, sets, strict=True):
@@ -225,6 +219,8 @@ class _AggregatePrinter:
                 self._count_kept(call, codes, [f"size_of({names[extra]}[-1][0])"] * keys)
             elif extra is not None:
                 key = codes[0] if len(codes) == 1 else f"({', '.join(codes)})"
+                types = [each.type for each in call.arguments]
+                key = rows_told_apart(self.source, types, key)
                 self.pipeline.count_looks(zip(call.arguments, codes, strict=True))
                 with self.source.block(f"if {key} not in {names[extra]}:"):
                     self.source.line(f"{names[extra]}.add({key})")
@@ -283,6 +279,9 @@ class _AggregatePrinter:
         codes = [self.source.fresh("v") for _ in call.arguments]
         target = f"({', '.join(codes)},)" if codes else "_"
         if call.distinct:
+            if any(may_be_nan(each.type) for each in call.arguments):
+                self.source.name("one_nan", one_nan)
+                pairs = f"map(one_nan, {pairs})"
             pairs = f"dict.fromkeys({pairs})"
         with self.pipeline.loop_by_pages(target, pairs):
             self._run_step(call, self._own(number, names), codes)

@@ -91,36 +91,37 @@ class ChangePrinter:
         line(f"{new} = {self._new_row(statement.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
         self.check(statement.table, statement.values, statement.checks, new, inner)
-        self._count_written(statement.values, statement.plan, new)
+        self.count_written(statement.values, statement.plan, new)
         if statement.on_conflict is None:
             self.done(inner)
             self._insert_with_others(new)
             return
         self._insert_or(statement, statement.on_conflict, new, inner)
 
-    def _count_written(self, values: tuple[Expression, ...], node: plan.Plan, new: str) -> None:
-        """Print the charge for a row's long values, which the transaction holds until it commits.
+    def count_written(
+        self, values: tuple[Expression, ...], node: plan.Plan, new: str, old: int | None = None
+    ) -> None:
+        """Refuse a row that is too big, and count what the transaction keeps until it commits.
 
-        Values of the statement itself, used once, are no longer than a request, and an unchanged
-        column is charged already.
+        What came with the statement is as long as a request at most, if it is there once; and a
+        column that stays what it was in the row `old` has been counted.
         """
-        old = getattr(self.statement, "old_source", None)
+        sized = [at for at, each in enumerate(values) if is_sized(each.type)]
+        fresh = [at for at in sized if not _is_column(values[at], old, at)]
         given = values_given_once(values, node)
-        long = [
-            f"size_of({new}[{at}])"
-            for at, each in enumerate(values)
-            if is_sized(each.type)
-            and at not in given
-            and not (isinstance(each, Column) and (each.source, each.position) == (old, at))
-        ]
-        if not long:
+        long = [f"size_of({new}[{at}])" for at in fresh if at not in given]
+        if not (long or (fresh and old is not None)):
             return
         self.source.name("size_of", size_of)
         self.source.name("refuse_row", refuse_row)
-        line, size = self.source.line, self.source.fresh("n")
-        line(f"{size} = {' + '.join(long)}")
-        with self.source.block(f"if {size} > {ROW_BYTES_MAX}:"):
-            line(f"refuse_row({size})")
+        line, size, whole = self.source.line, self.source.fresh("n"), self.source.fresh("n")
+        others = [f"size_of({new}[{at}])" for at in sized if at not in fresh or at in given]
+        line(f"{size} = {' + '.join(long) or '0'}")
+        line(f"{whole} = {' + '.join([size, *others])}")
+        with self.source.block(f"if {whole} > {ROW_BYTES_MAX}:"):
+            line(f"refuse_row({whole})")
+        if not long:
+            return
         line(f"{self.written} += {size}")
         with self.source.block(f"if {self.written} > {WRITTEN_BYTES_BETWEEN_CHECKS}:"):
             line(f"context.write_rows(0, 0, {self.written})")
@@ -171,6 +172,7 @@ class ChangePrinter:
                 deeper = inner.with_row(action.new_source, updated)
                 deeper = deeper.with_row(statement.new_source, updated)
                 self.check(statement.table, action.values, action.checks, updated, deeper)
+                self.count_written(action.values, statement.plan, updated, action.old_source)
                 self.replace(old, updated)
                 line(f"{self.touched}.add({self.key(statement.table, updated)})")
                 self.done(deeper)
@@ -195,7 +197,7 @@ class ChangePrinter:
                 line(f"{new} = {self._new_row(statement.values, rows)}")
                 inner = rows.with_row(statement.new_source, new)
                 self.check(statement.table, statement.values, statement.checks, new, inner)
-                self._count_written(statement.values, statement.plan, new)
+                self.count_written(statement.values, statement.plan, new, statement.old_source)
                 others = pattern(sources, rows) if statement.returning is not None else "None"
                 line(f"{changes}[{key}] = ({old}, {new}, {others})")
                 self.pipeline.charge_memory(changes, 3)
@@ -327,3 +329,8 @@ def _changes_unique_key(statement: plan.Update) -> bool:
         index.unique and (not statement.changed or not statement.changed.isdisjoint(index.columns))
         for index in statement.table.indexes
     )
+
+
+def _is_column(value: Expression, source: int | None, position: int) -> bool:
+    """Is it this column of the source, and nothing else?"""
+    return isinstance(value, Column) and (value.source, value.position) == (source, position)

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from qserver.sql import plan
 from qserver.sql.codegen.changes import produce_common_change
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.long_values import types_made
+from qserver.sql.codegen.nans import may_be_nan, one_nan
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.plan import Change, Plan
 from qserver.sql.walk import everything
@@ -90,8 +92,12 @@ def _print_turns(
     count = pipeline.source.fresh("n")
     line(f"{name}, {count} = [], 0")
     _append_rows(pipeline, table.plan, table.source, name, rows, count)
+    alike = "{}"
+    if any(map(may_be_nan, types_made(table.plan, table.source))):
+        pipeline.source.name("one_nan", one_nan)
+        alike = "map(one_nan, {})"
     if not table.every:
-        line(f"{name} = list(dict.fromkeys({name}))")
+        line(f"{name} = list(dict.fromkeys({alike.format(name)}))")
         line(f"{seen} = set({name})")
     give(name)
     with pipeline.source.block(f"while {name}:"):
@@ -99,7 +105,7 @@ def _print_turns(
         line(f"{fresh} = []")
         _append_rows(pipeline, table.recursive, table.recursive_source, fresh, rows, count)
         if not table.every:
-            line(f"{fresh} = [r for r in dict.fromkeys({fresh}) if r not in {seen}]")
+            line(f"{fresh} = [r for r in dict.fromkeys({alike.format(fresh)}) if r not in {seen}]")
             line(f"{seen}.update({fresh})")
         give(fresh)
         line(f"{name} = {fresh}")

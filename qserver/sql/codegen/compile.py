@@ -281,7 +281,8 @@ class _Compiler:
                 if any(f"{name}(" in line for line in printed):
                     self.source.line(f"{name} = {reader}.{name}")
             place = self.source.place()
-            for name, slot in self.printer.slots.items():
+            # Literals are read before anything is computed from one, as a cast of a text is.
+            for name, slot in sorted(self.printer.slots.items(), key=lambda each: _casts(each[1])):
                 self._slot(name, slot)
             printed.append(self.source.text())
             printed += [", ".join(self.printer.sets.values())]
@@ -319,3 +320,8 @@ class _Compiler:
         with self.source.block("except QserverError as error:"):
             self.source.line(f"error.literal = {slot.name}")
             self.source.line("raise")
+
+
+def _casts(slot: Slot) -> bool:
+    """Is more done to the literal than to read it?"""
+    return slot.convert is not None and slot.convert is not slot.reader

@@ -548,9 +548,11 @@ def _sliced(codes: list[str]) -> list[str]:
     return found
 
 
-def _is_surely_null(expression: Apply) -> bool:
+def _is_surely_null(expression: Apply, deep: int = 4) -> bool:
+    """Is an argument NULL, whatever the others are? A few steps down are looked at."""
     return expression.function.strict and any(
-        isinstance(argument, Constant) and argument.value is None
+        (isinstance(argument, Constant) and argument.value is None)
+        or (deep > 0 and isinstance(argument, Apply) and _is_surely_null(argument, deep - 1))
         for argument in expression.arguments
     )
 

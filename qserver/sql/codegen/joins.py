@@ -11,6 +11,7 @@ from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.expressions import Expression
@@ -77,7 +78,7 @@ def _key(
     """Print the variables of a hash key; return the key, and checks that no part is NULL."""
     names, checks = [], []
     for key in keys:
-        code = pipeline.printer.value(key, rows)
+        code = told_apart(pipeline.source, key.type, pipeline.printer.value(key, rows))
         name = pipeline.source.fresh("k")
         pipeline.source.line(f"{name} = {code}")
         names.append(name)

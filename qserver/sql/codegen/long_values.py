@@ -14,6 +14,7 @@ from qserver.sql import plan
 from qserver.sql.expressions import Case, Coalesce, Column, Constant, Expression, ScalarQuery, Slot
 from qserver.sql.plan import Plan
 from qserver.values.sizes import is_sized
+from qserver.values.types import SqlType
 
 
 def long_columns(node: Plan, made: int) -> tuple[int, ...]:
@@ -48,6 +49,11 @@ def columns_made(node: Plan, made: int) -> tuple[Expression, ...]:
         case plan.SetOperation():
             return columns_made(maker.left, maker.left_source)
     return ()
+
+
+def types_made(node: Plan, made: int) -> tuple[SqlType, ...]:
+    """The types of the columns of a source that a plan makes."""
+    return tuple(column.type for column in _maker(node, made).columns)
 
 
 def _positions(expressions: tuple[Expression, ...], node: Plan) -> tuple[int, ...]:

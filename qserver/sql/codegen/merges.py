@@ -21,7 +21,8 @@ def print_merge(printer: ChangePrinter, statement: plan.Merge) -> None:
     source = printer.source
     source.name("refuse_second_merge", refuse_second_merge)
     touched = source.fresh("touched")
-    source.line(f"{touched} = set()")
+    printer.written = source.fresh("n")
+    source.line(f"{touched}, {printer.written} = set(), 0")
     kept = printer.pipeline.keep(statement.plan, RowVariables())
 
     def inside(rows: RowVariables) -> None:
@@ -74,6 +75,8 @@ def _print_action(
         line(f"{new} = {printer.printer.values(action.values, rows)}")
         inner = rows.with_row(statement.new_source, new)
         printer.check(statement.table, action.values, action.checks, new, inner)
+        old = statement.old_source if action.matched else None
+        printer.count_written(action.values, statement.plan, new, old)
         if action.kind == "insert":
             line(f"transaction.insert({printer.table}, {new})")
         else:

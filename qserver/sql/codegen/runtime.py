@@ -66,7 +66,7 @@ def _as_tied(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def intersect_rows(
-    context: Context, left: list[Any], right: list[Any], every: bool
+    context: Context, left: Iterable[Any], right: Iterable[Any], every: bool
 ) -> Iterator[Any]:
     """Yield the rows that both sides have, and None at yield checks."""
     counts: Counter[Any] = Counter()
@@ -81,7 +81,9 @@ def intersect_rows(
                 yield row
 
 
-def except_rows(context: Context, left: list[Any], right: list[Any], every: bool) -> Iterator[Any]:
+def except_rows(
+    context: Context, left: Iterable[Any], right: Iterable[Any], every: bool
+) -> Iterator[Any]:
     """Yield the rows of the left side that the right side lacks, and None at yield checks."""
     counts: Counter[Any] = Counter()
     for page in pages_of(right, ROWS_COMPARED_AT_ONCE):

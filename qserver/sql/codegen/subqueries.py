@@ -23,6 +23,8 @@ from typing import Any
 from qserver.sql.codegen.charges import costly_call, may_be_long
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
+from qserver.sql.codegen.long_values import types_made
+from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import is_in, quantified, row_is_in, rows_found, single
 from qserver.sql.codegen.sorted_rows import drained
@@ -73,15 +75,22 @@ class Subqueries:
             self.source.name("is_in", is_in)
             found = self._call(expression.plan, rows, "set", "")
             (operand,) = expression.operands
-            value = self.printer.value(operand, rows)
+            value = told_apart(self.source, operand.type, self.printer.value(operand, rows))
             if may_be_long(operand):
                 code = self.printer.costly(_IS_IN, [value, found])
             else:
                 code = f"is_in({value}, {found})"
         else:
             self.source.name("rows_found", rows_found)
-            found = self._call(expression.plan, rows, "rows", "rows_found({rows})")
-            row = self.printer.values(expression.operands, rows)
+            types = [each.type for each in expression.operands]
+            alike = "{rows}"
+            if any(map(may_be_nan, types)):
+                self.source.name("one_nan", one_nan)
+                alike = "list(map(one_nan, {rows}))"
+            found = self._call(expression.plan, rows, "rows", f"rows_found({alike})")
+            row = rows_told_apart(
+                self.source, types, self.printer.values(expression.operands, rows)
+            )
             code = self._steps(f"row_is_in(context, {row}, {found})", row_is_in)
         return self._negated(code) if expression.negated else code
 
@@ -170,7 +179,8 @@ class Subqueries:
             return
         kept = pipeline.keep(node, inside)
         if way == "set":
-            column = f"{{row[0] for row in {kept}}}"
+            (column_type,) = types_made(node, output_sources(node)[0])
+            column = f"{{{told_apart(self.source, column_type, 'row[0]')} for row in {kept}}}"
             line(f"values = {column}")
             line("has_null = None in values")
             line("values.discard(None)")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -371,7 +370,7 @@ class _Partition:
     def _range_offset(self, number: int, kind: str, offset: Any, is_start: bool) -> int:
         assert self.raw is not None
         current = self.raw[number]
-        if isinstance(offset, int | float | Decimal) and (offset != offset or offset < 0):
+        if current is not None and self.steps.goes_back(offset):
             raise InvalidFrameOffset("invalid preceding or following size in window function")
         if current is None or current != current:  # the range of NULL or NaN is its peers
             return self.peer_start[number] if is_start else self.peer_end[number]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, QserverError
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.nans import rows_told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.sorting import key_elements
 from qserver.sql.codegen.window_functions import window_values
@@ -14,7 +15,10 @@ from qserver.sql.expressions import Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.resolve import resolve_operator
 from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function
+from qserver.values.interval import Interval
 from qserver.values.keys import NULL_KEY, Descending, canonical
+from qserver.values.types import TIME_KINDS
+from qserver.values.zoned_time import ZonedTime
 
 
 def produce_window(
@@ -45,15 +49,19 @@ def _column(
     for _, expression in (call.frame.start, call.frame.end):
         offsets.append("None" if expression is None else printer.value(expression, rows))
     chosen, raw, steps = "None", "None", "None"
-    with printer.without_yielding():  # `window_values` yields between rows
-        partition = f"lambda {item}: {printer.values(call.partition_by, inner)}"
+    with printer.without_yielding():  # `window_values` does so between rows
+        keys = printer.values(call.partition_by, inner)
+        keys = rows_told_apart(pipeline.source, [each.type for each in call.partition_by], keys)
+        partition = f"lambda {item}: {keys}"
         order = f"lambda {item}: {_order(pipeline, call.order_by, inner)}"
         arguments = f"lambda {item}: {printer.values(call.arguments, inner)}"
         if call.filter is not None:
             chosen = f"lambda {item}: {printer.truth(call.filter, inner)}"
         if call.frame.mode == "range" and offsets != ["None", "None"]:
             key = call.order_by[0].expression
-            steps = source.known(_Steps(key, call.frame), "steps")
+            is_time = key.type.kind in TIME_KINDS
+            known = _TimeSteps() if is_time else _Steps(key, call.frame)
+            steps = source.known(known, "steps")
             raw = f"lambda {item}: {printer.value(key, inner)}"
     name = source.fresh("column")
     specification = source.known(call, "window")
@@ -89,9 +97,49 @@ class _Steps:
     def offset(self, value: Any) -> Any:
         return self._offset_as_operand(value)
 
+    def goes_back(self, offset: Any) -> bool:
+        """Is it no distance? NaN is none."""
+        if isinstance(offset, Interval):
+            return offset.span < 0
+        return bool(offset != offset or offset < 0)
+
     def comparable(self, value: Any) -> Any:
         """Convert a value of the key for comparison with the addition's results."""
         return NULL_KEY if value is None else canonical(self._as_result(value))
+
+
+class _TimeSteps:
+    """The same for times of day: a frame ends with the day, where `+` goes on at midnight."""
+
+    def operand(self, value: Any) -> Any:
+        return self.comparable(value)
+
+    def offset(self, value: Interval) -> int:
+        """The days and months of an interval are nothing to a time of day."""
+        return value.microseconds * _ZONES
+
+    def goes_back(self, offset: Interval) -> bool:
+        return offset.microseconds < 0
+
+    def add(self, value: int, offset: int) -> int:
+        return value + offset
+
+    def subtract(self, value: int, offset: int) -> int:
+        return value - offset
+
+    def comparable(self, value: Any) -> Any:
+        """Microseconds first, then the zone."""
+        if value is None:
+            return NULL_KEY
+        if isinstance(value, ZonedTime):
+            moment, west = value.moment_and_zone()
+            return moment * _ZONES + west
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return (seconds * 1_000_000 + value.microsecond) * _ZONES
+
+
+_ZONES: Final = 1_000_000
+"""More than there are seconds in the offset of a zone."""
 
 
 def _order(pipeline: Pipeline, keys: tuple[SortKey, ...], rows: RowVariables) -> str:

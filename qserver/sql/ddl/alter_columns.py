@@ -25,7 +25,7 @@ from qserver.sql.ddl.columns import (
     sequence_for,
     with_default,
 )
-from qserver.sql.ddl.constraints import check_referenced
+from qserver.sql.ddl.constraints import check_referenced, require_order
 from qserver.sql.ddl.create_table import check_definition
 from qserver.sql.ddl.dependencies import drop_definition, owned_sequences
 from qserver.sql.ddl.port import Steps, Work
@@ -200,6 +200,8 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
         yield from rewrite(work, table, new, moved)
     except DatatypeMismatch:
         raise _no_automatic_cast(table.columns[at], str(sql_type), action) from None
+    if at in new.primary_key or any(at in index.columns for index in new.indexes):
+        require_order(new.columns[at])
     yield from check_definition(work, new)
     return 0
 

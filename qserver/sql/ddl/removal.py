@@ -19,6 +19,7 @@ from qserver.sql.ddl.names import choose
 from qserver.sql.ddl.port import Steps, Work
 from qserver.sql.ddl.rewrite import name_of, reshaped, rewrite, with_new_trees
 from qserver.sql.ddl.texts import mentions
+from qserver.sql.ddl.view_texts import views_using, without_alias
 from qserver.sql.ddl.views import is_unharmed
 from qserver.values.relations import View
 from qserver.values.schema import Table
@@ -38,6 +39,9 @@ def drop_column_of(work: Work, table: Table, name: str, cascade: bool = True) ->
     require_no_dependents(work, what, own + outside, cascade, table.name)
     now = work.table_now(table.key)
     yield from without_columns(work, now, {table.position(name), *dependent})
+    for each in reversed([each for each in table.positions if each in (name, *shown)]):
+        for view in views_using(work, table.key):
+            work.transaction.define(view.key, without_alias(work, view, table, each, None))
     for each in (*shown, name):
         for sequence in owned_sequences(work, table.key, each):
             drop_definition(work, sequence.key)
@@ -68,12 +72,13 @@ def _outside(work: Work, table: Table, name: str) -> Generator[Any, Any, list[De
 def needs_column(work: Work, view: View, table: Table, name: str) -> Generator[Any, Any, bool]:
     """Tell whether the view would change without the column, by trying it."""
     gone = table.position(name)
-    hidden = replace(
-        table.columns[gone], name=choose((name,), "gone", table.positions.__contains__)
-    )
+    other_name = choose((name,), "gone", table.positions.__contains__)
+    hidden = replace(table.columns[gone], name=other_name)
     columns = (*table.columns[:gone], hidden, *table.columns[gone + 1 :])
     work.transaction.define(table.key, replace(table, columns=columns, checks=()))
+    work.transaction.define(view.key, without_alias(work, view, table, name, other_name))
     needed = not (yield from is_unharmed(work, view))
+    work.transaction.define(view.key, view)
     work.transaction.define(table.key, table)
     return needed
 

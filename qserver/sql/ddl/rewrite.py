@@ -34,12 +34,16 @@ def name_of(column: str) -> ast.Name:
 
 
 def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps:
-    """Replace `old` by `new`, with rows computed from the old ones."""
+    """Let `new` take the place of `old`, its rows computed from the old ones.
+
+    A CHECK that was added NOT VALID is not theirs: they were there before it.
+    """
     transaction = work.transaction
     temporary = choose((old.name,), "old", lambda name: is_taken(work, name))
     source, row_id = _all_visible(old, temporary)
     transaction.define(temporary, source)
-    transaction.define(new.key, new)
+    checks = tuple(check for check in new.checks if check.valid)
+    transaction.define(new.key, replace(new, checks=checks))
     select = ast.Select(
         tuple(ast.Target(expression) for _, expression in moved),
         (ast.TableRef((temporary,), old.name),),
@@ -63,6 +67,7 @@ def rewrite(work: Work, old: Table, new: Table, moved: Sequence[Moved]) -> Steps
         raise contains_null(new, error.column or "") from None
     except CheckViolation as error:
         raise violated_by_a_row(new, error.constraint or "") from None
+    transaction.define(new.key, new)
     transaction.define(temporary, None)
     transaction.drop_trees(old.id, *(index.id for index in old.indexes))
     return count

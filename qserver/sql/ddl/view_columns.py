@@ -3,15 +3,15 @@
     ALTER TABLE t RENAME a TO b     SELECT a FROM t WHERE a > 0
                             becomes SELECT "b" FROM t WHERE "b" > 0
 
-In a view of one relation names are unambiguous, so the new name replaces the old one, and the view
-stays updatable. The view's own columns keep their names. In subqueries only `t.a` is replaced; a
-view whose subqueries could refer to the column in another way is not rewritten here.
+The view's own columns keep their names. In subqueries `t.a` is replaced, and `a` alone if no table
+of the subquery has a column of either name; where one of them could mean the column otherwise, this
+is not tried.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Final
 
@@ -26,13 +26,32 @@ _LAST: Final = re.compile(rf"(?:{PART}\s*\.\s*)*(?P<last>{PART})")
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """A relation's column that was `old` and is `new`; `names` are its current column names."""
+    """A relation's column that was `old` and is `new`; `names` are those of all its columns now.
+
+    `columns_of` tells the columns of any table or view by its key.
+    """
 
     key: str
     relation: str
     old: str
     new: str
     names: tuple[str, ...]
+    columns_of: Callable[[str], tuple[str, ...] | None]
+
+    def is_foreign_to(self, node: object) -> bool:
+        """Can neither name be that of a column which a part of a subquery brings along?"""
+        both = {self.old, self.new}
+        match node:
+            case ast.TableRef():
+                columns = self.columns_of(known_key(node.name))
+                return columns is not None and both.isdisjoint((*columns, *node.column_aliases))
+            case ast.SubqueryRef() | ast.FunctionRef():
+                return False
+            case ast.Query():
+                return not node.common_tables
+            case ast.Target():
+                return node.alias not in both
+        return True
 
 
 def rewritten(
@@ -52,7 +71,8 @@ def rewritten(
     for each in outer:
         if isinstance(each, ast.Query):
             inside = list(_everything(each))
-            if any(_could_mean(part, visible, renaming) for part in inside):
+            foreign = all(map(renaming.is_foreign_to, inside))
+            if any(_could_mean(part, visible, renaming, foreign) for part in inside):
                 return None
             names += [part for part in inside if isinstance(part, ast.Name)]
     if _new_name_is_ordered_by(query, renaming):
@@ -127,15 +147,19 @@ def _new_name_is_ordered_by(query: ast.Query, renaming: Renaming) -> bool:
     return bool(query.order_by) and renaming.new in given
 
 
-def _could_mean(node: object, visible: str, renaming: Renaming) -> bool:
-    """Tell whether a part of a subquery could mean the column, other than as `visible.column`."""
+def _could_mean(node: object, visible: str, renaming: Renaming, foreign: bool) -> bool:
+    """Could a part of a subquery be about the column, other than by the relation's name?
+
+    `foreign`: the subquery has no such column, so a name alone means that of the view's relation.
+    """
     both = {renaming.old, renaming.new}
     match node:
         case ast.Name():
             is_plain = len(node.parts) == 2 and node.parts[0] == visible
+            is_plain = is_plain or (foreign and node.parts == (renaming.old,))
             return not is_plain and not both.isdisjoint(node.parts)
         case ast.Star():
-            return True
+            return not foreign
         case ast.TableRef():
             return visible in (node.alias, node.name[-1])
         case ast.SubqueryRef() | ast.FunctionRef():

@@ -4,11 +4,10 @@
     ALTER TABLE t RENAME a TO b     … FROM t …    becomes    … FROM (SELECT "b" AS "a", … FROM "t")
                                                                  AS "t" …
 
-A view is stored as text, so the new name is written into it, where the view names the table; all
-other names stay, because there the table looks as before.
+    ALTER TABLE t DROP a            … FROM t AS x (p, q) …   becomes   … FROM t AS x ("q") …
 
-A view that uses neither name of a column is not changed, and an updatable view gets the new name
-itself (`view_columns`), so that it stays updatable.
+A view that has nothing to do with either name of a column is left alone, and one that can be
+changed gets the new name itself (`view_columns`), so that rows can still be written through it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,11 @@ from qserver.values.relations import View
 from qserver.values.schema import Table
 
 _WORD: Final = re.compile(PART)
-_NAME: Final = re.compile(rf"{PART}(?:\s*\.\s*{PART})*")
+_PATH: Final = rf"{PART}(?:\s*\.\s*{PART})*"
+_NAME: Final = re.compile(_PATH)
+_ALIASES: Final = re.compile(
+    rf"{_PATH}\s+(?:as\s+)?{PART}\s*(?P<list>\((?:\s*{PART}\s*,)*\s*{PART}\s*\))", re.IGNORECASE
+)
 
 
 def views_using(work: Work, key: str) -> list[View]:
@@ -59,7 +62,12 @@ def follow_column(
         f"{quoted(name)} AS {quoted(old)}" if name == new else quoted(name) for name in names
     )
     source = f"(SELECT {columns} FROM {_path(relation)})"
-    renaming = Renaming(relation.key, relation.name, old, new, names)
+
+    def columns_of(key: str) -> tuple[str, ...] | None:
+        found = work.transaction.catalog.find(key)
+        return _column_names(found) if isinstance(found, Table | View) else None
+
+    renaming = Renaming(relation.key, relation.name, old, new, names, columns_of)
     changed = []
     for view in views_using(work, relation.key):
         if not _may_mention(view.text, (old, new)):
@@ -71,6 +79,28 @@ def follow_column(
         else:
             changed.append(replace(view, text=simple[0], output=simple[1]))
     yield from _redefine(work, changed, f'column "{old}" of table "{relation.name}"')
+
+
+def without_alias(work: Work, view: View, table: Table, column: str, name: str | None) -> View:
+    """The view with another name for a column in `table AS x (a, b)`, or with none for it."""
+    at = list(table.positions).index(column)
+    text = view.text
+    found = _references(work.statements.parse_query(text), table.key)
+    for each in sorted(found, key=lambda each: each.position, reverse=True):
+        if at >= len(each.column_aliases):
+            continue
+        match = _ALIASES.match(text, each.position)
+        if match is None:
+            raise FeatureNotSupported(
+                f'cannot change column "{column}" of table "{table.name}" because view'
+                f' "{view.name}" uses it',
+                hint="Drop the view and create it anew.",
+            )
+        aliases = list(map(quoted, each.column_aliases))
+        aliases[at : at + 1] = [] if name is None else [quoted(name)]
+        now = f"({', '.join(aliases)})" if aliases else ""
+        text = f"{text[: match.start('list')]}{now}{text[match.end('list') :]}"
+    return view if text == view.text else replace(view, text=text)
 
 
 def _column_names(relation: Table | View) -> tuple[str, ...]:
@@ -103,7 +133,13 @@ def _redefine(work: Work, views: Sequence[View], what: str) -> Generator[Any, An
 def _with_source(work: Work, view: View, relation: Table | View, source: str) -> str:
     """Replace the relation's name by another source in the view's text."""
     text, name = view.text, relation.name
-    places = sorted(_places(work.statements.parse_query(text), relation.key), reverse=True)
+    places = sorted(
+        [
+            (each.position, each.alias is not None)
+            for each in _references(work.statements.parse_query(text), relation.key)
+        ],
+        reverse=True,
+    )
     for position, has_alias in places:
         found = _NAME.match(text, position)
         assert found is not None, "a relation's place is where its name is"
@@ -112,18 +148,17 @@ def _with_source(work: Work, view: View, relation: Table | View, source: str) ->
     return text
 
 
-def _places(node: object, key: str) -> list[tuple[int, bool]]:
-    """Return where FROM names a relation, and whether an alias follows."""
+def _references(node: object, key: str) -> list[ast.TableRef]:
+    """Where a relation is named in FROM."""
     if isinstance(node, ast.TableRef):
-        here = known_key(node.name) == key
-        return [(node.position, node.alias is not None)] if here else []
+        return [node] if known_key(node.name) == key else []
     if isinstance(node, ast.Query) and any(each.name == key for each in node.common_tables):
-        return []  # inside, the name means the CTE
-    places: list[tuple[int, bool]] = []
+        return []  # inside, the name means something else
+    found: list[ast.TableRef] = []
     if isinstance(node, tuple):
         for part in node:
-            places += _places(part, key)
+            found += _references(part, key)
     elif is_dataclass(node):
         for field in fields(node):
-            places += _places(getattr(node, field.name), key)
-    return places
+            found += _references(getattr(node, field.name), key)
+    return found

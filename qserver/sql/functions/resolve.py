@@ -271,16 +271,23 @@ def _best(
     if sized is not None:  # a function of any type may print its argument, and CHAR(n) has blanks
         types = tuple(
             [
-                full if full.kind is Kind.CHAR and _prints(chosen, parameter) else each
+                full if _goes_by_size(chosen, parameter, full) else each
                 for parameter, each, full in zip(parameters, types, sized, strict=True)
             ]
         )
     return _made(chosen, parameters, types), types
 
 
-def _prints(chosen: Signature, parameter: SqlType) -> bool:
-    """Tell whether the function may print an argument of any type."""
-    return parameter.kind is Kind.ANY or chosen.name in ("to_json", "to_jsonb")
+def _goes_by_size(chosen: Signature, parameter: SqlType, given: SqlType) -> bool:
+    """Does it give a part of what it is given, or take anything, perhaps to print it?"""
+    if chosen.name in _PARTS:
+        return given.element is not None
+    is_char = (given.element or given).kind is Kind.CHAR
+    return is_char and (parameter.kind is Kind.ANY or chosen.name in _PRINTERS)
+
+
+_PARTS: Final = ("array_subscript", "array_slice")
+_PRINTERS: Final = ("to_json", "to_jsonb", "array_to_json", "array_to_string")
 
 
 @lru_cache(maxsize=8192)

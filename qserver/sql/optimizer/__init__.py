@@ -9,9 +9,11 @@ or a join, or in the key of a scan's access path. A join has all its conditions 
 keys of a hash table are derived from it (`join_conditions`). `test_conditions_are_kept` adds
 conditions up before and after each rule, over every statement of the golden scripts.
 
-The order of `RULES` matters: the first rules normalize the plan and push predicates down, then
-joins are ordered, then access paths and join methods selected; the last rules handle the order of
-rows.
+Order matters, and is the order of
+`RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
+conditions moved to where they can be checked first, columns that nobody reads left out), then joins
+are ordered, then access paths and methods are chosen, and last the order of rows is looked after
+where it shows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from qserver.sql.optimizer.estimate import RowCount, with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
 from qserver.sql.optimizer.order_preservation import order_preservation
 from qserver.sql.optimizer.predicate_pushdown import predicate_pushdown
+from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
@@ -38,6 +41,7 @@ RULES: Final[tuple[Rule, ...]] = (
     right_join_normalization,
     subquery_unnesting,
     predicate_pushdown,
+    projection_pruning,
     join_ordering,
     access_path_selection,
     sort_elimination,

@@ -82,6 +82,33 @@ async def test_a_call_that_would_take_too_long_is_refused_before_it_begins() -> 
     assert str(STEPS_AT_ONCE_MAX) in (caught.value.detail or "")
 
 
+async def test_a_row_cannot_grow_beyond_the_largest_size() -> None:
+    """Columns that stay what they were count, whatever writes the row."""
+    value = "x" * 16_000_000
+    four = ", ".join(["repeat('x', 16000000)"] * 4)
+    grow = "UPDATE wide SET e = "
+    merge = "MERGE INTO wide USING (VALUES (1)) AS v (id) ON wide.id = v.id WHEN MATCHED THEN "
+    conflict = "INSERT INTO wide (id) VALUES (1) ON CONFLICT (id) DO "
+    async with opened_sql() as database:
+        await database.execute(
+            "CREATE TABLE wide (id INT PRIMARY KEY, a TEXT, b TEXT, c TEXT, d TEXT, e TEXT, n INT)"
+        )
+        await database.execute(f"INSERT INTO wide VALUES (1, {four})")
+        with pytest.raises(ProgramLimitExceeded, match="row is too big: size 80000000"):
+            await database.execute(f"INSERT INTO wide VALUES (2, {four}, $1)", [value])
+        for sql, given in (
+            (f"{grow}repeat('x', 16000000)", []),
+            (f"{grow}$1", [value]),
+            (f"{conflict}UPDATE SET e = $1", [value]),
+            (f"{conflict}UPDATE SET e = wide.a", []),
+            (f"{merge}UPDATE SET e = a", []),
+        ):
+            with pytest.raises(ProgramLimitExceeded, match="row is too big: size 80000000"):
+                await database.execute(sql, given)
+        await database.execute("UPDATE wide SET n = 1, e = 'short'")
+        await database.execute("UPDATE wide SET a = NULL, e = $1", [value])
+
+
 async def test_a_row_has_a_largest_size() -> None:
     wide = ", ".join(["repeat('x', 15000000)"] * 7)
     columns = ", ".join(f"c{at} TEXT" for at in range(7))
@@ -90,7 +117,7 @@ async def test_a_row_has_a_largest_size() -> None:
         with pytest.raises(ProgramLimitExceeded, match="row is too big: size 105000000"):
             await database.execute(f"INSERT INTO wide SELECT {wide}")
         given = ["x" * 14_000_000]
-        with pytest.raises(ProgramLimitExceeded, match="row is too big: size 84000000"):
+        with pytest.raises(ProgramLimitExceeded, match="row is too big: size 98000000"):
             await database.execute("INSERT INTO wide VALUES ($1, $1, $1, $1, $1, $1, $1)", given)
         await database.execute("INSERT INTO wide VALUES ($1)", given)
         with pytest.raises(ProgramLimitExceeded, match="row is too big"):

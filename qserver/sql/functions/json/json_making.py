@@ -87,8 +87,10 @@ def _number_writer(sql_type: SqlType, canonical: bool) -> Write:
     def write(value: Any) -> str:
         text = show(value)
         if not text[-1].isdigit():
-            return f'"{text}"'  # NaN and Infinity are not JSON
-        return jsonb_from_text(text).text if canonical and "e" in text else text
+            return f'"{text}"'  # NaN and Infinity are no JSON
+        if canonical and ("e" in text or text == "-0"):  # JSONB has numerics
+            return jsonb_from_text(text).text
+        return text
 
     return write
 
