@@ -276,8 +276,8 @@ MUTANTS: Final = (
         ((shard, "stale_read", _take_any_root_for_the_same),),
         shape=(
             *WITH_RANGES,
-            ("clients", 8),
-            ("transactions_per_client", 40),
+            ("clients", 16),
+            ("transactions_per_client", 60),
             ("long_work", 0.9),
         ),
     ),
