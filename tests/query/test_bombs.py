@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from qserver.engine.collector import settle_collector
 from tests.query.bombs import (
     BEAT_SECONDS_MAX,
     EXPRESSIONS,
@@ -21,18 +18,10 @@ from tests.query.bombs import (
 )
 from tests.sql.databases import opened_sql
 
+pytestmark = pytest.mark.usefixtures("collector_settled")
+
 WRONG = {"22P02", "22003", "22007", "22023"}
 """Some values are refused for what they are, before or after they are found to be long."""
-
-
-@pytest.fixture(autouse=True)
-def _collector_of_a_server() -> Iterator[None]:
-    """The cyclic collector is set as it is where databases are served."""
-    before = gc.get_threshold()
-    settle_collector()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*before)
 
 
 @pytest.mark.parametrize("of", ["expressions", "statements"])

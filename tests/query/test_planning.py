@@ -23,6 +23,8 @@ from qserver.web.computing import compute_in_threads
 from tests.engine.passes import counted_passes
 from tests.sql.databases import opened_sql
 
+pytestmark = pytest.mark.usefixtures("collector_settled")
+
 LISTED = re.compile(r"\{(.*?)(?:\|(.*?))?\}")
 
 
