@@ -120,6 +120,14 @@ def _lark() -> Lark:
     )
 
 
+def load_grammar() -> None:
+    """Make the tables of the grammar, or read those of an earlier start: the first takes a second.
+
+    Without this the first statement would do it, on the event loop.
+    """
+    _lark()
+
+
 def grammar_text() -> str:
     """Return the grammar with terminals for Lark: a word in capitals spells itself."""
     text = files(__package__).joinpath("grammar.lark").read_text(encoding="utf-8")

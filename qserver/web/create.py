@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
+import trio
+
 from qserver.config import IN_MEMORY, Settings, load
 from qserver.control.logs import Logs, MemoryLogs
 from qserver.durability.data_folder import DataFolder
@@ -20,6 +22,7 @@ from qserver.durability.folder import lock_folder
 from qserver.engine.collector import settle_collector
 from qserver.engine.world import OrdinaryWorld
 from qserver.http1 import Counters
+from qserver.sql.parser import load_grammar
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication
 from qserver.web.computing import compute_in_threads
@@ -64,6 +67,7 @@ def create_application(
         if lock is not None and not lock.is_private():
             logger.warning("others may look into %s: let only its owner, chmod 700", settings.data)
         try:
+            await trio.to_thread.run_sync(load_grammar)
             async with watchdog.running(), service.running() as first_key:
                 if announce is None:
                     sys.stderr.write(welcome(settings, first_key))

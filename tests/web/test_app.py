@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +15,7 @@ import trio
 from qserver.config import load
 from qserver.http1 import ServerOptions
 from qserver.http1.head import parse_head
+from qserver.sql import parser
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message
 from qserver.web.create import create_application
@@ -130,3 +133,22 @@ async def test_a_websocket_is_turned_away() -> None:
 
     await AsgiApplication(new_app())({"type": "websocket"}, receive, send)
     assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+async def test_the_grammar_is_loaded_beside_the_loop_before_anything_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A first start makes its tables, which takes a second: no stall, and no slow first query."""
+    threads: list[int] = []
+    make: Any = vars(parser)["Lark"]
+
+    def lark(*arguments: Any, **options: Any) -> Any:
+        threads.append(threading.get_ident())
+        return make(*arguments, **options)
+
+    monkeypatch.setattr(parser, "Lark", lark)
+    parser._lark.cache_clear()
+    async with running(new_app()) as client:
+        answer = await client.post("/v1/query", json={"sql": "SELECT 1 AS one"})
+        assert answer.json()["rows"] == [{"one": 1}]
+    assert len(threads) == 1 and threads[0] != threading.get_ident()
