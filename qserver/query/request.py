@@ -86,6 +86,10 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
         """Move the deadline by time that the request did not use."""
         self._deadline = self.deadline + seconds
 
+    def note_committed(self) -> None:
+        """Lift the deadline: an answer about committed changes must not say that they failed."""
+        self.timeout_ms, self._deadline = None, FOREVER
+
     def random(self) -> Random:
         """Return a generator that is the same in every run of the request."""
         chance = self.environment.chance

@@ -31,6 +31,8 @@ class RowStream:
         request: Request,
         version: int,
         affected_rows: int = 0,
+        *,
+        committed: bool = False,
     ) -> None:
         self._new_cursor = new_cursor
         self._request = request
@@ -39,6 +41,8 @@ class RowStream:
         self.types = self._cursor.heading.types
         self.version = version
         self.affected_rows = affected_rows
+        self.committed = committed
+        """Are these rows of committed changes? Then only the reader may end the stream early."""
         self.ended = False
         self._given = 0
         self._skip = 0

@@ -293,4 +293,5 @@ def _reading_stream(found: Found, snapshot: Snapshot, request: Request) -> RowSt
 def _stream_of(result: Result, snapshot: Snapshot, request: Request) -> RowStream:
     steps, context = rows_at_once(result.rows), RequestContext(request, snapshot)
     cursor = Cursor(steps, context, heading=Heading(result.columns, result.types))
-    return RowStream(lambda: cursor, request, result.version, result.affected_rows)
+    request.note_committed()
+    return RowStream(lambda: cursor, request, result.version, result.affected_rows, committed=True)

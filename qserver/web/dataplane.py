@@ -260,7 +260,8 @@ class QueryCall(HotCall):
         form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
 
         async def check() -> None:
-            await service.check_still_allowed(headers, grant, opened.id)
+            if not stream.committed:
+                await service.check_still_allowed(headers, grant, opened.id)
 
         async def ended() -> None:
             try:

@@ -319,6 +319,19 @@ async def test_a_stream_can_be_ended_early_and_can_carry_what_a_change_returns()
         assert [sorted(page) async for page in changed] == [[(1,), (2,)]]
 
 
+async def test_no_deadline_ends_the_stream_of_what_is_committed(autojump_clock: MockClock) -> None:
+    """An error would say that nothing was applied."""
+    async with opened_sql() as database:
+        await filled(database, 10)
+        read = await database.stream("SELECT id FROM t", timeout_ms=100)
+        changed = await database.stream("DELETE FROM t WHERE id < 3 RETURNING id", timeout_ms=100)
+        assert (read.committed, changed.committed) == (False, True)
+        await trio.sleep(1)
+        with pytest.raises(QueryCanceled):
+            await read.__anext__()
+        assert [sorted(page) async for page in changed] == [[(1,), (2,)]]
+
+
 # --- numbers ---
 
 

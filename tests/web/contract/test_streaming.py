@@ -203,6 +203,20 @@ def test_a_stream_ends_when_its_key_is_revoked_or_narrowed_or_its_session_ends(
     expect_end(session, lambda: session.delete("/v1/session"), "QS002")
 
 
+def test_the_stream_of_committed_changes_goes_on_when_its_key_is_revoked(fresh: Client) -> None:
+    """An error would say that nothing was applied."""
+    fresh.query("create table t (a int primary key, x text)")
+    record = fresh.new_key(scopes=["data:read", "data:write"])
+    rows = "select n, repeat('x', 200) from generate_series(1, 20000) as n"
+    insert = f"insert into t {rows} returning *"
+    client = Client(fresh.server, record["key"], database=fresh.headers["X-Database"])
+    with OpenStream(client, HINT + insert) as stream:
+        events = stream.events()
+        assert [event.kind for event in islice(events, 2)] == ["columns", "row"]
+        assert fresh.delete(f"/v1/keys/{record['id']}").status_code == 204
+        assert [event.kind for event in events] == ["row"] * 19_999 + ["done"]
+
+
 def test_a_stream_goes_on_when_other_keys_change(admin: Client) -> None:
     with OpenStream(admin, LONG) as stream:
         events = stream.events()
