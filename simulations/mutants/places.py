@@ -23,7 +23,7 @@ from simulations.mutants.mutant import Mutant, edited
 from simulations.sizes import SMALL
 
 _SMALL: Final = (("sizes", SMALL),)
-_CROWDED: Final = (("clients", 6), ("long_work", 0.0))
+_CROWDED: Final = (("clients", 12), ("long_work", 0.0))
 _SLOW_SYNCS: Final = (
     ("probabilities", {"sync_slow": 0.7, "sync_fails": 0.05, "process_crash": 0.01}),
 )
