@@ -65,6 +65,7 @@ class Settings:
     drain_timeout_s: float
     database_idle_s: float
     databases_open_max: int
+    memory: int | None
     memory_bytes_max: int
     value_bytes_max: int
     stall_s: float | None
@@ -141,6 +142,20 @@ def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty")
     return text
+
+
+def _memory(text: str) -> int | None:
+    if not text:
+        return None
+    number, unit = text.strip().upper().rstrip("B"), 1
+    for at, letter in enumerate("KMG", start=1):
+        if number.endswith(letter):
+            number, unit = number[:-1], 1024**at
+    if not number.isdecimal():
+        raise ValueError("it is a number of bytes, or one with KB, MB or GB behind it")
+    if int(number) * unit < limits.CACHE_BYTES_MIN:
+        raise ValueError(f"it is at least {limits.CACHE_BYTES_MIN >> 20}MB")
+    return int(number) * unit
 
 
 def _optional(text: str) -> str | None:
@@ -373,6 +388,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         str(limits.DATABASES_OPEN_MAX),
         "Databases open at once; past it the one unused for longest is closed.",
         _whole(1, 100_000),
+    ),
+    Setting(
+        "QSERVER_MEMORY",
+        "memory",
+        "",
+        "Memory for pages of all databases, such as 512MB or 4GB; empty: half of what there is.",
+        _memory,
     ),
     Setting(
         "QSERVER_MEMORY_BYTES_MAX",

@@ -86,6 +86,12 @@ MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 """What all statements that run, and answers that are not read yet, may hold together; the one that
 would need more ends with 53200."""
 
+CACHE_BYTES_DEFAULT = 256 * 1024 * 1024
+"""What the pages of a log may take in memory where nobody says how much, as in a check."""
+
+CACHE_BYTES_MIN = 16 * 1024 * 1024
+"""The least memory for pages that a service begins with."""
+
 STEPS_AT_ONCE_MAX = 100_000
 """Steps of about a microsecond that one call of a function may take: nobody else runs meanwhile. A
 call that would take more is refused with 54000."""

@@ -39,7 +39,7 @@ class Disk:
         self._synced = bytearray()
         self._cache = bytearray()
         self._records: list[tuple[int, bytes]] = []
-        self.shelf = Shelf()
+        self.shelf = world.shelf = Shelf()
         self.owner: DiskHandle | None = None
         """The handle that has fenced the log last: no other may append."""
         self.keeper: DiskHandle | None = None
@@ -222,10 +222,31 @@ class Disk:
 
     async def load_pages(self, after: int, most: int) -> list[tuple[int, bytes]]:
         await trio.sleep(self.world.delays.uniform(0.0, 0.001))
-        pages = self.shelf.after(after, most)
-        if after and pages:
-            self.world.reach("recovery read the pages in several pieces")
-        return pages
+        return self.shelf.after(after, most)
+
+    async def last_page(self) -> int:
+        await trio.sleep(self.world.delays.uniform(0.0, 0.001))
+        return self.shelf.last()
+
+    def load(self, handle: DiskHandle, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Read pages at once, whatever is under way: slowly, not at all, or something else."""
+        world = self.world
+        world.reach("pages were loaded")
+        if world.faults.strikes("page_slow"):
+            world.record("fault", "pages are read slowly", actor="disk")
+            world.spend(world.delays.uniform(0.0, 0.05))
+        if world.faults.strikes("page_fails"):
+            world.record("fault", "pages cannot be read", actor="disk")
+            world.reach("a page could not be read")
+            raise LogFailed("the pages cannot be read")
+        found = self.shelf.get(numbers)
+        if found and handle.is_serving() and world.faults.strikes("page_torn"):
+            number = world.delays.choice(sorted(found))
+            found[number] = found[number][: world.delays.randrange(len(found[number]))]
+            world.record("fault", f"page {number} is torn when it is read", actor="disk")
+            world.reach("a page was torn")
+            world.pages_torn += 1
+        return found
 
     async def read(self, handle: DiskHandle, after: int, most: int) -> list[tuple[int, bytes]]:
         await self._begin_reading()
@@ -278,6 +299,8 @@ class DiskHandle:
         self._begun: list[_Operation] = []
         self.dead = False
         self.has_fenced = False
+        self.is_serving: Callable[[], bool] = lambda: False
+        """Whether damage is met by a statement, and not by recovery, which would refuse it."""
 
     def append(self, records: Sequence[tuple[int, bytes]]) -> Awaitable[None]:
         """Begin at once on an eager disk, as a thread does; else when it is awaited."""
@@ -317,6 +340,13 @@ class DiskHandle:
             lambda: self._disk.load_pages(after, most)
         )
         return result
+
+    async def last_page(self) -> int:
+        result: int = await self._perform(self._disk.last_page)
+        return result
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return self._disk.load(self, numbers)
 
     async def read(self, after: int, most: int) -> list[tuple[int, bytes]]:
         result: list[tuple[int, bytes]] = await self._perform(

@@ -38,6 +38,8 @@ class Profile:
     checkpoint_log_bytes: int = 2000
     checkpoint_seconds: float = 300.0
     checkpoint_pages_at_once: int = 2
+    cache_bytes: int = 1 << 30
+    """The memory for pages; the least that one read needs is always there."""
     eager_log: bool = False
     """Whether the disk begins an append when it is called, or when it is awaited."""
     sizes: Sizes = field(default_factory=Sizes)
@@ -53,6 +55,10 @@ KINDS: Final = {
     "checkpoint_fails": 0.05,  # when pages or the record of a checkpoint are saved
     "read_fails": 0.10,  # when the log is read to recover
     "recovery_crashes": 0.03,  # the process, while it reads the log
+    "pages_let_go": 0.1,  # any of those that are saved, whenever a task waits
+    "page_slow": 0.05,  # to be read
+    "page_fails": 0.005,  # to be read
+    "page_torn": 0.003,  # when it is read
     "tail_kept": 0.5,  # on a crash: some unsynced bytes are on the disk all the same
     "clock_jumps": 0.02,  # the wall clock, back or forth
     "work_slow": 0.02,  # time passes while a task runs
@@ -82,6 +88,7 @@ def make_profile(name: str, seed: int) -> Profile:
         checkpoint_pages_at_once=chance.choice((1, 2, 64)),
         eager_log=chance.random() < 0.5,
         sizes=draw_sizes(chance),
+        cache_bytes=chance.choice((1 << 30, 1 << 30, 100_000, 2_000)),
     )
     if name == "calm":
         return shape

@@ -11,10 +11,13 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from qserver.engine.messages import Committed, Failed
 from qserver.storage.ranges import Trees
 from qserver.storage.routing import Part
 from qserver.storage.transaction import Transaction
+from simulations.pages import published
 
 if TYPE_CHECKING:
     from qserver.storage.snapshot import Snapshot
@@ -59,7 +62,10 @@ SOMETIMES: Final = (
     "recovery began with a checkpoint",
     "recovery read the log behind a checkpoint",
     "recovery read the log in several pieces",
-    "recovery read the pages in several pieces",
+    "pages were loaded",
+    "pages were let go",
+    "a page could not be read",
+    "a page was torn",
     "a tree had several pages",
     "a tree had several levels of branches",
     "a tree had three levels of branches",
@@ -171,7 +177,8 @@ def observe(world: SimulatedWorld, message: Any) -> None:
     elif kind == "Append":
         if world.newest is not None:
             _observe_layout(world, world.newest.trees, message)
-        world.newest = message.snapshot
+        # An observer is no reader: its copy has no lease.
+        world.newest = msgspec.structs.replace(message.snapshot, lease=None)
         _note_published(world, message.snapshot)
         world.record("publish", f"version {message.snapshot.version} is published")
         _observe_answers(world, message)
@@ -187,7 +194,8 @@ def _note_published(world: SimulatedWorld, snapshot: Snapshot) -> None:
     if world.two_publish:
         world.published.pop(snapshot.version, None)  # either process's may be recovered
     else:
-        world.published[snapshot.version] = snapshot
+        assert world.shelf is not None
+        world.published[snapshot.version] = published(snapshot, before, world.shelf)
 
 
 def _observe_answers(world: SimulatedWorld, message: Any) -> None:

@@ -47,6 +47,7 @@ from simulations.inspection import (
     waiting_problems,
 )
 from simulations.observations import REQUEST
+from simulations.pages import FickleCache
 from simulations.web.exchange import ConnectionLost
 from simulations.web.front import Front
 from simulations.world import ACTOR, SimulatedWorld
@@ -142,9 +143,16 @@ class Service:
                     self._serve(database)
                 self._recovered.set()
 
+        self.world.cache = FickleCache(profile.cache_bytes)
         database = Database(
-            handle, self.world, shards=profile.shards, policy=policy, after_recovery=recovered
+            handle,
+            self.world,
+            shards=profile.shards,
+            policy=policy,
+            cache=self.world.cache,
+            after_recovery=recovered,
         )
+        handle.is_serving = lambda: database.state is State.OPEN
         return database
 
     async def _inspect(self, database: Database) -> None:
@@ -159,15 +167,18 @@ class Service:
                 snapshot = await database.wait_durable_snapshot()
                 self._look_at(snapshot, "recovered")
                 self._compare_with_published(snapshot)
+                del snapshot  # or its pages could not be forgotten
 
     def _look_at(self, snapshot: Snapshot, when: str) -> None:
-        self.problems += [f"{when}: {problem}" for problem in snapshot_problems(snapshot)]
+        with self.world.without_faults():
+            self.problems += [f"{when}: {problem}" for problem in snapshot_problems(snapshot)]
         reach_shapes(self.world, snapshot)
 
     def _compare_with_published(self, snapshot: Snapshot) -> None:
         published = self.world.published.get(snapshot.version)
-        if published is not None and published is not snapshot:
-            found = recovery_problems(snapshot, published)
+        if published is not None:
+            with self.world.without_faults():
+                found = recovery_problems(snapshot, published)
             self.problems += [f"recovered version {snapshot.version}: {each}" for each in found]
             self.world.reach("a snapshot was recovered that had been published")
 
@@ -210,6 +221,7 @@ class Service:
         """Take a last checkpoint, and check that the disk holds nothing that it does not need."""
         await self._living()
         assert self._database is not None
+        self.world.exclusive.clear()  # they have the snapshots that were granted
         await self._database.checkpoint()
         self.problems += disk_problems(self.disk)
         self._look_at(await self._database.wait_durable_snapshot(), "at the end")

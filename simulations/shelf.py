@@ -53,6 +53,13 @@ class Shelf:
             self.pages.pop(number, None)
             self.unsynced.pop(number, None)
 
+    def last(self) -> int:
+        return max([*self.pages, *self.unsynced], default=0)
+
+    def get(self, numbers: Iterable[int]) -> dict[int, bytes]:
+        there = self.pages | self.unsynced
+        return {number: there[number] for number in numbers if number in there}
+
     def after(self, number: int, most: int) -> list[tuple[int, bytes]]:
         """Return the next pages in order, as a process sees them: synced or not."""
         there = self.pages | self.unsynced

@@ -9,7 +9,8 @@ An actor dies at an await point: there `stand_at_await_point` cancels the scope 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from random import Random
 from typing import Any, Final
@@ -21,11 +22,20 @@ from qserver.engine.generation import ActorDied
 from qserver.engine.mailbox import Reply
 from qserver.engine.messages import ExclusiveCommit
 from qserver.engine.world import compute_here
-from qserver.errors import LogFailed, LogTaken
+from qserver.errors import (
+    Applied,
+    DataCorrupted,
+    LogFailed,
+    LogTaken,
+    PageUnreadable,
+    QserverError,
+)
 from qserver.storage.snapshot import Snapshot
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
 from simulations.observations import REQUEST
+from simulations.pages import FickleCache, Published
+from simulations.shelf import Shelf
 from simulations.trace import Trace
 
 ACTOR: Final[ContextVar[str]] = ContextVar("actor", default="world")
@@ -57,14 +67,20 @@ class SimulatedWorld:
         self.undecided = False
         """Whether a shard holds prepared parts that are not decided yet."""
         self.newest: Snapshot | None = None
-        self.published: dict[int, Snapshot] = {}
-        """The last published snapshot of each version, of any process."""
+        self.published: dict[int, Published] = {}
+        """What the last published snapshot of each version said, of any process."""
+        self.shelf: Shelf | None = None
+        """Where the pages of the one database are."""
+        self.cache: FickleCache | None = None
+        """The cache of the process that began last."""
         self.log_rested = True
         """Whether the log writer has waited for a message since its last group was synced."""
         self.exclusive: dict[str, ExclusiveCommit] = {}
         """The last exclusive commit that each request has asked for, by the request's name."""
         self.requests: dict[object, str] = {}
         """The name of a client's request by the reply that it waits for."""
+        self.pages_torn = 0
+        """How often bytes of a page were read that are not what was saved."""
         self._clock_error = 0.0
         self._messages = 0
         self._actors: dict[str, trio.CancelScope] = {}
@@ -100,13 +116,23 @@ class SimulatedWorld:
 
     def report(self, text: str, error: Exception) -> None:
         self.record("recover", f"{text}: {error!r}", actor="world")
-        if not isinstance(error, ActorDied | LogFailed | LogTaken):
+        torn = self.pages_torn and isinstance(error, DataCorrupted)
+        if not torn and not isinstance(error, ActorDied | LogFailed | LogTaken):
             self.unexpected.append(f"{text}: {error!r}")
 
     # --- for the rest of the simulation ---
 
+    def explains(self, error: QserverError) -> bool:
+        """Return whether a fault can be the reason of a request's error."""
+        if isinstance(error, DataCorrupted):
+            return self.pages_torn > 0
+        if isinstance(error, PageUnreadable):
+            return True
+        return error.applied is Applied.UNKNOWN or error.retryable
+
     async def stand_at_await_point(self) -> None:
         """Let the actor, which is about to wait, or the whole process die here."""
+        self.let_pages_go()
         actor = ACTOR.get()
         if self.faults.strikes("actor_killed"):
             self.record("kill", f"{actor} is killed")
@@ -116,6 +142,23 @@ class SimulatedWorld:
             self.record("fault", f"the process will crash while {actor} waits")
             self.crash_wanted.set()
         await trio.lowlevel.checkpoint()
+
+    @contextmanager
+    def without_faults(self) -> Iterator[None]:
+        """Look around without being disturbed."""
+        were_on, self.faults.on = self.faults.on, False
+        try:
+            yield
+        finally:
+            self.faults.on = were_on
+
+    def let_pages_go(self) -> None:
+        """Let go of pages here, at a moment when any may be gone."""
+        if self.cache is not None and self.faults.strikes("pages_let_go"):
+            gone = self.cache.let_some_go(self.delays)
+            self.record("fault", f"{gone} pages are let go")
+            if gone:
+                self.reach("pages were let go")
 
     def message_delay(self) -> float:
         if self.faults.strikes("message_slow"):

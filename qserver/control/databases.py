@@ -24,6 +24,7 @@ import msgspec
 import trio
 
 from qserver.control.logs import Logs
+from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.world import World
@@ -106,6 +107,7 @@ class Databases:
         idle_seconds: float = DATABASE_IDLE_SECONDS,
         open_max: int = DATABASES_OPEN_MAX,
         pool: MemoryPool | None = None,
+        cache: PageCache | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
     ) -> None:
         if open_max < 2:
@@ -118,6 +120,7 @@ class Databases:
         self._idle_seconds = idle_seconds
         self._open_max = open_max
         self._pool = pool or MemoryPool()
+        self.cache = PageCache() if cache is None else cache
         self._value_bytes_most = value_bytes_most
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
@@ -261,7 +264,7 @@ class Databases:
                 self._forget(host)
 
     async def _live(self, host: _Host, log: Log) -> None:
-        database = Database(log, self._world, name=host.id, shards=self._shards)
+        database = Database(log, self._world, name=host.id, shards=self._shards, cache=self.cache)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(database.run)
             await _until_open(database)

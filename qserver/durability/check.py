@@ -24,7 +24,7 @@ from qserver.durability.recovery import Recovered, recover
 from qserver.durability.sqlite import SqliteLog, open_log
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
-from qserver.storage.btree import EMPTY, Key, Leaf, Tree
+from qserver.storage.page import EMPTY, Key, Leaf, Tree
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import SEQUENCES_TREE
@@ -77,6 +77,8 @@ async def check(log: SqliteLog) -> Report:
                 break
             if count % ENTRIES_BEFORE_YIELDING == 0:
                 await trio.lowlevel.checkpoint()
+    except DataCorrupted as error:
+        problems.append(f"{error}. {error.detail or ''}".strip())
     except (TypeError, ValueError, ArithmeticError, LookupError) as error:
         problems.append(f"there are values that do not belong where they are: {error}")
     return _report(recovered, problems)

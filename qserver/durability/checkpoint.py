@@ -1,14 +1,16 @@
 """The record of a checkpoint: everything of a snapshot that is not in its pages.
 
     checksum ‖ MessagePack array
-        [format, version, time, trees used, {name: definition}, {tree: [bounds, [root page …]]},
-         last page]
+        [format, version, time, trees used, {name: definition},
+         {tree: [bounds, [root page …], [length …], [height …]]}, last page, pages, [dead page …]]
 
 A tree has a root for each of its ranges, and the bounds between them. The record does not mention
-shards. A root of 0 is an empty one. Sequences are a tree like any other.
+shards. A root of 0 is an empty one. Sequences are a tree like any other. Length and height of a
+root are what is known of a page before it is read. A dead page is still in the log, unless it was
+forgotten meanwhile, and is of no use.
 
-Format 1 had one map of roots for each shard, because keys were spread by hash. Such a checkpoint
-can still be read, see `loading`; it is never written.
+Format 2 had neither lengths nor heights. Format 1 had one map of roots for each shard, because keys
+were spread by hash. Such checkpoints can still be read, see `loading`; they are never written.
 """
 
 from __future__ import annotations
@@ -20,12 +22,14 @@ import msgspec
 
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted, DataUnknown
-from qserver.storage.btree import Key
 from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plain
+from qserver.storage.page import Key
+from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
 from qserver.values.encoding import decode_columns, encode_columns
 
-FORMAT: Final = 2
+FORMAT: Final = 3
+FORMAT_OF_NUMBERS: Final = 2
 FORMAT_BY_HASH: Final = 1
 
 
@@ -33,6 +37,8 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True):
     bounds: bytes
     """The lower bounds of all ranges but the first, as `values.encoding` writes keys."""
     roots: list[int]
+    lengths: list[int] = []
+    heights: list[int] = []
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
@@ -44,6 +50,10 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True):
     trees: dict[int, StoredTree]
     last_page: int
     """No page of the checkpoint has a greater number."""
+    pages: int = 0
+    """How many it has."""
+    dead: list[int] = []
+    """Pages that it does not have, and that may not be forgotten yet."""
 
 
 class CheckpointByHash(msgspec.Struct, frozen=True, array_like=True):
@@ -67,11 +77,17 @@ class CheckpointFormat(msgspec.Struct, frozen=True, array_like=True):
     format: int
 
 
-def encode_checkpoint(snapshot: Snapshot, roots: dict[int, list[int]], last_page: int) -> bytes:
+def encode_checkpoint(
+    snapshot: Snapshot,
+    roots: dict[int, list[int]],
+    last_page: int,
+    pages: int = 0,
+    dead: list[int] | None = None,
+) -> bytes:
     catalog = snapshot.catalog
     definitions = changes_to_plain({**catalog.tables, **catalog.others})
     trees = {
-        number: StoredTree(_encode_bounds(snapshot.trees.tree(number).lows), numbers)
+        number: _stored_tree(snapshot.trees.tree(number), numbers)
         for number, numbers in roots.items()
     }
     return sealed(
@@ -84,22 +100,30 @@ def encode_checkpoint(snapshot: Snapshot, roots: dict[int, list[int]], last_page
                 definitions,
                 trees,
                 last_page,
+                pages,
+                dead or [],
             )
         )
     )
+
+
+def _stored_tree(tree: RangedTree, roots: list[int]) -> StoredTree:
+    bounds = encode_columns(list(tree.lows), [None] * len(tree.lows))
+    lengths = [root.length for root in tree.roots]
+    return StoredTree(bounds, roots, lengths, [root.height for root in tree.roots])
 
 
 def decode_checkpoint(version: int, data: bytes) -> AnyCheckpoint:
     body = unsealed(data, f"the checkpoint of version {version}")
     try:
         found = _decode_format(body).format
-        if found not in (FORMAT, FORMAT_BY_HASH):
+        if found not in (FORMAT, FORMAT_OF_NUMBERS, FORMAT_BY_HASH):
             raise DataUnknown(
                 f"the checkpoint has format {found}, this release knows {FORMAT}",
                 hint="The data were written by another release of qserver: use that or a newer"
                 " one.",
             )
-        checkpoint = _decode(body) if found == FORMAT else _decode_by_hash(body)
+        checkpoint = _decode_by_hash(body) if found == FORMAT_BY_HASH else _decode(body)
     except msgspec.MsgspecError as error:
         raise DataCorrupted("the checkpoint cannot be decoded", detail=str(error)) from error
     if checkpoint.version != version:
@@ -117,7 +141,8 @@ def bounds_of(number: int, tree: StoredTree) -> tuple[Key, ...]:
         ascend = all(one < other for one, other in pairwise(bounds))
     except TypeError:  # they are not even of one type
         ascend = False
-    if not ascend or len(bounds) + 1 != len(tree.roots):
+    known = tree.lengths, tree.heights
+    if not ascend or any(len(each) != len(bounds) + 1 for each in (tree.roots, *known) if each):
         raise DataCorrupted(
             f"the ranges of tree {number} in the checkpoint are not in order",
             hint="Restore a backup.",
@@ -129,10 +154,6 @@ def roots_of(checkpoint: AnyCheckpoint) -> set[int]:
     if isinstance(checkpoint, Checkpoint):
         return {root for tree in checkpoint.trees.values() for root in tree.roots if root}
     return {root for roots in checkpoint.roots for root in roots.values() if root}
-
-
-def _encode_bounds(lows: tuple[Key, ...]) -> bytes:
-    return encode_columns(list(lows), [None] * len(lows))
 
 
 def catalog_of(checkpoint: AnyCheckpoint) -> Catalog:

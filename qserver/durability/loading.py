@@ -1,15 +1,15 @@
-"""Loads the snapshot of a stored checkpoint, without inserting a single row again.
+"""Loads the snapshot of a stored checkpoint: its roots, and nothing below them.
 
-Pages are read in the order of their numbers. A child has a smaller number than its parent, so each
-branch finds its children built, and every page is decoded once.
+The record of a checkpoint tells the number, length and height of each root, which is all that a
+page has before it is first wanted. So opening takes as long for a large database as for a small
+one. Pages with greater numbers than the checkpoint's are left from an attempt that a crash ended:
+they are dead.
 
-The log may hold pages that no checkpoint needs: those of an attempt that a crash ended, or some
-that were about to be forgotten. Nothing refers to them, which shows when all is read. One of them
-may lack children that are forgotten already; that matters only if the checkpoint needs it.
-
+Checkpoints of older formats do not tell that much, and are loaded whole (`OldPages`): pages in the
+order of their numbers, so that each branch finds its children built. Their branches count as new,
+so the next checkpoint saves them again as this release writes them, and none of the old ones stays.
 A checkpoint of format 1 has a tree for each shard, over which keys were spread by hash: they are
-merged into one, which is cut into ranges. Its pages stay until the next checkpoint, which has none
-of them.
+merged into one, which is cut into ranges.
 """
 
 from __future__ import annotations
@@ -23,19 +23,27 @@ from typing import Final
 import trio
 
 from qserver.durability.checkpoint import (
+    FORMAT,
     AnyCheckpoint,
+    Checkpoint,
     CheckpointByHash,
+    StoredTree,
     bounds_of,
     catalog_of,
     decode_checkpoint,
-    roots_of,
 )
-from qserver.durability.pages import decode_page, join_branch
-from qserver.durability.port import Log, StoredPage
+from qserver.durability.pages import (
+    StoredChildren,
+    decode_page,
+    impossible,
+    page_without_entries,
+)
+from qserver.durability.port import Log
 from qserver.durability.saved_pages import SavedPages
 from qserver.errors import DataCorrupted
-from qserver.storage.btree import EMPTY, Key, Leaf, Tree, Value, apply, pages
+from qserver.storage.btree import apply, branch_of, pages
 from qserver.storage.catalog import Catalog
+from qserver.storage.page import EMPTY, Key, Leaf, PageStore, Tree, Value
 from qserver.storage.ranges import RangedTree, Trees, laid_over
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.writes import CHANGES_AT_ONCE
@@ -47,52 +55,90 @@ PAGES_BEFORE_YIELDING: Final = 8
 async def load_newest(log: Log, saved: SavedPages, shards: int) -> Snapshot | None:
     """Return the newest checkpoint's snapshot, and its pages in `saved`; None if there is none."""
     stored = await log.load_checkpoint()
-    loading = Loading()
-    while pages := await log.load_pages(loading.last_number, PAGES_READ_AT_ONCE):
-        for count, page in enumerate(pages, start=1):
-            loading.add(page)
-            if count % PAGES_BEFORE_YIELDING == 0:
-                await trio.lowlevel.checkpoint()
+    last_number = await log.last_page()
     if stored is None:
-        if loading.last_number and not await log.read(0, 1):
+        if last_number and not await log.read(0, 1):
             raise DataCorrupted(
                 "there are pages, but neither a checkpoint nor a log that they would belong to",
                 hint="Restore a backup, and keep the damaged data until you have.",
             )
-        saved.to_forget = loading.numbers()
-        saved.last_number = loading.last_number
+        saved.restore(0, [], 0, list(range(1, last_number + 1)), last_number)
         return None
-    return await loading.finish(decode_checkpoint(*stored), saved, shards)
+    checkpoint = decode_checkpoint(*stored)
+    last_number = max(last_number, checkpoint.last_page)
+    catalog = catalog_of(checkpoint)
+    if isinstance(checkpoint, Checkpoint) and checkpoint.format == FORMAT:
+        trees = {
+            number: _laid_over(
+                catalog, number, bounds_of(number, tree), _roots(tree, saved.store), shards
+            )
+            for number, tree in checkpoint.trees.items()
+        }
+        dead = [*checkpoint.dead, *range(checkpoint.last_page + 1, last_number + 1)]
+        roots = [root for tree in trees.values() for root in tree.roots if len(root)]
+        saved.restore(checkpoint.version, roots, checkpoint.pages, dead, last_number)
+    else:
+        old = OldPages(saved.store)
+        await old.read(log)
+        trees = await old.trees(checkpoint, catalog, shards)
+        saved.restore_old(checkpoint.version, old.numbers(), last_number)
+    return Snapshot(
+        checkpoint.version,
+        checkpoint.time,
+        catalog,
+        Trees().changed(trees),
+        shards,
+        saved.store.new_lease(),
+    )
 
 
-class Loading:
-    def __init__(self) -> None:
-        self.last_number = 0
+def _roots(tree: StoredTree, store: PageStore) -> list[Tree]:
+    return [
+        page_without_entries(number, length, height, store) if number else EMPTY
+        for number, length, height in zip(tree.roots, tree.lengths, tree.heights, strict=True)
+    ]
+
+
+class OldPages:
+    """All pages of a checkpoint of an older format."""
+
+    def __init__(self, store: PageStore) -> None:
+        self._store = store
         self._pages: dict[int, Tree] = {}
         self._incomplete: dict[int, int] = {}
-        """Branches that lack a page below them, with its number."""
+        """Branches that lack a page below them, with its number. They may count for nothing."""
 
-    def add(self, stored: StoredPage) -> None:
-        number, data = stored
-        page = decode_page(number, data)
-        self.last_number = number
-        if isinstance(page, Leaf):
-            self._pages[number] = page
+    async def read(self, log: Log) -> None:
+        after = 0
+        while pages := await log.load_pages(after, PAGES_READ_AT_ONCE):
+            for count, (number, data) in enumerate(pages, start=1):
+                self._add(number, data)
+                if count % PAGES_BEFORE_YIELDING == 0:
+                    await trio.lowlevel.checkpoint()
+            after = pages[-1][0]
+
+    def _add(self, number: int, data: bytes) -> None:
+        found = decode_page(number, data)
+        if not isinstance(found, StoredChildren):
+            keys, values = found
+            self._pages[number] = Leaf(keys, values, len(keys), number, self._store)
             return
-        separators, numbers = page
-        missing = [child for child in numbers if child not in self._pages]
+        missing = [child for child in found.numbers if child not in self._pages]
         if missing:
             self._incomplete[number] = missing[0]
-        else:
-            children = [self._pages[child] for child in numbers]
-            self._pages[number] = join_branch(number, separators, children)
+            return
+        children = [self._pages[child] for child in found.numbers]
+        if any(child.height != children[0].height for child in children):
+            raise impossible(number)
+        self._pages[number] = branch_of(found.separators, children)
 
-    def numbers(self) -> list[int]:
-        return [*self._pages, *self._incomplete]
+    def numbers(self) -> set[int]:
+        return {*self._pages, *self._incomplete}
 
-    async def finish(self, checkpoint: AnyCheckpoint, saved: SavedPages, shards: int) -> Snapshot:
-        """Return the snapshot once all pages are read; raise DataCorrupted if one is missing."""
-        catalog = catalog_of(checkpoint)
+    async def trees(
+        self, checkpoint: AnyCheckpoint, catalog: Catalog, shards: int
+    ) -> dict[int, RangedTree]:
+        """Return the trees; raise DataCorrupted if a page is missing."""
         trees: dict[int, RangedTree] = {}
         if isinstance(checkpoint, CheckpointByHash):
             for number in sorted({tree for roots in checkpoint.roots for tree in roots}):
@@ -106,16 +152,7 @@ class Loading:
                 loaded = [self._root(number, root) for root in stored.roots]
                 bounds = bounds_of(number, stored)
                 trees[number] = _laid_over(catalog, number, bounds, loaded, shards)
-        saved.restore(
-            checkpoint.version,
-            [self._pages[number] for number in sorted(roots_of(checkpoint))],
-            {page: number for number, page in self._pages.items()},
-            list(self._incomplete),
-            max(self.last_number, checkpoint.last_page),
-        )
-        return Snapshot(
-            checkpoint.version, checkpoint.time, catalog, Trees().changed(trees), shards
-        )
+        return trees
 
     def _root(self, tree: int, number: int) -> Tree:
         if number == 0:

@@ -47,6 +47,12 @@ class MemoryLog:
         numbers = islice((each for each in sorted(self._pages) if each > after), most)
         return [(number, self._pages[number]) for number in numbers]
 
+    async def last_page(self) -> int:
+        return max(self._pages, default=0)
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return {number: self._pages[number] for number in numbers if number in self._pages}
+
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         for each in range(self._last + 1 - len(self._records), min(version, self._last) + 1):
             del self._records[each]

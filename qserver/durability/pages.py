@@ -1,15 +1,16 @@
 """Encodes a page of a tree as bytes, and decodes it.
 
     leaf      L ‖ keys and values, as `values.encoding` writes entries
-    branch    B ‖ MessagePack [separators as such entries, [number of each child …]]
+    branch    B ‖ MessagePack [separators as such entries, [number of each child …], [length …]]
 
 Both are sealed with their number. A child always has a smaller number than its parent, because it
-is saved first; so pages read in ascending order find their children read.
+is saved first. A branch tells how many entries are below each child, so that a child need not be
+read to be counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Final, cast
 
 import msgspec
@@ -17,7 +18,16 @@ import msgspec
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
 from qserver.limits import PAGE_ENTRIES_MAX
-from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, branch_of, leaf_of
+from qserver.storage.page import (
+    Branch,
+    BranchEntries,
+    Key,
+    Leaf,
+    LeafEntries,
+    PageStore,
+    Tree,
+    Value,
+)
 from qserver.values.encoding import decode_columns, encode_columns
 
 LEAF: Final = b"L"
@@ -27,45 +37,80 @@ BRANCH: Final = b"B"
 class StoredBranch(msgspec.Struct, frozen=True, array_like=True):
     separators: bytes
     children: list[int]
+    lengths: list[int] = []
+    """How many entries are below each child; releases before loading on demand wrote none."""
 
 
-def encode_page(page: Tree, number: int, number_of: Mapping[Tree, int]) -> bytes:
+def encode_page(page: Tree, number: int, number_of: Callable[[Tree], int]) -> bytes:
     if type(page) is Leaf:
         return sealed(LEAF + encode_columns(page.keys, page.values), number)
     assert type(page) is Branch
     separators = encode_columns(page.separators, [None] * len(page.separators))
-    children = [number_of[child] for child in page.children]
-    return sealed(BRANCH + _encode(StoredBranch(separators, children)), number)
+    children = page.children
+    stored = StoredBranch(
+        separators, list(map(number_of, children)), [child.length for child in children]
+    )
+    return sealed(BRANCH + _encode(stored), number)
 
 
-def decode_page(number: int, data: bytes) -> Leaf | tuple[list[Key], list[int]]:
-    """Return a leaf, or separators and children; raise DataCorrupted if it is neither."""
+def decode_page(number: int, data: bytes) -> LeafEntries | StoredChildren:
+    """Return the entries of a leaf, or what a branch is made of; raise DataCorrupted."""
     body = unsealed(data, f"page {number}", number)
     kind, rest = body[:1], body[1:]
     if kind == LEAF:
         keys, values = decode_columns(rest)
         if len(keys) > PAGE_ENTRIES_MAX:
-            raise _impossible(number)
-        return leaf_of(keys, cast("list[Value]", values))
+            raise impossible(number)
+        return keys, cast("list[Value]", values)
     if kind != BRANCH:
-        raise _impossible(number)
+        raise impossible(number)
     try:
         branch = _decode(rest)
     except msgspec.MsgspecError as error:
         raise DataCorrupted(f"page {number} cannot be decoded", detail=str(error)) from error
     separators, _ = decode_columns(branch.separators)
     if not len(separators) + 1 == len(branch.children) <= PAGE_ENTRIES_MAX:
-        raise _impossible(number)
-    return separators, branch.children
+        raise impossible(number)
+    return StoredChildren(separators, branch.children, branch.lengths)
 
 
-def join_branch(number: int, separators: list[Key], children: list[Tree]) -> Branch:
-    if any(child.height != children[0].height for child in children):
-        raise _impossible(number)
-    return branch_of(separators, children)
+class StoredChildren(msgspec.Struct, frozen=True):
+    """A branch as it is stored: the numbers of its children, and their lengths if known."""
+
+    separators: list[Key]
+    numbers: list[int]
+    lengths: list[int]
 
 
-def _impossible(number: int) -> DataCorrupted:
+def decode_leaf(leaf: Leaf, data: bytes) -> LeafEntries:
+    """Return the entries of a known leaf; raise DataCorrupted if these are not they."""
+    found = decode_page(leaf.number, data)
+    if isinstance(found, StoredChildren) or len(found[0]) != leaf.length:
+        raise impossible(leaf.number)
+    return found
+
+
+def decode_branch(branch: Branch, data: bytes) -> BranchEntries:
+    """Return the entries of a known branch: children without theirs."""
+    found = decode_page(branch.number, data)
+    if not isinstance(found, StoredChildren) or len(found.lengths) != len(found.numbers):
+        raise impossible(branch.number)
+    if sum(found.lengths) != branch.length or max(found.numbers) >= branch.number:
+        raise impossible(branch.number)
+    height = branch.height - 1
+    return found.separators, [
+        page_without_entries(number, length, height, branch.store)
+        for number, length in zip(found.numbers, found.lengths, strict=True)
+    ]
+
+
+def page_without_entries(number: int, length: int, height: int, store: PageStore | None) -> Tree:
+    if height == 0:
+        return Leaf(None, None, length, number, store)
+    return Branch(None, None, length, height, number, store)
+
+
+def impossible(number: int) -> DataCorrupted:
     return DataCorrupted(
         f"page {number} is none that this release writes",
         hint="Use the release of qserver that wrote the data, or restore a backup.",

@@ -67,10 +67,19 @@ class Log(Protocol):
     async def load_checkpoint(self) -> StoredRecord | None:
         """Return the newest checkpoint with its version, or None."""
 
+    async def last_page(self) -> int:
+        """Return the greatest number of a page; 0 if there is none."""
+
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         """Return the next pages with a number greater than `after`, as `read` returns records.
 
         Pages that count for no checkpoint may be among them.
+        """
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return those of the pages that there are, without waiting for other calls.
+
+        For a statement that needs them now: it blocks, for about as long as the disk takes.
         """
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:

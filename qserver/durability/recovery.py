@@ -1,6 +1,6 @@
 """Recovery: makes the newest snapshot from the log.
 
-    newest checkpoint ─► its snapshot, page by page ─► the records behind it ─► the newest snapshot
+    newest checkpoint ─► its snapshot, roots alone ─► the records behind it ─► the newest snapshot
 
 The log is the only truth: what is in it happened, what is not did not (presumed abort). So recovery
 is the same after a clean stop, a crash, or the death of one actor: load the newest checkpoint, read
@@ -20,6 +20,7 @@ import msgspec
 import trio
 
 from qserver.durability.loading import load_newest
+from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log, StoredRecord
 from qserver.durability.records import LogRecord, decode_record, writes_of
 from qserver.durability.saved_pages import SavedPages
@@ -42,10 +43,15 @@ class Recovered(msgspec.Struct, frozen=True):
     """How much log there is behind the checkpoint."""
 
 
-async def recover(log: Log, shards: int) -> Recovered:
-    """Return the newest snapshot of a log, laid out for `shards` shards."""
-    saved = SavedPages()
-    base = await load_newest(log, saved, shards) or empty_snapshot(shards)
+async def recover(log: Log, shards: int, store: LoggedPages | None = None) -> Recovered:
+    """Return the newest snapshot of a log, laid out for `shards` shards.
+
+    `store`: the one of the database's earlier recoveries in this process, if there were any.
+    """
+    store = LoggedPages(log) if store is None else store
+    store.copied = 0
+    saved = SavedPages(store)
+    base = await load_newest(log, saved, shards) or empty_snapshot(shards, store.new_lease())
     return await recover_from(Recovered(base, saved, 0), log)
 
 
@@ -112,4 +118,5 @@ class Replay:
         if self.version == self._base.version:
             return self._base
         trees = written(self._base, self._catalog, self._writes, self._dropped)
-        return Snapshot(self.version, self._time, self._catalog, trees, self._base.shards)
+        base = self._base
+        return Snapshot(self.version, self._time, self._catalog, trees, base.shards, base.lease)

@@ -109,6 +109,12 @@ class SqliteLog:
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return await self._thread.run(lambda: self._file.load_pages(after, most))
 
+    async def last_page(self) -> int:
+        return await self._thread.run(self._file.last_page)
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        return self._thread.run_between(lambda: self._file.load(numbers))
+
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         done = await self._thread.run(lambda: self._file.forget(version, pages))
         while not done:  # waiting appends come in between

@@ -266,6 +266,15 @@ class SqliteFile:
     def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
 
+    def last_page(self) -> int:
+        rows = self._run(lambda connection: connection.execute(_LAST_PAGE).fetchall())
+        return int(rows[0][0])
+
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
+        places = ", ".join("?" * len(numbers))
+        text = f"SELECT number, data FROM pages WHERE number IN ({places})"
+        return self._run(lambda connection: dict(connection.execute(text, numbers).fetchall()))
+
     def forget(self, version: int, pages: Sequence[int]) -> bool:
         """Drop pages, and records up to a version as far as that is a short step.
 
@@ -303,6 +312,7 @@ _LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
+_LAST_PAGE: Final = "SELECT coalesce(max(number), 0) FROM pages"
 _LOAD_PAGES: Final = "SELECT number, data FROM pages WHERE number > ? ORDER BY number LIMIT ?"
 
 
@@ -376,15 +386,17 @@ def _write_again(path: Path) -> None:
 def _check_structure(connection: sqlite3.Connection) -> None:
     """Check the structure: records have checksums, but only the structure shows a missing end.
 
-    A damaged definition would make SQLite find other rows, or none. The check takes milliseconds,
-    because it does not look into the rows' contents.
+    A damaged definition would make SQLite find other rows, or none. The table of pages is not
+    checked, because it may be large: a page has its number and a checksum, and is checked when it
+    is read. `troubles` checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     if tables != list(_TABLES):
         raise sqlite3.DatabaseError("its tables are not those of a data file")
-    (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    if found != "ok":
-        raise sqlite3.DatabaseError(found)
+    for table in ("records", "checkpoint"):
+        (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if found != "ok":
+            raise sqlite3.DatabaseError(found)
 
 
 def _last_version(connection: sqlite3.Connection) -> int:

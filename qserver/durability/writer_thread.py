@@ -25,6 +25,8 @@ from typing import Any, Final, TypeVar
 
 import trio
 
+from qserver.errors import LogFailed
+
 IDLE_SECONDS: Final = 0.05
 Result = TypeVar("Result")
 
@@ -66,6 +68,13 @@ class WriterThread:
             self._rested = False
             self._jobs.put(_Job(_nothing))
         return True
+
+    def run_between(self, call: Callable[[], Result]) -> Result:
+        """Do a short call in this thread between two of the other's, whatever waits there."""
+        with self._working:
+            if self._closed:
+                raise LogFailed("the log is closed", hint="Its database is: open it again.")
+            return call()
 
     async def aclose(self, end: Callable[[], None]) -> None:
         """Do one last job, and return when the thread has ended."""

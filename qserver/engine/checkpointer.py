@@ -26,7 +26,7 @@ from qserver.durability.recovery import Recovered
 from qserver.durability.saved_pages import Save
 from qserver.engine.mailbox import Reply
 from qserver.engine.versions import Versions
-from qserver.errors import LogFailed
+from qserver.errors import DataCorrupted, LogFailed, OutOfMemory
 from qserver.limits import (
     CHECKPOINT_LOG_BYTES,
     CHECKPOINT_PAGES_AT_ONCE,
@@ -39,6 +39,15 @@ from qserver.limits import (
 from qserver.storage.snapshot import Snapshot
 
 RECORDS_FORGOTTEN_AT_ONCE: Final = 1000
+
+MEMORY_OF_LOG: Final = 6
+"""Bytes that new entries take in memory, for each byte that they take in the log."""
+
+ROOM_LOOK_SECONDS: Final = 0.01
+"""How often a commit that waits for room looks whether there is some."""
+
+STEPS_IN_A_HURRY: Final = 8
+"""How many steps become one when memory is short or the database closes."""
 
 
 class CheckpointPolicy(msgspec.Struct, frozen=True):
@@ -86,17 +95,22 @@ class Checkpointer:
         self._asked: list[Reply[None]] = []
         self._hurries = False
         """Whether a caller waits for the end, so that no step pauses."""
-        self._trouble: LogFailed | None = None
+        self._cache = self.saved.store.cache
+        self._must_save = False
+        """Whether unsaved pages take too much memory."""
+        self._trouble: LogFailed | DataCorrupted | None = None
         self._checkpoints = self._failures = 0
         self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
 
     async def run(self) -> None:
+        self._cache.note_unsaved(self, self._unsaved())
         while True:
             await self._wait_until_due()
             asked = self._asked.copy()
+            self.versions.renew(self.saved.store.new_lease())
             try:
                 await self.checkpoint(self.versions.durable)
-            except LogFailed as error:
+            except (LogFailed, DataCorrupted) as error:
                 self._failures += 1
                 self._trouble = error
                 self._report("a checkpoint failed, and is tried again", error)
@@ -112,15 +126,44 @@ class Checkpointer:
 
     async def _wait_until_due(self) -> None:
         with trio.move_on_after(self._policy.seconds):
-            while self.logged < self._policy.log_bytes and not self._asked:
+            while not (self.logged >= self._policy.log_bytes or self._asked or self._must_save):
                 self._news = trio.Event()
                 await self._news.wait()
 
     def note_logged(self, size: int) -> None:
         """Count bytes by which the log has grown."""
         self.logged += size
+        self._cache.note_unsaved(self, self._unsaved())
         if self.logged >= self._policy.log_bytes:
             self._news.set()
+
+    def _unsaved(self) -> int:
+        """Estimate the bytes of unsaved pages: new entries, and old ones beside them."""
+        copied = self.saved.store.copied * self._cache.entry_bytes
+        return int(MEMORY_OF_LOG * self.logged + copied)
+
+    def save_soon(self) -> None:
+        self._must_save = True
+        self._news.set()
+
+    async def wait_for_room(self) -> None:
+        """Return when unsaved pages, of all databases, leave room for more.
+
+        Raises OutOfMemory while they cannot be saved.
+        """
+        while self._cache.is_full:
+            if self._trouble is not None:
+                raise OutOfMemory(
+                    "unsaved pages take all the memory that they may have, and cannot be saved",
+                    detail=str(self._trouble),
+                    hint="Make room on the disk; the database goes on by itself.",
+                )
+            self._cache.save_some()
+            await trio.sleep(ROOM_LOOK_SECONDS)
+
+    @property
+    def has_room(self) -> bool:
+        return not self._cache.is_full
 
     async def save_now(self, *, hurry: bool = False) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if it fails.
@@ -135,6 +178,7 @@ class Checkpointer:
 
     def end(self, error: Exception) -> None:
         """Fail the waiters: no checkpoint will be saved any more."""
+        self._cache.forget_unsaved(self)
         for reply in self._asked:
             reply.fail(error)
 
@@ -143,11 +187,15 @@ class Checkpointer:
     async def checkpoint(self, snapshot: Snapshot) -> None:
         """Save a durable snapshot, and forget the log and pages before it."""
         behind = self.saved.version
-        logged = self.logged
+        store = self.saved.store
+        logged, copied = self.logged, store.copied
         if snapshot.version > behind:
             await self.save(self.saved.begin(snapshot))
             self._checkpoints += 1
         self.logged -= logged
+        store.copied -= copied
+        self._must_save = False
+        self._cache.note_unsaved(self, self._unsaved())
         await self.forget(behind, snapshot.version)
 
     async def save(self, save: Save) -> None:
@@ -157,7 +205,9 @@ class Checkpointer:
         for page in save.pages():
             step.append(page)
             size += len(page[1])
-            if len(step) >= self._policy.pages_at_once or size >= self._policy.step_bytes:
+            times = STEPS_IN_A_HURRY if self._hurries or self._must_save else 1
+            most = self._policy.pages_at_once, self._policy.step_bytes
+            if len(step) >= times * most[0] or size >= times * most[1]:
                 await self._save_pages(step, size)
                 await self._pause(pace)
                 step, size = [], 0
@@ -165,6 +215,8 @@ class Checkpointer:
                 await trio.lowlevel.checkpoint()
         if step:
             await self._save_pages(step, size)
+        for _ in save.sort_out():
+            await trio.lowlevel.checkpoint()
         await self.log.save_checkpoint(save.snapshot.version, save.record())
         self.saved.confirm(save)
 
@@ -178,7 +230,7 @@ class Checkpointer:
         took = trio.current_time() - pace.began
         policy = self._policy
         left = 1 - (self.logged - pace.logged) / policy.log_bytes
-        if left > 0 and not self._hurries:
+        if left > 0 and not (self._hurries or self._must_save):
             pause = took * (1 / policy.time_share - 1) * min(left, 1)
             await trio.sleep(min(pause, CHECKPOINT_PAUSE_SECONDS_MAX))
         pace.began = trio.current_time()

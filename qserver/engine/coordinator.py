@@ -57,7 +57,7 @@ from qserver.engine.messages import (
 from qserver.engine.snapshot_source import SnapshotSource
 from qserver.engine.versions import EngineRestarted, Versions
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
-from qserver.errors import TooManyRequests
+from qserver.errors import DataCorrupted, LogFailed, TooManyRequests
 from qserver.limits import ROUND_TRANSACTIONS_MAX
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
@@ -137,6 +137,7 @@ class Coordinator:
                 requests = await self.requests.take(ROUND_TRANSACTIONS_MAX)
                 self._idle = False
                 await self._serve(requests)
+                requests.clear()  # while idle, keep no snapshot that was read
         finally:
             self._idle = False
 
@@ -367,6 +368,7 @@ class Coordinator:
         self._rerun += retried
         try:
             result = run_at_once(commit.work, transaction)
+            transaction.load_written()
         except WouldYield:
             return Conflicted(Conflict("the work is not short"))
         except Exception as error:  # a bug in one request's work must not end all others'
@@ -427,6 +429,7 @@ class Coordinator:
             catalog,
             newest.trees.changed(trees, dropped),
             newest.shards,
+            newest.lease,
         )
         return snapshot, Append(snapshot, writes, dropped, catalog_changes, tuple(answers)), moves
 
@@ -441,7 +444,10 @@ class Coordinator:
             tree = trees[number] = newest.trees.tree(number).changed(roots)
             fits = all(tree.fits(each, root) for each, root in roots.items())
             if not fits and number not in dropped:
-                trees[number] = tree.laid_out(newest.shards)
+                try:
+                    trees[number] = tree.laid_out(newest.shards)
+                except (DataCorrupted, LogFailed):
+                    continue  # a page cannot be read now; ranges of any size serve as well
                 self._note_moves(moves, tree, trees[number])
         return trees, moves
 

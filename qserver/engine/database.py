@@ -29,6 +29,8 @@ from typing import Any, NoReturn
 import msgspec
 import trio
 
+from qserver.durability.page_cache import PageCache
+from qserver.durability.page_store import LoggedPages
 from qserver.durability.port import Log
 from qserver.durability.recovery import Recovered, recover, recover_from
 from qserver.engine.checkpointer import CheckpointPolicy
@@ -75,6 +77,8 @@ class DatabaseStatistics(msgspec.Struct, frozen=True):
     generation: GenerationStatistics | None
     log_failed: bool
     """Whether it restarted because the log failed, and has written nothing since."""
+    pages_trouble: str | None
+    """Why a page could not be read, until one could; damage stays."""
 
 
 class Database:
@@ -93,6 +97,7 @@ class Database:
         name: str = "main",
         shards: int = SHARDS_DEFAULT,
         policy: CheckpointPolicy | None = None,
+        cache: PageCache | None = None,
         after_recovery: Callable[[], object] = lambda: None,
     ) -> None:
         if not 1 <= shards <= SHARDS_MAX:
@@ -105,6 +110,7 @@ class Database:
         self._world = world
         self._shards = shards
         self._policy = policy
+        self.pages = LoggedPages(log, cache, world.report)
         self._after_recovery = after_recovery
         self._life = trio.CancelScope()
         self._known: Recovered | None = None
@@ -123,31 +129,35 @@ class Database:
                 await self._live_on(_once(task_status.started))
         finally:
             self._enter(State.CLOSED)
+            self.pages.close()
 
     async def _live_on(self, started: Callable[[], None]) -> NoReturn:
         pause = 0.0
         while True:
             began = trio.current_time()
             try:
-                recovered = await self._recover()
+                generation = await self._recover()
             except (DataCorrupted, LogTaken):
                 started()
                 await trio.sleep_forever()
             if pause:
                 await trio.sleep(pause)
-            if recovered is not None:
-                await self._live(recovered, started)
+            if generation is not None:
+                await self._live(generation, started)
             if self.state is State.TAKEN:
                 await trio.sleep_forever()
             if trio.current_time() - began > pause + RECOVERY_PAUSE_SECONDS_MAX:
                 pause = 0.0
             pause = min(max(2 * pause, RECOVERY_PAUSE_SECONDS_MIN), RECOVERY_PAUSE_SECONDS_MAX)
 
-    async def _recover(self) -> Recovered | None:
-        """Return what the log holds; None if it cannot be read now."""
+    async def _recover(self) -> Generation | None:
+        """Return a generation that begins with what the log holds; None if it cannot be read now.
+
+        Nothing else keeps the recovered snapshot: while it is alive, its pages are not forgotten.
+        """
         try:
             if self._known is None:
-                recovered = await recover(self._log, self._shards)
+                recovered = await recover(self._log, self._shards, self.pages)
             else:
                 recovered = await recover_from(self._known, self._log)
         except DataCorrupted as error:
@@ -166,15 +176,14 @@ class Database:
                 self._tell()
             return None
         self._after_recovery()
+        self._known = None
         self.snapshots.show(recovered.snapshot)
         self._tell()
-        return recovered
-
-    async def _live(self, recovered: Recovered, opened: Callable[[], None]) -> None:
-        self._known = None
-        generation = Generation(
+        return Generation(
             recovered, self._log, self._world, self.snapshots, self._policy, self._end
         )
+
+    async def _live(self, generation: Generation, opened: Callable[[], None]) -> None:
         self._enter(State.OPEN, generation)
         opened()
         try:
@@ -257,6 +266,10 @@ class Database:
         """Return the steps of `transact`, as part of other work."""
         return self._gateway.transact(work, max_retries, deadline, untried)
 
+    @property
+    def page_cache(self) -> PageCache:
+        return self.pages.cache
+
     def durable_snapshot(self) -> Snapshot | None:
         """Return the newest durable snapshot without waiting; None if none may be shown."""
         return self.snapshots.take()
@@ -300,6 +313,7 @@ class Database:
             self._gateway.statistics(),
             living,
             isinstance(self.trouble, LogFailed) and (living is None or living.log.groups == 0),
+            None if self.pages.trouble is None else str(self.pages.trouble),
         )
 
     def __repr__(self) -> str:

@@ -107,6 +107,10 @@ class Gateway:
                 generation = self._alive_nowait()
                 if generation is None:
                     generation = yield partial(before, deadline, self._alive)
+                if not generation.checkpointer.has_room:
+                    wait = generation.checkpointer.wait_for_room
+                    yield partial(before, deadline, wait)
+                    generation.versions.check_alive()
                 if attempt.untried:
                     answer = yield from self._leave(generation, attempt)
                 elif attempt.conflict is not None and attempt.retries >= max_retries:
@@ -180,6 +184,7 @@ class Gateway:
             result, rest = begin(attempt.work(transaction))
             if rest is not None:
                 result = yield from rest.go_on(attempt.deadline)
+            transaction.load_written()
         except Exception:
             if snapshot.version > generation.versions.durable.version:
                 yield _durable(generation, snapshot.version, attempt.deadline)

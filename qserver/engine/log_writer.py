@@ -71,6 +71,7 @@ class LogWriter:
                 self.release(group)
             else:
                 self.release(group)
+                group = []  # while this waits, nothing keeps the snapshots of the last group
                 following = following or await self.mailbox.take(ROUNDS_UNSYNCED_MAX)
                 await self._encode_ahead(following)
                 appending = self._begin(following)

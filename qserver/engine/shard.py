@@ -25,9 +25,9 @@ import msgspec
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
 from qserver.engine.yielding import in_steps
-from qserver.storage.btree import EMPTY
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
+from qserver.storage.page import EMPTY
 from qserver.storage.ranges import Range, Roots
 from qserver.storage.routing import Part
 from qserver.storage.writes import (
@@ -77,12 +77,13 @@ class Shard:
 
     async def run(self) -> None:
         while True:
-            for message in await self.mailbox.take(most=1):
-                if self.is_long(message):
-                    answer = await self._answer_in_pieces(message)
-                else:
-                    answer = self.answer(message)
-                self._coordinator.put_nowait(answer)
+            (message,) = await self.mailbox.take(most=1)
+            if self.is_long(message):
+                answer = await self._answer_in_pieces(message)
+            else:
+                answer = self.answer(message)
+            self._coordinator.put_nowait(answer)
+            del message, answer  # while idle, keep no snapshot that was read
 
     def is_long(self, message: ToShard) -> bool:
         """Return whether the answer takes so long that other tasks should run meanwhile."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 import trio
 
-from qserver.storage.snapshot import Snapshot
+from qserver.storage.snapshot import Lease, Snapshot
 
 
 class EngineRestarted(Exception):  # for the gateway, not for users
@@ -39,6 +39,16 @@ class Versions:
         assert snapshot.version == self.newest.version + 1, "versions follow each other"
         self.newest = snapshot
         self._ahead.append(snapshot)
+
+    def renew(self, lease: Lease) -> None:
+        """Give the newest snapshots, from the durable one on, and all later ones a new lease."""
+        renewed = {
+            each.version: msgspec.structs.replace(each, lease=lease)
+            for each in (self.durable, *self._ahead)
+        }
+        self.durable = renewed[self.durable.version]
+        self.newest = renewed[self.newest.version]
+        self._ahead = deque(renewed[each.version] for each in self._ahead)
 
     def mark_durable(self, version: int) -> None:
         """Mark all snapshots up to this version durable, and wake their waiters."""

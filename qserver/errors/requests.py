@@ -128,9 +128,18 @@ class InvalidRowCountInOffset(DataError):
 class LogFailed(QserverError):
     """The disk's fault: the log cannot be written. What waited for it may be in it or not."""
 
+    code = "QS022"
+    name = "log_failed"
+    applied = Applied.UNKNOWN
+
+
+class PageUnreadable(LogFailed):
+    """The disk's fault: a page of the database cannot be read now. Nothing was applied. It is read
+    again for the next statement that needs it."""
+
     code = "58030"
     name = "io_error"
-    applied = Applied.UNKNOWN
+    applied = Applied.NO
 
 
 class LogTaken(QserverError):

@@ -31,11 +31,11 @@ STANDING_FOR_OTHERS: Final = {
 class CatalogNames:
     """Names as one statement finds them; remembers what it was asked."""
 
-    __slots__ = ("catalog", "found", "snapshot", "system_tables")
+    __slots__ = ("catalog", "found", "system_tables", "trees")
 
     def __init__(self, catalog: Catalog, snapshot: Snapshot) -> None:
         self.catalog = catalog
-        self.snapshot = snapshot
+        self.trees = snapshot.trees  # only to count: a planner is no reader of the snapshot
         self.found: dict[str, Definition] = {}
         self.system_tables = False
         """Whether a system table was found."""
@@ -68,4 +68,4 @@ class CatalogNames:
         return STANDING_FOR_OTHERS.get(name)
 
     def row_count(self, table: Table) -> int:
-        return self.snapshot.count(table.id)
+        return len(self.trees.tree(table.id))

@@ -71,6 +71,9 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
     def step(self, sent: Any = None) -> Any:
         """Go on for one page at most."""
         heading = self.heading  # a local, so that the watchdog can tell which statement is running
+        context = self.context
+        if context.pages is not None:
+            context.pages.worker = context
         try:
             if not heading.writes:  # it changes nothing, and waits for nothing
                 return next(self.steps, END)
@@ -86,6 +89,9 @@ class Cursor(msgspec.Struct, eq=False):  # one for every statement, and a Struct
             if self.sql:
                 locate(error, self.sql)
             raise
+        finally:
+            if context.pages is not None:
+                context.pages.worker = None
 
     def gather(
         self, sent: Any = None, max_rows: int | None = None, cut_rows: int | None = None

@@ -15,12 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from qserver.durability.page_cache import PageCache
 from qserver.engine.sequence_states import ROW_IDS
 from qserver.engine.sequences import Sequences
 from qserver.engine.work import FOREVER, before, timed_out
 from qserver.engine.yielding import yield_to_others
 from qserver.errors import QserverError
-from qserver.limits import STATEMENT_MEMORY_BYTES_MAX, VALUE_BYTES_MAX
+from qserver.limits import (
+    STATEMENT_MEMORY_BYTES_MAX,
+    TRANSACTION_MEMORY_BYTES_MAX,
+    VALUE_BYTES_MAX,
+)
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.sequence_values import DrawnValues, NeedsSequenceValues, SequenceValues
@@ -45,6 +50,7 @@ class RequestEnvironment:
     """None if the database can only be read."""
     pool: MemoryPool | None = None
     value_bytes_most: int = VALUE_BYTES_MAX
+    pages: PageCache | None = None
 
     def request(self, timeout_ms: float | None = None, allowed: Allowed = EVERYTHING) -> Request:
         return Request(self, self.now(), timeout_ms, allowed)
@@ -142,9 +148,17 @@ class RequestContext(Context):
     def value_bytes_most(self) -> int:  # type: ignore[override]
         return self._request.environment.value_bytes_most
 
+    pages: PageCache | None
+
     def __init__(self, request: Request, transaction: Transaction | Snapshot) -> None:
         self._request = request
         self._transaction = transaction
+        self.pages = request.environment.pages
+
+    @property
+    def transaction_bytes_most(self) -> int:  # type: ignore[override]
+        most = TRANSACTION_MEMORY_BYTES_MAX
+        return most if self.pages is None else min(most, self.pages.most // 2)
 
     def check(self) -> None:
         self._request.check()

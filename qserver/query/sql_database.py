@@ -79,6 +79,7 @@ class SqlDatabase:
             None if self._writer is None else self._writer.sequences,
             pool or MemoryPool(),
             value_bytes_most,
+            database.page_cache,
         )
 
     @property

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol
 
+from qserver.durability.page_cache import PageCache
 from qserver.engine.gateway import Outcome
 from qserver.engine.messages import Work
 from qserver.engine.sequences import Sequences
@@ -41,6 +42,10 @@ class ReadableDatabase(Protocol):
     @property
     def snapshots(self) -> SnapshotSource:
         """Where snapshots are taken, if one may be shown now."""
+
+    @property
+    def page_cache(self) -> PageCache:
+        """What loads the pages of its snapshots."""
 
     async def wait_durable_snapshot(self, deadline: float = FOREVER, version: int = 0) -> Snapshot:
         """Return the newest durable snapshot; wait until its version is at least `version`."""

@@ -272,16 +272,21 @@ class StatementRun:
 
     def _analyzed(self, plan: Plan, slots: Any) -> Generator[None, None, list[str]]:
         """Run the plan, and return lines with the numbers of rows that it gave and changed."""
-        rows = 0
+        rows = loaded = 0
         cursor = Cursor(self.run_plan(plan, slots), self.context)
-        while (page := cursor.step()) is not END:
+        pages = self.context.pages
+        while True:
+            before = 0 if pages is None else pages.loads
+            page = cursor.step()
+            loaded += 0 if pages is None else pages.loads - before
+            if page is END:
+                break
             if page is None:
                 yield
             else:
                 rows += len(page)
-        if plan.writes:
-            return [f"Actual rows: {rows}, changed: {cursor.affected_rows}"]
-        return [f"Actual rows: {rows}"]
+        changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
+        return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
 
     def show(self, node: ast.Show, literals: Sequence[Any]) -> Cursor:
         columns, rows = show_variable(node.name)

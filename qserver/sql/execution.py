@@ -82,6 +82,13 @@ class MemoryPort(Protocol):
     def give_back(self, count: int) -> None: ...
 
 
+class PagePort(Protocol):
+    worker: Any
+    """The context of the statement that is running: a load adds to its `work`."""
+    loads: int
+    """Pages loaded so far, by all statements."""
+
+
 class Context:
     """The environment of one execution: time, randomness, and limits.
 
@@ -100,6 +107,9 @@ class Context:
     value_bytes_most = VALUE_BYTES_MAX
     pool: MemoryPort | None = None
     """Counts the held memory together with that of other statements."""
+    pages: PagePort | None = None
+    """Charges the pages that it loads to the statement that is running."""
+    transaction_bytes_most = TRANSACTION_MEMORY_BYTES_MAX
     _pooled = 0
     """Bytes reported to the pool."""
     _noticed_from = BYTES_UNNOTICED_MAX
@@ -162,10 +172,10 @@ class Context:
     def write_rows(self, rows: int, width: int, long_bytes: int = 0) -> None:
         """Charge rows that the transaction holds until it commits."""
         self.written += rows * (64 + 32 * width) + long_bytes
-        if self.written > TRANSACTION_MEMORY_BYTES_MAX:
+        if self.written > self.transaction_bytes_most:
             raise OutOfMemory(
                 "the transaction writes more than one transaction may",
-                detail=f"The limit is {TRANSACTION_MEMORY_BYTES_MAX} bytes of rows.",
+                detail=f"The limit is {self.transaction_bytes_most} bytes of rows.",
                 hint="Write the rows in several transactions.",
             )
 

@@ -31,55 +31,23 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import compress
 from operator import is_not
-from typing import Any, ClassVar, Final, TypeAlias, final
-
-import msgspec
+from typing import Any, Final, TypeAlias
 
 from qserver.limits import PAGE_ENTRIES_BUILT, PAGE_ENTRIES_MAX, PAGE_ENTRIES_MIN
+from qserver.storage.page import (
+    EMPTY,
+    Branch,
+    Key,
+    Leaf,
+    Tree,
+    Value,
+    load_ahead,
+    open_branch,
+    open_leaf,
+    same_page,
+)
 
-Key: TypeAlias = tuple[Any, ...]
-Value: TypeAlias = tuple[Any, ...]
 Change: TypeAlias = tuple[Key, Value | None, Value | None]
-
-
-# Pages hold no cycles, so the cyclic collector need not track them.
-
-
-@final
-class Leaf(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """Up to PAGE_ENTRIES_MAX entries, in order."""
-
-    keys: list[Key]
-    values: list[Value]
-    length: int
-    height: ClassVar[int] = 0
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __repr__(self) -> str:
-        return f"a leaf of {self.length} entries"
-
-
-@final
-class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """Up to PAGE_ENTRIES_MAX pages of one height; `separators` is one shorter than `children`."""
-
-    separators: list[Key]
-    children: list[Tree]
-    length: int
-    height: int
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __repr__(self) -> str:
-        return f"a branch of height {self.height} over {self.length} entries"
-
-
-Tree: TypeAlias = Leaf | Branch
-
-EMPTY: Final = Leaf([], [], 0)
 
 LEAVES_OF_RUN: Final = 32
 """Leaves whose values form one run of `value_runs`."""
@@ -88,11 +56,17 @@ LEAVES_OF_RUN: Final = 32
 def get(tree: Tree, key: Key) -> Value | None:
     page = tree
     while type(page) is Branch:
-        page = page.children[bisect_right(page.separators, key)]
-    keys = page.keys
+        separators, children = page.separators_here, page.children_here
+        if separators is None or children is None:
+            separators, children = open_branch(page)
+        page = children[bisect_right(separators, key)]
+    keys = page.keys_here
+    if keys is None:
+        keys = page.keys
+    page.touched = True
     position = bisect_left(keys, key)
     if position < len(keys) and keys[position] == key:
-        return page.values[position]
+        return page.values_here[position]  # type: ignore[index]  # they are there with the keys
     return None
 
 
@@ -100,26 +74,28 @@ def pages(
     tree: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
     """Yield the entries with low <= key < high, a page at a time, ascending. Read, never change."""
-    if type(tree) is Branch:
-        for child in _children_between(tree, low, high):
-            yield from pages(child, low, high)
-    else:
+    if type(tree) is Leaf:
         keys, values = _entries_between(tree, low, high)
         if keys:
             yield keys, values
+    else:
+        for run in _runs(_children_between(tree, low, high)):
+            for child in run:
+                yield from pages(child, low, high)
 
 
 def pages_backward(
     tree: Tree, low: Key | None = None, high: Key | None = None
 ) -> Iterator[tuple[list[Key], list[Value]]]:
     """Yield the same entries as `pages`, descending."""
-    if type(tree) is Branch:
-        for child in reversed(_children_between(tree, low, high)):
-            yield from pages_backward(child, low, high)
-    else:
+    if type(tree) is Leaf:
         keys, values = _entries_between(tree, low, high)
         if keys:
             yield keys[::-1], values[::-1]
+    else:
+        for run in _runs(_children_between(tree, low, high)[::-1]):
+            for child in run:
+                yield from pages_backward(child, low, high)
 
 
 def value_runs(
@@ -138,43 +114,69 @@ def value_runs(
         for child in _children_between(tree, low, high):
             yield from value_runs(child, low, high)
     else:
-        leaves = _children_between(tree, low, high)
-        start, stop = 0, 1
-        while start < len(leaves):
+        for leaves in _runs(_children_between(tree, low, high)):
             run: list[Value] = []
-            for leaf in leaves[start:stop]:
+            for leaf in leaves:
                 assert type(leaf) is Leaf, "below a branch of height 1 are leaves"
                 run += _entries_between(leaf, low, high)[1]
             if run:
                 yield run
-            start, stop = stop, stop + LEAVES_OF_RUN
+
+
+def _runs(level: list[Tree]) -> Iterator[list[Tree]]:
+    """Yield pages in order, many at once, loaded together; the first alone, it may be enough."""
+    start, stop = 0, 1
+    while start < len(level):
+        run = level[start:stop]
+        if run[0].height == 0:
+            load_ahead(run)
+        yield run
+        start, stop = stop, stop + LEAVES_OF_RUN
 
 
 def entries_at(tree: Tree, keys: list[Key]) -> dict[Key, Value]:
     """Return the entries at those of the ascending keys that exist; opens each page once."""
     found: dict[Key, Value] = {}
+    for leaf, start, stop in _leaves_at(tree, keys):
+        _add_entries_at(leaf, keys[start:stop], found)
+    return found
+
+
+def load_at(tree: Tree, keys: list[Key]) -> None:
+    """Load the leaves where the ascending keys belong, if they are gone."""
+    for _ in _leaves_at(tree, keys):
+        pass
+
+
+def _leaves_at(tree: Tree, keys: list[Key]) -> Iterator[tuple[Leaf, int, int]]:
+    """Yield the leaves where the ascending keys belong, loaded, each with its keys' positions."""
     pending = [(tree, 0, len(keys))]
     while pending:
         page, start, stop = pending.pop()
         if type(page) is Leaf:
-            _add_entries_at(page, keys[start:stop], found)
+            open_leaf(page)
+            yield page, start, stop
             continue
         assert type(page) is Branch
-        separators = page.separators
+        separators, children = open_branch(page)
+        below: list[tuple[Tree, int, int]] = []
         while start < stop:
             at = bisect_right(separators, keys[start])
             end = stop
             if at < len(separators):
                 end = bisect_left(keys, separators[at], start, stop)
-            pending.append((page.children[at], start, end))
+            below.append((children[at], start, end))
             start = end
-    return found
+        if page.height == 1:
+            load_ahead([child for child, _, _ in below])
+        pending += below
 
 
 def _add_entries_at(leaf: Leaf, keys: list[Key], found: dict[Key, Value]) -> None:
-    if not keys or not leaf.keys or keys[0] > leaf.keys[-1] or keys[-1] < leaf.keys[0]:
+    here, values = open_leaf(leaf)
+    if not keys or not here or keys[0] > here[-1] or keys[-1] < here[0]:
         return
-    entries = dict(zip(leaf.keys, leaf.values, strict=True))
+    entries = dict(zip(here, values, strict=True))
     for key in entries.keys() & keys:
         found[key] = entries[key]
 
@@ -186,14 +188,16 @@ def first_entries(
     key = () if low is None else low
     page = tree
     while type(page) is Branch:
-        page = page.children[bisect_right(page.separators, key)]
-    keys = page.keys
+        separators, children = open_branch(page)
+        page = children[bisect_right(separators, key)]
+    page.touched = True
+    keys, values = open_leaf(page)
     start = bisect_left(keys, key)
     stop = start + most
     if stop <= len(keys):  # most often they lie in one leaf
         if high is not None:
             stop = bisect_left(keys, high, start, stop)
-        return keys[start:stop], page.values[start:stop]
+        return keys[start:stop], values[start:stop]
     return _first_of(pages(tree, low, high), most)
 
 
@@ -267,7 +271,7 @@ def leaf_of(keys: list[Key], values: list[Value]) -> Leaf:
 
 
 def branch_of(separators: list[Key], children: list[Tree]) -> Branch:
-    """Make a branch over stored pages of one height."""
+    """Make a branch over pages of one height."""
     assert len(separators) + 1 == len(children) <= PAGE_ENTRIES_MAX
     assert all(child.height == children[0].height for child in children)
     return Branch(separators, children, _length_of(children), children[0].height + 1)
@@ -291,10 +295,10 @@ def difference(
                 changed = list(map(is_not, before, after))
                 before = list(compress(before, changed))
                 after = list(compress(after, changed))
-            shared = {id(page) for page in before} & {id(page) for page in after}
+            shared = set(map(same_page, before)) & set(map(same_page, after))
             if shared:
-                before = [page for page in before if id(page) not in shared]
-                after = [page for page in after if id(page) not in shared]
+                before = [page for page in before if same_page(page) not in shared]
+                after = [page for page in after if same_page(page) not in shared]
         if not before and not after:
             break
         if height_before <= 0 and height_after <= 0:
@@ -316,32 +320,33 @@ def cuts(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterato
     if tree.height < 2:
         return
     assert isinstance(tree, Branch)
-    separators = tree.separators
+    separators, children = open_branch(tree)
     first = 0 if low is None else bisect_right(separators, low)
     last = len(separators) if high is None else bisect_left(separators, high)
     for at in range(first, last + 1):
-        yield from cuts(tree.children[at], low, high)
+        yield from cuts(children[at], low, high)
         if at < last:
             yield separators[at]
 
 
 def _children_between(branch: Branch, low: Key | None, high: Key | None) -> list[Tree]:
+    separators, children = open_branch(branch)
     if low is None and high is None:
-        return branch.children
-    first = 0 if low is None else bisect_right(branch.separators, low)
-    last = len(branch.separators) if high is None else bisect_left(branch.separators, high)
-    return branch.children[first : last + 1]
+        return children
+    first = 0 if low is None else bisect_right(separators, low)
+    last = len(separators) if high is None else bisect_left(separators, high)
+    return children[first : last + 1]
 
 
 def _entries_between(
     leaf: Leaf, low: Key | None, high: Key | None
 ) -> tuple[list[Key], list[Value]]:
-    keys = leaf.keys
+    keys, values = open_leaf(leaf)
     first = 0 if low is None else bisect_left(keys, low)
     last = len(keys) if high is None else bisect_left(keys, high)
     if first == 0 and last == len(keys):
-        return keys, leaf.values
-    return keys[first:last], leaf.values[first:last]
+        return keys, values
+    return keys[first:last], values[first:last]
 
 
 def _opened(frontier: list[Tree], low: Key | None, high: Key | None) -> list[Tree]:
@@ -364,11 +369,13 @@ def _changed_leaf(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
     """Return the leaves that replace `leaf` after changes start..stop."""
-    old_keys = leaf.keys
+    old_keys, old_values = open_leaf(leaf)
+    if leaf.store is not None:
+        leaf.store.note_copied(leaf)
     if stop - start > len(old_keys):
         new_keys, new_values = _merged(leaf, keys[start:stop], values[start:stop])
     else:
-        new_keys, new_values = old_keys, leaf.values.copy()
+        new_keys, new_values = old_keys, old_values.copy()
         for at in range(start, stop):
             key, value = keys[at], values[at]
             position = bisect_left(new_keys, key)
@@ -394,7 +401,7 @@ def _merged(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
 ) -> tuple[list[Key], list[Value]]:
     """Make the same changes by sorting, which is quicker when they outnumber the entries."""
-    entries: dict[Key, Any] = dict(zip(leaf.keys, leaf.values, strict=True))
+    entries: dict[Key, Any] = dict(zip(*open_leaf(leaf), strict=True))
     entries.update(zip(keys, values, strict=True))
     new_keys = sorted([key for key, value in entries.items() if value is not None])
     return new_keys, [entries[key] for key in new_keys]
@@ -404,7 +411,7 @@ def _changed_branch(
     branch: Branch, keys: list[Key], values: Sequence[Value | None], start: int, stop: int
 ) -> list[Tree]:
     """Return the branches that replace `branch` after changes start..stop."""
-    old_children, old_separators = branch.children, branch.separators
+    old_separators, old_children = open_branch(branch)
     children, separators = old_children.copy(), old_separators
     length = branch.length
     at_the_end, small = True, False
@@ -445,14 +452,15 @@ def _changed_branch(
 def _halves(page: Tree, key: Key) -> tuple[list[Tree], list[Tree]]:
     """Return the parts of a page left and right of a key, each at most one page of its height."""
     if type(page) is Leaf:
-        keys, values, at = page.keys, page.values, bisect_left(page.keys, key)
+        keys, values = open_leaf(page)
+        at = bisect_left(keys, key)
         left, right = _leaves(keys, values, [(0, at)]), _leaves(keys, values, [(at, len(keys))])
         return left[: at > 0], right[: at < len(keys)]
     assert type(page) is Branch
-    at = bisect_right(page.separators, key)
-    left, right = _halves(page.children[at], key)
-    left, right = page.children[:at] + left, right + page.children[at + 1 :]
-    between = page.separators
+    between, children = open_branch(page)
+    at = bisect_right(between, key)
+    left, right = _halves(children[at], key)
+    left, right = children[:at] + left, right + children[at + 1 :]
     lefts = _branches(between[: len(left) - 1], left, [(0, len(left))]) if left else []
     first = len(between) + 1 - len(right)
     rights = _branches(between[first:], right, [(0, len(right))]) if right else []
@@ -494,7 +502,7 @@ def _branches(
 
 
 def _entries(page: Tree) -> int:
-    return len(page.keys) if type(page) is Leaf else len(page.children)
+    return page.length if type(page) is Leaf else len(page.children)
 
 
 def _length_of(level: list[Tree]) -> int:

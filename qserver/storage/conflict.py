@@ -18,7 +18,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from qserver.storage.btree import EMPTY, Change, Key, Tree, Value, difference, get
+from qserver.storage.btree import Change, difference, get
+from qserver.storage.page import EMPTY, Key, Tree, Value
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Snapshot

@@ -18,8 +18,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from qserver.storage.btree import EMPTY, Key, Tree, cuts
+from qserver.storage.btree import cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.page import EMPTY, Key, Tree
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange

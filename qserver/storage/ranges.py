@@ -33,7 +33,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
-from qserver.storage.btree import EMPTY, Key, Tree, cut_keys, join, split
+from qserver.storage.btree import cut_keys, join, split
+from qserver.storage.page import EMPTY, Key, Tree
 
 BLOCK_BITS: Final = 4
 

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from qserver.storage.btree import Key, Value
 from qserver.storage.catalog import Catalog
+from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, RangedTree, Trees
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction

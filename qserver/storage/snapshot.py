@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.storage.btree import (
-    Key,
-    Value,
     first_entries,
     get,
     last_entries,
@@ -30,6 +28,7 @@ from qserver.storage.btree import (
     value_runs,
 )
 from qserver.storage.catalog import Catalog
+from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Range, Trees
 from qserver.values.relations import Definition
 
@@ -41,10 +40,23 @@ PICKED_MAX = 64
 """Up to so many first entries of a range are handed out alone; more come by whole pages."""
 
 
+class Lease:
+    """Shared by some snapshots that follow each other; dies with the last of them."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __repr__(self) -> str:
+        return f"lease {self.number}"
+
+
 class Snapshot(msgspec.Struct, frozen=True, eq=False):
     """Catalog and trees at a version, cut into ranges for `shards` shards.
 
-    `time` is when it was published.
+    `time` is when it was published. Whoever reads its trees holds the snapshot, and so its lease:
+    pages that it can reach are not forgotten meanwhile.
     """
 
     version: int
@@ -52,6 +64,7 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     catalog: Catalog
     trees: Trees
     shards: int
+    lease: Lease | None = None
 
     def find_definition(self, name: str) -> Definition | None:
         return self.catalog.find(name)
@@ -173,9 +186,9 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         )
 
 
-def empty_snapshot(shards: int) -> Snapshot:
+def empty_snapshot(shards: int, lease: Lease | None = None) -> Snapshot:
     """Return version 0 of every database."""
-    return Snapshot(0, 0.0, Catalog(), Trees(), shards)
+    return Snapshot(0, 0.0, Catalog(), Trees(), shards, lease)
 
 
 def _without_first(stream: Iterator[Page]) -> Iterator[Page]:

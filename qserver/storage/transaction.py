@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
-from qserver.storage.btree import Key, Value, entries_at
+from qserver.storage.btree import entries_at, load_at
 from qserver.storage.catalog import Catalog
+from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
@@ -341,6 +342,19 @@ class Transaction:
         self.dropped += trees
 
     # --- when the work is done ---
+
+    def load_written(self) -> None:
+        """Load the pages that the writes will change, so that a page that cannot be read fails
+        this transaction and not the shard that installs it. Keys that were read are loaded."""
+        for tree, changes in self.writes.items():
+            unread = changes.keys() - self.keys.get(tree, {}).keys()
+            if unread:
+                keys = sorted(unread)
+                for root, low, high in self.snapshot.trees.tree(tree).pieces(keys[0], None):
+                    first = 0 if low is None else bisect_left(keys, low)
+                    last = len(keys) if high is None else bisect_left(keys, high)
+                    if first < last:
+                        load_at(root, keys[first:last])
 
     @property
     def changes_anything(self) -> bool:

@@ -13,7 +13,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from qserver.storage.btree import Key, Tree, Value, apply
+from qserver.storage.btree import apply
+from qserver.storage.page import Key, Tree, Value
 
 TreeWrites: TypeAlias = dict[Key, Value | None]
 """Changes of one tree by key; None deletes."""

@@ -20,6 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
+from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
 
 BUCKETS_SECONDS: Final = (
@@ -117,6 +118,7 @@ def server_text(
     databases: tuple[OpenDatabaseStatistics, ...],
     uptime_s: float,
     counters: Counters | None,
+    pages: CacheStatistics,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
@@ -128,6 +130,7 @@ def server_text(
         yield GaugeMetricFamily("qserver_databases_open", "Open now", value=len(databases))
         yield from metrics.families()
         yield from database_families(databases)
+        yield from page_families(pages)
         if counters is not None:
             yield from server_families(counters.statistics())
 
@@ -166,6 +169,23 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
             versions.add_metric((each.id,), each.database.generation.versions.durable)
     yield versions
     yield users
+
+
+def page_families(pages: CacheStatistics) -> Iterable[Metric]:
+    """What the pages of all databases take, and how often they come and go."""
+    for field, meaning in _PAGES.items():
+        kind = CounterMetricFamily if field in ("loads", "evictions") else GaugeMetricFamily
+        yield kind(f"qserver_pages_{field}", meaning, value=getattr(pages, field))
+
+
+_PAGES: Final = {
+    "bytes_max": "Bytes that pages may take in memory",
+    "bytes_cached": "Bytes of saved pages that are in memory, estimated",
+    "bytes_unsaved": "Bytes of pages that no checkpoint has saved yet, estimated",
+    "cached": "Saved pages that are in memory",
+    "loads": "Pages loaded from the disk",
+    "evictions": "Pages let go to make room",
+}
 
 
 def server_families(server: ServerStatistics) -> Iterable[Metric]:

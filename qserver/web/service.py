@@ -22,6 +22,7 @@ from qserver.control.databases import Databases
 from qserver.control.logs import Logs
 from qserver.control.plane import CONTROL, ControlPlane
 from qserver.control.records import TIERS, Grant
+from qserver.durability.page_cache import PageCache
 from qserver.engine.database import DatabaseStatistics
 from qserver.engine.database import State as DatabaseState
 from qserver.engine.world import World
@@ -37,6 +38,7 @@ from qserver.errors import (
 from qserver.http1 import Counters
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.web.machine import half_of_memory
 from qserver.web.metrics import Metrics
 from qserver.web.statuses import Pairs
 from qserver.web.storage_test import storage_test
@@ -74,6 +76,7 @@ class Service:
         self._storage_again = 0.0
         self.started = monotonic()
         self.memory = MemoryPool(settings.memory_bytes_max)
+        self.pages = PageCache(settings.memory or half_of_memory())
         self.databases = Databases(
             logs,
             world,
@@ -81,6 +84,7 @@ class Service:
             idle_seconds=settings.database_idle_s,
             open_max=settings.databases_open_max,
             pool=self.memory,
+            cache=self.pages,
             value_bytes_most=settings.value_bytes_max,
         )
         self.plane = ControlPlane(
@@ -165,7 +169,9 @@ class Service:
                 checks[part] = f"{each.id} is {each.database.state}"
             elif part == CONTROL:
                 checks[part] = "ok"
-            if each.database.log_failed or _checkpoint_failed(each.database):
+            if each.database.pages_trouble is not None:
+                checks["storage"] = f"{each.id} cannot be read: {each.database.pages_trouble}"
+            elif each.database.log_failed or _checkpoint_failed(each.database):
                 checks["storage"] = await self._storage_now()
         return checks
 

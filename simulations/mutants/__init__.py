@@ -16,6 +16,7 @@ from simulations.mutants import (
     footprints,
     logged,
     numbers,
+    pages,
     places,
     ranges,
     recovered,
@@ -44,5 +45,6 @@ MUTANTS: Final = (
     *turns.MUTANTS,
     *sql_changes.MUTANTS,
     *places.MUTANTS,
+    *pages.MUTANTS,
     *answers.MUTANTS,
 )

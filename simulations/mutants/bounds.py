@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from qserver.storage import transaction
-from qserver.storage.btree import Key, Value
+from qserver.storage.page import Key, Value
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from qserver.values.schema import Table

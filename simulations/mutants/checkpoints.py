@@ -12,7 +12,7 @@ from qserver.engine import checkpointer, generation
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.generation import Generation
 from qserver.errors import LogFailed
-from qserver.storage.btree import Leaf, Tree
+from qserver.storage.page import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
 from simulations.mutants.mutant import Mutant
 from simulations.mutants.shapes import SAVES_FAIL, SYNCS_FAIL
@@ -35,9 +35,10 @@ def _cut_too_much(original: Any) -> Any:
 
 def _take_similar_for_saved(original: Any) -> Any:
     def new_pages(self: Save, page: Tree) -> Iterator[Any]:
-        for known, number in self._saved._number_of.items():
+        for known in self._saved.store.cache._line:
             if type(page) is Leaf and type(known) is Leaf and known.keys == page.keys:
-                self.number_of[page] = number
+                self.number_of[page] = known.number
+                self._kept.add(known.number)
                 return
         yield from original(self, page)
 
@@ -66,7 +67,7 @@ def _use_numbers_again(original: Any) -> Any:
 
 def _forget_before_confirmed(original: Any) -> Any:
     async def save(self: Checkpointer, save: Save) -> None:
-        await self.log.forget(0, list(self.saved._number_of.values())[:1])
+        await self.log.forget(0, [page.number for page in self.saved.old_roots()][:1])
         await original(self, save)
 
     return save

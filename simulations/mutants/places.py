@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from qserver.durability.recovery import Replay
-from qserver.durability.saved_pages import SavedPages
+from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine import sequence_states
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.coordinator import Coordinator
@@ -163,16 +163,16 @@ MUTANTS: Final = (
         "other pages are crossed off than those that were forgotten",
         ("range_sums", "bank"),
         SavedPages.forgotten,
-        "self.to_forget[len(self.to_forget) - len(numbers) :]",
-        "self.to_forget[: len(numbers)]",
+        "first.numbers[len(first.numbers) - len(numbers) :]",
+        "first.numbers[: len(numbers)]",
     ),
     _mutant(
-        "forget_a_page_that_is_used_once",
-        "a page of the checkpoint is forgotten although one branch still leads to it",
+        "forget_a_page_below_a_new_branch",
+        "a page of the checkpoint is forgotten although a new branch leads to it",
         ("range_sums", "bank"),
-        SavedPages._release,
-        "if left:",
-        "if left > 1:",
+        Save._new_pages,
+        "self._kept.add(page.number)",
+        "pass",
         _SMALL,
     ),
     _mutant(

@@ -12,7 +12,8 @@ from qserver.durability import loading, recovery
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Installed, Own
 from qserver.storage import conflict, ranges, routing
-from qserver.storage.btree import Change, Key, Tree, difference, key_at, pages_backward, split
+from qserver.storage.btree import Change, difference, key_at, pages_backward, split
+from qserver.storage.page import Key, Tree
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees
 from qserver.storage.routing import Part, Steps
 from qserver.storage.snapshot import Page, Snapshot

@@ -17,7 +17,7 @@ from qserver.engine.log_writer import LogWriter
 from qserver.engine.messages import Append
 from qserver.limits import ROUNDS_UNSYNCED_MAX
 from qserver.storage import transaction
-from qserver.storage.btree import Tree
+from qserver.storage.page import Tree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant
@@ -65,28 +65,28 @@ def _drop_the_table_alone(original: Any) -> Any:
 
 def _keep_pages_of_failures(original: Any) -> Any:
     def begin(self: SavedPages, snapshot: Snapshot) -> Save:
-        known = list(self.to_forget)
         save: Save = original(self, snapshot)
-        self.to_forget = known
+        save.died.numbers.clear()
         return save
 
     return begin
 
 
 def _keep_what_is_below(original: Any) -> Any:
-    def sort_out(self: SavedPages, most: int) -> None:
-        while self._unused and most > 0:
-            self.to_forget.append(self._number_of.pop(self._unused.pop()))
-            most -= 1
+    def sort_out(self: Save) -> Iterator[None]:
+        died = [page for page in self._saved.old_roots() if page.number not in self._kept]
+        self.died.pages += died
+        self.died.numbers += [page.number for page in died]
+        yield
 
     return sort_out
 
 
-def _keep_incomplete(original: Any) -> Any:
+def _keep_what_a_crash_left(original: Any) -> Any:
     def restore(
-        self: SavedPages, version: int, roots: Any, number_of: Any, _: Any, last_number: int
+        self: SavedPages, version: int, roots: Any, count: int, _: Any, last_number: int
     ) -> None:
-        original(self, version, roots, number_of, [], last_number)
+        original(self, version, roots, count, [], last_number)
 
     return restore
 
@@ -95,7 +95,8 @@ def _count_as_saved_when_written(original: Any) -> Any:
     def new_pages(self: Save, page: Tree) -> Iterator[Any]:
         yield from original(self, page)
         if page in self.number_of:
-            self._saved._number_of.setdefault(page, self.number_of[page])
+            page.number, page.store = self.number_of[page], self._saved.store
+            self._saved.store.cache.keep([page])
 
     return new_pages
 
@@ -171,19 +172,20 @@ MUTANTS: Final = (
         "keep_what_is_below",
         "of a branch that is not used any more only the branch itself is forgotten",
         ("range_sums", "sql_queue"),
-        ((saved_pages.SavedPages, "_sort_out", _keep_what_is_below),),
+        ((saved_pages.Save, "_sort_out", _keep_what_is_below),),
         shape=OFTEN_SAVED,
     ),
     Mutant(
-        "keep_incomplete_pages",
-        "a branch that a crash left without its children stays on the disk for ever",
+        "keep_what_a_crash_left",
+        "pages of a checkpoint that a crash ended stay on the disk for ever",
         ("range_sums", "list_append", "sql_queue"),
-        ((saved_pages.SavedPages, "restore", _keep_incomplete),),
+        ((saved_pages.SavedPages, "restore", _keep_what_a_crash_left),),
         shape=SYNCS_FAIL,
     ),
     Mutant(
         "count_as_saved_when_written",
-        "a page counts as saved when it was written, though its checkpoint came to nothing",
+        "a page counts as saved, and is let go, when it was written, though its checkpoint came to"
+        " nothing",
         ("bank", "list_append", "sql_queue"),
         ((saved_pages.Save, "_new_pages", _count_as_saved_when_written),),
         shape=SYNCS_FAIL,

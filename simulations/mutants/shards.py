@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from qserver.engine import coordinator, shard
 from qserver.engine.messages import Decide, Prepare
-from qserver.storage.btree import Tree
+from qserver.storage.page import Tree
 from qserver.storage.ranges import Roots
 from qserver.storage.routing import Part
 from qserver.storage.transaction import Transaction

@@ -14,8 +14,8 @@ from qserver.query.plan_cache import Plan
 from qserver.query.statements import StatementRun
 from qserver.sql.codegen import change_printer
 from qserver.storage import transaction
-from qserver.storage.btree import Value
 from qserver.storage.catalog import Catalog
+from qserver.storage.page import Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.schema import Table

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from qserver.storage import btree, conflict, snapshot, transaction
-from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, branch_of
+from qserver.storage.btree import branch_of
+from qserver.storage.page import Branch, Key, Leaf, Tree, Value
 from simulations.mutants.mutant import Mutant
 from simulations.sizes import SMALL
 

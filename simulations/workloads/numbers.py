@@ -6,7 +6,7 @@ the first taker never got its answer.
 
 from __future__ import annotations
 
-from qserver.errors import Applied, QserverError, UniqueViolation
+from qserver.errors import QserverError, UniqueViolation
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from simulations.service import Service
@@ -31,7 +31,7 @@ class Numbers(Workload):
         try:
             taken = await service.take_numbers(SEQUENCES[sequence], count)
         except QserverError as error:
-            assert error.applied is Applied.UNKNOWN or error.retryable, error
+            assert service.world.explains(error), error
             return
         for each in taken:
             other = self.given.setdefault((sequence, each), number)

@@ -33,7 +33,6 @@ import trio
 from qserver.engine.gateway import Outcome
 from qserver.engine.work import PENDING
 from qserver.errors import (
-    Applied,
     CheckViolation,
     ForeignKeyViolation,
     OutcomeUnknown,
@@ -268,7 +267,7 @@ class SqlWorkload(Workload):
             point = REFUSALS.get(type(error))
             if point is not None:
                 service.world.reach(point)
-        elif error.applied is not Applied.UNKNOWN and not error.retryable:
+        elif not service.world.explains(error):
             self.problems.append(f"an error that nothing explains: {error!r}")
 
     # --- statements that only read ---

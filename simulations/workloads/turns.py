@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from qserver.errors import Applied, CheckViolation, QserverError, QueryCanceled
+from qserver.errors import CheckViolation, QserverError, QueryCanceled
 from qserver.storage.transaction import Transaction
 from simulations.service import Service
 from simulations.workloads.workload import Body, Workload, create_table
@@ -92,7 +92,7 @@ class Turns(Workload):
         fails: str,
         patience: float | None,
     ) -> None:
-        expected = error.retryable or error.applied is Applied.UNKNOWN
+        expected = service.world.explains(error)
         if isinstance(error, QueryCanceled):
             expected = patience is not None
             if service.world.broke_off_exclusive_commit():

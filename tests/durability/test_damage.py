@@ -83,11 +83,11 @@ async def version_in(crashed: Crashed, folder: Path, main: bytes, log: bytes = b
     try:
         async with await open_log(path) as opened:
             snapshot = (await recover(opened, 1)).snapshot
+            assert same(snapshot, crashed.snapshots[snapshot.version]), "never a wrong row"
+            return snapshot.version
     except QserverError as error:
         assert isinstance(error, DataCorrupted) and (error.hint or error.detail)
         return None
-    assert same(snapshot, crashed.snapshots[snapshot.version]), "never a wrong row"
-    return snapshot.version
 
 
 async def test_a_log_that_lacks_its_end_gives_the_whole_transactions_before(

@@ -98,15 +98,15 @@ async def test_what_a_killed_process_had_acknowledged_is_there_and_nothing_in_pa
         async with await open_log(path) as log:
             report = await check(log)
             snapshot = (await recover(log, 1)).snapshot
+            accounts, transfers = (
+                snapshot.catalog.tables["accounts"],
+                snapshot.catalog.tables["transfers"],
+            )
+            there = {key[0] for keys, _ in snapshot.pages(transfers.id) for key in keys}
+            balances = [row[1] for _, rows in snapshot.pages(accounts.id) for row in rows]
         assert report.problems == ()
         checkpoints.add(report.checkpoint)
-        accounts, transfers = (
-            snapshot.catalog.tables["accounts"],
-            snapshot.catalog.tables["transfers"],
-        )
-        there = {key[0] for keys, _ in snapshot.pages(transfers.id) for key in keys}
         assert acknowledged <= there
         assert len(there - acknowledged) <= 8 * (kill + 1), "at most those that were under way"
-        balances = [row[1] for _, rows in snapshot.pages(accounts.id) for row in rows]
         assert (len(balances), sum(balances)) == (100, 100 * 100)
     assert len(checkpoints) > 2, "some were saved on the way"

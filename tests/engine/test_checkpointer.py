@@ -119,13 +119,14 @@ async def test_commits_go_on_while_a_checkpoint_is_saved() -> None:
 
 async def test_pages_are_saved_a_few_at_a_time_and_forgotten_when_the_checkpoint_is_there() -> None:
     log = SlowLog()
-    policy = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, pages_at_once=4)
-    async with opened(log, policy, shards=1) as database:
+    policy, world = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9, pages_at_once=4), Laboratory()
+    async with opened(log, policy, world, shards=1) as database:
         await database.transact(counters.create(500))
         await database.checkpoint()
         assert log.calls == ["4 pages", "4 pages", "4 pages", "checkpoint 1", "forget 1"]
         log.calls.clear()
         await database.transact(counters.increment(1, 499))
+        world.sent.clear()  # a message that is kept is a reader of its snapshot
         await database.checkpoint()
         assert log.calls == ["3 pages", "checkpoint 2", "forget 2"]
         assert statistics(database).pages_forgotten == 3

@@ -13,9 +13,10 @@ import trio
 from qserver.engine.mailbox import Mailbox
 from qserver.engine.messages import Decide, Installed, Own, Prepare, Voted
 from qserver.engine.shard import Shard, ShardStatistics
-from qserver.storage.btree import EMPTY, get, split
+from qserver.storage.btree import get, split
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict
+from qserver.storage.page import EMPTY
 from qserver.storage.ranges import Range, RangedTree, Roots, Trees, by_tree
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot, empty_snapshot

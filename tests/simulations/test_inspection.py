@@ -10,7 +10,8 @@ import trio
 
 from qserver.durability.pages import encode_page
 from qserver.engine.database import Database
-from qserver.storage.btree import Branch, Leaf, Tree, branch_of, leaf_of
+from qserver.storage.btree import branch_of, leaf_of
+from qserver.storage.page import Branch, Leaf, Tree
 from qserver.storage.ranges import Range, Trees, laid_over
 from qserver.storage.snapshot import Snapshot, empty_snapshot
 from qserver.storage.transaction import Transaction
@@ -25,7 +26,9 @@ from simulations.inspection import (
     snapshot_problems,
     waiting_problems,
 )
+from simulations.pages import published
 from simulations.service import Service
+from simulations.shelf import Shelf
 from simulations.trace import Trace
 from simulations.workloads.workload import create_table
 from simulations.world import SimulatedWorld
@@ -65,7 +68,7 @@ def test_after_a_checkpoint_the_disk_holds_what_it_needs() -> None:
 
 def test_a_page_that_nothing_leads_to_is_seen() -> None:
     async def look(service: Service, disk: Disk) -> list[str]:
-        disk.shelf.put([(99, encode_page(leaf_of([(1,)], [(1, 1)]), 99, {}))])
+        disk.shelf.put([(99, encode_page(leaf_of([(1,)], [(1, 1)]), 99, len))])
         return await problems_on_disk(service, disk)
 
     assert simulated(look) == ["pages that no checkpoint leads to: [99]"]
@@ -148,15 +151,17 @@ def test_a_tree_that_is_built_wrongly_is_seen(tree: Tree, problem: str) -> None:
 def test_what_was_recovered_otherwise_than_published_is_seen() -> None:
     catalog = empty_snapshot(1).catalog
     one, other = leaf_of([(1,)], [(1,)]), leaf_of([(1,)], [(2,)])
-    published = snapshot_of({7: one})
-    assert recovery_problems(snapshot_of({7: leaf_of([(1,)], [(1,)])}), published) == []
-    assert recovery_problems(snapshot_of({7: other}), published) == [
+    snapshot = snapshot_of({7: one})
+    was = published(snapshot, None, Shelf())
+    assert published(snapshot, was, Shelf()).entries[7] is was.entries[7]
+    assert recovery_problems(snapshot_of({7: leaf_of([(1,)], [(1,)])}), was) == []
+    assert recovery_problems(snapshot_of({7: other}), was) == [
         "tree 7 holds {(1,): (2,)}, not {(1,): (1,)}"
     ]
     lost = Snapshot(1, 0.0, catalog.changed({}, 9), Trees(), 1)
-    assert len(recovery_problems(lost, published)) == 2
-    more = Snapshot(1, 0.0, catalog, published.trees, 2)
-    assert recovery_problems(more, published) == ["there are 2 shards, not 1"]
+    assert len(recovery_problems(lost, was)) == 2
+    more = Snapshot(1, 0.0, catalog, snapshot.trees, 2)
+    assert recovery_problems(more, was) == ["there are 2 shards, not 1"]
 
 
 @pytest.mark.parametrize("asked", ["_exclusive", "checkpoint"])

@@ -9,7 +9,8 @@ import pytest
 from qserver import limits
 from qserver.durability import recovery
 from qserver.durability.check import _page_problems
-from qserver.storage import btree, snapshot
+from qserver.storage import snapshot
+from qserver.storage.page import EMPTY, Tree
 from qserver.storage.ranges import laid_over
 from simulations.sizes import PAGE_ENTRIES, RANGE_ENTRIES, READ_AT_ONCE, Sizes, draw_sizes, sized
 from tests.storage.trees import build, put
@@ -18,7 +19,7 @@ from tests.storage.trees import build, put
 @pytest.mark.parametrize("entries", [3, 4, 6, limits.PAGE_ENTRIES_MAX])
 def test_pages_are_as_small_as_a_run_wants_them(entries: int) -> None:
     with sized(Sizes(page_entries=entries)):
-        tree: btree.Tree = btree.EMPTY
+        tree: Tree = EMPTY
         for number in range(100):
             tree = put(tree, (number * 7 % 100,), (number,))
         problems = [problem for problem in _page_problems(tree, "tree") if problem is not None]

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from qserver.storage import ranges
-from qserver.storage.btree import Key, Value, pages
+from qserver.storage.btree import pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.page import Key, Value
 from qserver.storage.ranges import Trees, roots_of_shard
 from qserver.storage.routing import at_once, parts_of, written
 from qserver.storage.snapshot import Page, Snapshot

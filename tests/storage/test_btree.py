@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qserver.storage import btree
-from qserver.storage.btree import EMPTY, Branch, Key, Leaf, Tree
+from qserver.storage.page import EMPTY, Branch, Key, Leaf, Tree
 from qserver.values.keys import NULL_KEY, TOP, Descending
 from tests.storage.trees import (
     Run,

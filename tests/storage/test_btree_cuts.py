@@ -6,15 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import (
-    EMPTY,
-    cut_keys,
-    first_entries,
-    join,
-    key_at,
-    last_entries,
-    split,
-)
+from qserver.storage.btree import cut_keys, first_entries, join, key_at, last_entries, split
+from qserver.storage.page import EMPTY
 from tests.storage.trees import (
     Run,
     all_pages,

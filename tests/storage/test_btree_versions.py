@@ -15,7 +15,7 @@ from hypothesis.stateful import (
 )
 
 from qserver.storage import btree
-from qserver.storage.btree import Key, Tree
+from qserver.storage.page import EMPTY, Key, Tree
 from tests.storage.trees import (
     Changes,
     Model,
@@ -69,7 +69,7 @@ class Versions(RuleBasedStateMachine):
     @initialize(target=versions, members=st.sets(keys, max_size=60))
     def build(self, members: set[Key]) -> MultipleResults[Version]:
         model = {key: self.value(key) for key in sorted(members)}
-        return multiple(self.remember(tree_of(model), model), self.remember(btree.EMPTY, {}))
+        return multiple(self.remember(tree_of(model), model), self.remember(EMPTY, {}))
 
     @rule(target=versions, version=versions, key=keys)
     def put(self, version: Version, key: Key) -> Version:

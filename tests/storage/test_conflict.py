@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import EMPTY, Key, Value
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.page import EMPTY, Key, Value
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part
 from qserver.storage.snapshot import Predicate, Snapshot

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from qserver.storage import conflict_in_pieces as module
 from qserver.storage import writes as writes_module
-from qserver.storage.btree import EMPTY, Key, Value, apply, cuts
+from qserver.storage.btree import apply, cuts
 from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
 from qserver.storage.conflict_in_pieces import conflict_in_pieces, is_long
+from qserver.storage.page import EMPTY, Key, Value
 from qserver.storage.ranges import Range, Roots, roots_of_shard
 from qserver.storage.routing import Part, parts_of
 from qserver.storage.snapshot import Predicate, Snapshot

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
 from qserver.storage import btree
-from qserver.storage.btree import EMPTY, Change, Key, Leaf, Tree
+from qserver.storage.btree import Change
+from qserver.storage.page import EMPTY, Key, Leaf, Tree
 from tests.storage.trees import (
     Changes,
     Model,
@@ -122,7 +123,9 @@ def test_an_equal_value_that_is_another_object_is_a_difference() -> None:
 
 def close(page: Tree) -> None:
     """Make a page that nobody can look into any more."""
-    for name in ("keys", "values") if isinstance(page, Leaf) else ("children", "separators"):
+    entries = ("keys_here", "values_here")
+    parts = ("children_here", "separators_here")
+    for name in entries if isinstance(page, Leaf) else parts:
         force_setattr(page, name, None)
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
-from qserver.storage.btree import Key, Value, entries_at, pages, value_runs
+from qserver.storage.btree import entries_at, pages, value_runs
+from qserver.storage.page import Key, Value
 from qserver.storage.transaction import Transaction
 from tests.storage.databases import EMAIL, PEOPLE, PLAIN, commit, database_with, flat, view_with
 from tests.storage.trees import tree_of, unhurried

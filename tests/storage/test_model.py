@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
-from qserver.storage.btree import Key, Value
+from qserver.storage.page import Key, Value
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes

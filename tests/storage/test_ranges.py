@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from qserver.limits import RANGE_ENTRIES_MAX, RANGE_ENTRIES_MIN
-from qserver.storage.btree import EMPTY, Key, Value, entries_at, get, pages
+from qserver.storage.btree import entries_at, get, pages
+from qserver.storage.page import EMPTY, Key, Value
 from qserver.storage.ranges import (
     NOTHING,
     Range,

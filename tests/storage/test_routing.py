@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import Key
+from qserver.storage.page import Key
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part, at_once, parts_of, unconditional_parts, written
 from qserver.storage.snapshot import Snapshot

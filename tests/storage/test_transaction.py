@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from qserver.errors import UniqueViolation
-from qserver.storage.btree import Value
+from qserver.storage.page import Value
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import Writes, merge_writes
 from qserver.values.keys import NULL_KEY, Descending

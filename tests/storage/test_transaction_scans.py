@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import Key, Value
+from qserver.storage.page import Key, Value
 from qserver.storage.transaction import Transaction
 from qserver.values.keys import TOP
 from tests.storage.databases import PLAIN, database_with, flat, ranges_of, view_with

@@ -14,7 +14,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from qserver.errors import UniqueViolation
-from qserver.storage.btree import Value
+from qserver.storage.page import Value
 from qserver.storage.snapshot import Predicate, Snapshot
 from qserver.storage.transaction import Transaction
 from tests.storage.databases import EMAIL, PEOPLE, commit, database_with, overlaps, stale_reads

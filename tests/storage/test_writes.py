@@ -7,7 +7,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.storage.btree import EMPTY
+from qserver.storage.page import EMPTY
 from qserver.storage.writes import (
     CHANGES_AT_ONCE,
     TreeWrites,

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from qserver.storage import btree
-from qserver.storage.btree import Branch, Key, Leaf, Tree, Value
+from qserver.storage.page import EMPTY, Branch, Key, Leaf, Tree, Value
 
 Model: TypeAlias = dict[Key, Value]
 Changes: TypeAlias = dict[Key, Value | None]
@@ -75,7 +75,7 @@ def tree_of(model: Mapping[Key, Value]) -> Tree:
 
 def build(keys: list[Key], values: list[Value]) -> Tree:
     """A tree of entries that are given in ascending order of distinct keys."""
-    return btree.apply(btree.EMPTY, keys, values)
+    return btree.apply(EMPTY, keys, values)
 
 
 def put(tree: Tree, key: Key, value: Value) -> Tree:

@@ -98,7 +98,7 @@ class Pipeline:
         does not reset the count, so that the next outer loop that can yield does.
         """
         self.source.line(f"context.work += {rows_looked_at}")
-        self._pause_if_due()
+        self.pause_if_due()
 
     @contextmanager
     def weighed(self, rows_looked_at: str) -> Iterator[Weight]:
@@ -117,7 +117,8 @@ class Pipeline:
         """Return the characters printed so far, including functions of `apart`."""
         return self.source.length() + self.printer.apart.length
 
-    def _pause_if_due(self) -> None:
+    def pause_if_due(self) -> None:
+        """Print a yield check for work that was charged elsewhere, as a read of pages is."""
         with self.source.block(f"if context.work > {STEPS_BETWEEN_PAUSES}:"):
             reset = "context.work = context.made = 0" if self.may_yield else "context.made = 0"
             self.source.line(reset)
@@ -155,7 +156,7 @@ class Pipeline:
         with self.source.block(f"for {target} in {iterable}:"):
             yield
             if self.source.functions > before:
-                self._pause_if_due()
+                self.pause_if_due()
 
     def loop(
         self,

@@ -144,6 +144,7 @@ class _ScanPrinter:
         key = f"({', '.join(elements)},)"
         with self._for(for_each), self.source.block_if(checks):
             self.source.line(f"{self.row} = get_entry({table.id}, {key})")
+            self.pipeline.pause_if_due()
             with self.source.block(f"if {self.row} is not None:"):
                 self._matches()
 
@@ -276,6 +277,7 @@ class _ScanPrinter:
     def _entry(self, entry: str) -> None:
         """Print the look-up of an index entry's row."""
         self.source.line(f"{self.row} = get_entry({self.node.table.id}, {entry})")
+        self.pipeline.pause_if_due()
         self._matches()
 
     def _predicate(self) -> str:

@@ -46,7 +46,13 @@ class UpkeepRoutes:
         service, grant = self._service, admission.grant
         databases = service.databases.statistics()
         if grant.organization == DEFAULT and grant.database_ids is None:
-            return server_text(service.metrics, databases, service.uptime_s(), service.counters)
+            return server_text(
+                service.metrics,
+                databases,
+                service.uptime_s(),
+                service.counters,
+                service.pages.statistics(),
+            )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
         own_ids = {each.id for each in own if grant.may_use(each.id)}
         return databases_text(tuple(each for each in databases if each.id in own_ids))

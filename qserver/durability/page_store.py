@@ -1,0 +1,113 @@
+"""The pages of one database: loads their entries from its log, and says when one may be forgotten.
+
+A page that a newer checkpoint does not have may still be needed by a reader of an older snapshot,
+whether its entries are here or not. So each snapshot has a lease, and a checkpoint begins a new one
+for all snapshots from there on:
+
+    lease 4                     lease 5                      what the checkpoint of version 90 lets
+    versions 71 … 89            versions 90 …                die is forgotten when no snapshot with
+                       ^ the checkpoint of version 90        lease 4 or an older one is alive
+
+Nobody gives a lease back: it dies with the last snapshot that has it.
+
+A store outlives the generations of its database, as readers may. A page that is not what was saved
+is reported, and whoever wanted it gets the error; it is tried again when it is wanted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import ref
+
+from qserver.durability.page_cache import PageCache
+from qserver.durability.pages import decode_branch, decode_leaf
+from qserver.durability.port import Log
+from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
+from qserver.storage.page import Leaf, Tree
+from qserver.storage.snapshot import Lease
+
+
+class LoggedPages:
+    """Implements the store of `storage.page`."""
+
+    def __init__(
+        self,
+        log: Log,
+        cache: PageCache | None = None,
+        report: Callable[[str, Exception], None] = lambda text, error: None,
+    ) -> None:
+        self.log = log
+        self.cache = PageCache() if cache is None else cache
+        self.trouble: DataCorrupted | PageUnreadable | None = None
+        """Why the last load failed, until one succeeds; damage stays until the process ends."""
+        self.copied = 0
+        """Entries of saved leaves that were copied to unsaved ones."""
+        self._report = report
+        self._leases: list[ref[Lease]] = []
+        self._last_lease = 0
+
+    # --- entries ---
+
+    def load(self, pages: Sequence[Tree]) -> None:
+        try:
+            found = self.log.load([page.number for page in pages])
+            entries = [self._decoded(page, found.get(page.number)) for page in pages]
+        except DataCorrupted as error:
+            self._note(error)
+            raise
+        except LogFailed as error:
+            unreadable = PageUnreadable(str(error), detail=error.detail, hint=error.hint)
+            self._note(unreadable)
+            raise unreadable from error
+        if isinstance(self.trouble, LogFailed):
+            self.trouble = None
+        for page, (some, others) in zip(pages, entries, strict=True):
+            if isinstance(page, Leaf):
+                page.keys_here, page.values_here = some, others
+            else:
+                page.separators_here, page.children_here = some, others
+        self.cache.load(pages)
+
+    def _note(self, error: DataCorrupted | PageUnreadable) -> None:
+        if self.trouble is None:
+            self._report("a page cannot be read", error)
+        if not isinstance(self.trouble, DataCorrupted):
+            self.trouble = error
+
+    def _decoded(self, page: Tree, data: bytes | None) -> tuple[list[Any], list[Any]]:
+        if data is None:
+            raise DataCorrupted(
+                f"page {page.number} is missing",
+                hint="Restore a backup, and keep the damaged data until you have.",
+            )
+        if isinstance(page, Leaf):
+            return decode_leaf(page, data)
+        return decode_branch(page, data)
+
+    def note_copied(self, leaf: Leaf) -> None:
+        self.copied += leaf.length
+
+    # --- leases ---
+
+    def new_lease(self) -> Lease:
+        """Begin the lease of all snapshots from here on."""
+        self._last_lease += 1
+        lease = Lease(self._last_lease)
+        self._leases.append(ref(lease))
+        return lease
+
+    @property
+    def last_lease(self) -> int:
+        return self._last_lease
+
+    def is_read_before(self, lease: int) -> bool:
+        """Return whether a snapshot with an older lease is alive."""
+        self._leases = [each for each in self._leases if each() is not None]
+        return any(alive.number < lease for each in self._leases if (alive := each()))
+
+    def close(self) -> None:
+        self.cache.close(self)
+
+    def __repr__(self) -> str:
+        return f"the pages of {self.log!r}"

@@ -1,0 +1,161 @@
+"""Pages of trees: a page stays the same object while its entries come and go.
+
+    Leaf     keys        values        a page that is saved has a number in a store; then it may let
+    Branch   separators  children      go of its entries, and gets them back when they are wanted
+
+What a page is known by without its entries stays with it: how many entries are below it, its height
+and its number. So trees can be counted, compared and cut at any height without reading what is
+below. A branch that gets its entries back has other objects as children, for the same pages: two
+pages are the same if they are one object or have one number.
+
+`keys`, `values`, `separators` and `children` load the entries if they are gone. Code that runs for
+each row reads the slots themselves, which hold None then, and calls `open_leaf` or `open_branch`.
+Entries come and go in one thread, that of the event loop; other threads may read all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, final
+
+import msgspec
+
+Key: TypeAlias = tuple[Any, ...]
+Value: TypeAlias = tuple[Any, ...]
+LeafEntries: TypeAlias = tuple[list[Key], list[Value]]
+BranchEntries: TypeAlias = "tuple[list[Key], list[Tree]]"
+
+
+class PageStore(Protocol):
+    """Where the entries of saved pages are."""
+
+    def load(self, pages: Sequence[Tree]) -> None:
+        """Give all these pages their entries back, with one read.
+
+        Raises DataCorrupted if a page is not there or not what was saved, LogFailed if the disk
+        fails. Then the pages are as they were.
+        """
+
+    def note_copied(self, leaf: Leaf) -> None:
+        """Count the entries of a saved leaf that a new leaf shares: they cannot go before it."""
+
+
+# Pages hold no cycles of their own, so the cyclic collector need not track them.
+
+
+@final
+class Leaf(msgspec.Struct, eq=False, gc=False):
+    """Up to PAGE_ENTRIES_MAX entries, in order."""
+
+    keys_here: list[Key] | None
+    values_here: list[Value] | None
+    length: int
+    number: int = 0
+    """Its number in the store; 0: it is not saved, and keeps its entries."""
+    store: PageStore | None = None
+    touched: bool = False
+    """Whether it was read since the cache looked last."""
+    height: ClassVar[int] = 0
+
+    @property
+    def keys(self) -> list[Key]:
+        return open_leaf(self)[0]
+
+    @property
+    def values(self) -> list[Value]:
+        return open_leaf(self)[1]
+
+    @property
+    def is_here(self) -> bool:
+        return self.keys_here is not None
+
+    def let_go(self) -> None:
+        assert self.number, "what is not saved stays"
+        self.keys_here = self.values_here = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"a leaf of {self.length} entries"
+
+
+@final
+class Branch(msgspec.Struct, eq=False, gc=False):
+    """Up to PAGE_ENTRIES_MAX pages of one height; `separators` is one shorter than `children`."""
+
+    separators_here: list[Key] | None
+    children_here: list[Tree] | None
+    length: int
+    height: int
+    number: int = 0
+    store: PageStore | None = None
+    touched: bool = False
+
+    @property
+    def separators(self) -> list[Key]:
+        return open_branch(self)[0]
+
+    @property
+    def children(self) -> list[Tree]:
+        return open_branch(self)[1]
+
+    @property
+    def is_here(self) -> bool:
+        return self.children_here is not None
+
+    def let_go(self) -> None:
+        assert self.number, "what is not saved stays"
+        self.separators_here = self.children_here = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __repr__(self) -> str:
+        return f"a branch of height {self.height} over {self.length} entries"
+
+
+Tree: TypeAlias = Leaf | Branch
+
+EMPTY: Final = Leaf([], [], 0)
+
+
+def open_leaf(leaf: Leaf) -> LeafEntries:
+    """Return keys and values, loaded if necessary. Read, never change."""
+    keys, values = leaf.keys_here, leaf.values_here
+    if keys is None or values is None:
+        _load(leaf)
+        keys, values = leaf.keys_here, leaf.values_here
+        assert keys is not None and values is not None
+        leaf.touched = True
+    return keys, values
+
+
+def open_branch(branch: Branch) -> BranchEntries:
+    """Return separators and children, loaded if necessary. Read, never change."""
+    separators, children = branch.separators_here, branch.children_here
+    if separators is None or children is None:
+        _load(branch)
+        separators, children = branch.separators_here, branch.children_here
+        assert separators is not None and children is not None
+    return separators, children
+
+
+def load_ahead(pages: Sequence[Tree]) -> None:
+    """Load those of the pages whose entries are gone, with one read for all of one store."""
+    gone = [page for page in pages if not page.is_here]
+    if gone:
+        store = gone[0].store
+        assert store is not None
+        store.load(gone)
+
+
+def _load(page: Tree) -> None:
+    store = page.store
+    assert store is not None, "only what is saved is let go"
+    store.load([page])
+
+
+def same_page(page: Tree) -> int:
+    """Return what two objects for one page have in common, and no two pages of a database."""
+    return page.number or -id(page)

@@ -1,0 +1,153 @@
+"""Memory is a cache: pages come and go while readers read, and none is forgotten that is needed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import pytest
+import trio
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.page_cache import PageCache
+from qserver.engine.checkpointer import CheckpointPolicy
+from qserver.engine.database import Database
+from qserver.engine.world import OrdinaryWorld
+from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
+from qserver.storage.snapshot import Snapshot
+from tests.engine import counters
+
+ROWS = 2000
+POLICY = CheckpointPolicy(log_bytes=1 << 60, seconds=1e9)
+
+
+@asynccontextmanager
+async def opened(log: MemoryLog, cache: PageCache | None = None) -> AsyncIterator[Database]:
+    world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
+    database = Database(log, world, shards=2, policy=POLICY, cache=cache)
+    with trio.fail_after(10_000):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(database.run)
+            yield database
+            nursery.cancel_scope.cancel()
+
+
+async def a_log() -> MemoryLog:
+    log = MemoryLog()
+    async with opened(log) as database:
+        await database.transact(counters.create(ROWS))
+        await database.checkpoint()
+    return log
+
+
+def total(snapshot: Snapshot) -> int:
+    table = snapshot.catalog.tables["counters"]
+    return sum(row[1] for _, rows in snapshot.pages(table.id) for row in rows)
+
+
+def pages_of(log: MemoryLog) -> int:
+    return len(log._pages)
+
+
+async def test_opening_reads_no_page_and_a_point_read_only_its_path() -> None:
+    cache = PageCache()
+    async with opened(await a_log(), cache) as database:
+        snapshot = await database.wait_durable_snapshot()
+        table = snapshot.catalog.tables["counters"]
+        assert snapshot.count(table.id) == ROWS
+        assert cache.loads == 0
+        assert snapshot.get_entry(table.id, (1234,)) == (1234, 0)
+        assert cache.loads == snapshot.trees.tree(table.id).roots[0].height + 1
+        assert snapshot.get_entry(table.id, (1234,)) == (1234, 0)
+        assert cache.loads == snapshot.trees.tree(table.id).roots[0].height + 1
+
+
+async def test_a_cache_that_holds_next_to_nothing_gives_the_same_rows() -> None:
+    cache = PageCache(most=20_000)
+    async with opened(await a_log(), cache) as database:
+        for number in range(0, ROWS, 7):
+            await database.transact(counters.increment(number, (number + 999) % ROWS))
+            if number % 70 == 0:
+                await database.checkpoint()
+                cache.make_room()
+        snapshot = await database.wait_durable_snapshot()
+        assert total(snapshot) == 2 * len(range(0, ROWS, 7))
+        assert cache.evictions > 100
+        cache.make_room()
+        assert cache.held <= 20_000
+
+
+async def test_a_reader_of_an_old_snapshot_keeps_its_pages_and_nobody_else_does() -> None:
+    log, cache = await a_log(), PageCache(most=0)
+    async with opened(log, cache) as database:
+        before = await database.wait_durable_snapshot()
+        pages = pages_of(log)
+        for _ in range(3):
+            await database.transact(counters.increment(*range(0, ROWS, 40)))
+            await database.checkpoint()
+        assert pages_of(log) > pages
+        assert total(before) == 0
+        assert total(await database.wait_durable_snapshot()) == 3 * len(range(0, ROWS, 40))
+        del before
+        await database.checkpoint()
+        assert pages_of(log) == pages
+        assert total(await database.wait_durable_snapshot()) == 3 * len(range(0, ROWS, 40))
+
+
+async def test_pages_that_a_reader_still_needed_are_forgotten_after_a_restart() -> None:
+    log, cache = await a_log(), PageCache(most=0)
+    pages = pages_of(log)
+    async with opened(log, cache) as database:
+        before = await database.wait_durable_snapshot()
+        await database.transact(counters.increment(*range(0, ROWS, 40)))
+        await database.checkpoint()
+        assert total(before) == 0
+    assert pages_of(log) > pages
+    del before
+    async with opened(log, cache) as database:
+        await database.checkpoint()
+        assert pages_of(log) == pages
+        assert total(await database.wait_durable_snapshot()) == len(range(0, ROWS, 40))
+
+
+class FailingLog(MemoryLog):
+    fails = False
+
+    def load(self, numbers):  # type: ignore[no-untyped-def]
+        if self.fails:
+            raise LogFailed("the disk is away")
+        return super().load(numbers)
+
+
+async def test_a_page_that_cannot_be_read_fails_the_statement_and_nothing_else() -> None:
+    log, cache = FailingLog(), PageCache(most=0)
+    async with opened(log, cache) as database:
+        await database.transact(counters.create(ROWS))
+        await database.checkpoint()
+        cache.make_room()
+        log.fails = True
+        with pytest.raises(PageUnreadable, match="the disk is away"):
+            await database.transact(counters.increment(1))
+        assert database.pages.trouble is not None
+        log.fails = False
+        await database.transact(counters.increment(1))
+        assert database.pages.trouble is None
+        assert database.statistics().restarts == 0
+        assert total(await database.wait_durable_snapshot()) == 1
+
+
+async def test_a_damaged_page_is_never_taken_for_a_good_one() -> None:
+    log, cache = await a_log(), PageCache(most=0)
+    first = min(log._pages)
+    log._pages[first] = log._pages[first][:-1] + b"?"
+    async with opened(log, cache) as database:
+        with pytest.raises(DataCorrupted, match=f"page {first}"):
+            await database.transact(counters.increment(0))
+        with pytest.raises(DataCorrupted, match=f"page {first}"):
+            total(await database.wait_durable_snapshot())
+        assert isinstance(database.pages.trouble, DataCorrupted)
+        await database.transact(counters.increment(ROWS - 1))
+        await database.checkpoint()
+        assert database.statistics().restarts == 0
+        assert isinstance(database.pages.trouble, DataCorrupted), "it stays known"
