@@ -159,6 +159,8 @@ def text_of(expression: Expression) -> str:
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
             )
+        case expressions.Folded():
+            return text_of(expression.expression)
         case expressions.Column():
             return expression.name or f"#{expression.source}.{expression.position}"
         case expressions.Apply():

@@ -32,7 +32,11 @@ POSIX_ZONE: Final = re.compile(
     re.DOTALL,
 )
 JSONS: Final = ("json", "jsonb")
-PRINTED_CHAR: Final = re.compile(r"(?=.*::char\b)(?=.*json)", re.IGNORECASE | re.DOTALL)
+PRINTED_CHAR: Final = re.compile(
+    r"(?=.*json)(?=.*(?:::char\b|\b(?:array_agg|min|max|mode|percentile_disc|lag|lead|\w+_value)\())",
+    re.IGNORECASE | re.DOTALL,
+)
+"""JSON of a text that is cast to CHAR, or that an aggregate or a window function shows."""
 OUT_OF_MEMORY: Final = "53200"
 SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DOTALL)
 PARTIAL_INDEX: Final = re.compile(
@@ -401,8 +405,8 @@ RULES: Final = (
     Rule(
         "char_blanks",
         "a value of char(n) comes without the blanks that fill it up where its expression does not"
-        " tell n: greatest of a char(3) and a char(5), a function of one, or an array of both; and"
-        " so does JSON that is made of it",
+        " tell n: greatest of a char(3) and a char(5), a function or an aggregate of one, or an"
+        " array of both; and so does JSON that is made of it",
         _char_blanks,
     ),
     Rule(

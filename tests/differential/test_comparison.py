@@ -87,6 +87,7 @@ def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
     made = "SELECT to_jsonb(greatest('a'::char(3), 'b'::char(5))) FROM t"
     one, other = rows('["a  "]', type_name="jsonb"), rows('["a"]', type_name="jsonb")
     assert rule_for(one, other, made) == "char_blanks"
+    assert rule_for(one, other, "SELECT to_jsonb(array_agg(a)) FROM t") == "char_blanks"
     assert rule_for(one, other, "SELECT to_jsonb(a) FROM t") is None
     assert rule_for(one, rows('["b"]', type_name="jsonb"), made) is None
     assert rule_for(rows('[" a"]', type_name="jsonb"), other, made) is None
