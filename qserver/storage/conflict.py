@@ -104,6 +104,8 @@ def _differs(was: Value | None, now: Value | None) -> bool:
 
 
 def _matters(scanned: ScannedRange, *rows: Value | None) -> bool:
+    if scanned.counted:
+        return None in rows
     predicate = scanned.predicate
     if predicate is None:
         return True
