@@ -8,6 +8,7 @@ they are quarters.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -143,7 +144,7 @@ def _random_column(random: Random, name: str, kind: str) -> LargeColumn:
     if growing is not None and lot < 0.35:
         made = growing.format(k=random.choice((1, 3, 11)), c=random.choice((7, 50, 3000)))
         few = kind in ("text", "date")
-        pool = tuple(_of_row(random, made) for _ in range(4))
+        pool = (*pool[:3], *(_of_row(random, made) for _ in range(3)))
     elif lot < 0.5:
         made = f"({_array(pool, kind)})[1 + i / {random.choice((50, 700))} % {len(pool)}]"
     else:
@@ -164,11 +165,7 @@ def _random_column(random: Random, name: str, kind: str) -> LargeColumn:
 def _of_row(random: Random, made: str) -> str:
     """The value of some row as an expression of no column."""
     number = random.choice((1, 17, 250, 1999, 4000))
-    return "(" + " ".join(_numbered(word, number) for word in made.split(" ")) + ")"
-
-
-def _numbered(word: str, number: int) -> str:
-    return word.replace("i", str(number)) if word.strip("(") in ("i", "i::int8") else word
+    return "(" + re.sub(r"\bi\b", str(number), made) + ")"
 
 
 def _value(random: Random, kind: str, wild: bool) -> str:
