@@ -260,7 +260,8 @@ class Elements:
 class Folded:
     """A part without columns, computed once for each execution, before any row is read.
 
-    It is not computed, and then never read, if one of `guards` does not hold: `false AND …`.
+    It is not computed if one of `guards` does not hold: behind `false AND`. It is NULL then, and
+    decides nothing, since what stands before it does: a rule may have moved the two apart.
     """
 
     expression: Expression
@@ -272,7 +273,7 @@ class Folded:
 
     @property
     def nullable(self) -> bool:
-        return self.expression.nullable
+        return self.expression.nullable or bool(self.guards)
 
 
 @dataclass(frozen=True, slots=True)

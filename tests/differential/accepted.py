@@ -42,6 +42,9 @@ SHIFTED: Final = re.compile(r"\bto_char\(.*'[^']*V[^']*'", re.IGNORECASE | re.DO
 PARTIAL_INDEX: Final = re.compile(
     r"CREATE (?:UNIQUE )?INDEX\b.*\bON\b.*\(.*\(.*\bWHERE\b", re.IGNORECASE | re.DOTALL
 )
+GENERATED_CASE: Final = re.compile(
+    r"GENERATED ALWAYS AS .*\bCASE\s+'.*\bWHEN\b.*'", re.IGNORECASE | re.DOTALL
+)
 UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
 UNREADABLE: Final = re.compile(
@@ -388,6 +391,12 @@ def _any_full_join(difference: Difference) -> bool:
     return refused and difference.found.error is None
 
 
+def _literals_in_generated(difference: Difference) -> bool:
+    """PostgreSQL refuses to compare two quoted texts in the CASE of a generated column."""
+    generates = GENERATED_CASE.search(difference.step.sql) is not None
+    return generates and difference.expected.error == "42P22" and difference.found.error is None
+
+
 RULES: Final = (
     Rule(
         "last_digit",
@@ -483,6 +492,12 @@ RULES: Final = (
         "any_full_join",
         "FULL JOIN takes any condition, where PostgreSQL wants one that it can merge or hash by",
         _any_full_join,
+    ),
+    Rule(
+        "literals_in_generated",
+        "CASE 'a' WHEN 'b' may stand in a generated column, where PostgreSQL computes it before it"
+        " has found a collation for the two texts, and fails",
+        _literals_in_generated,
     ),
     Rule(
         "too_large",
