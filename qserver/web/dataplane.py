@@ -61,7 +61,7 @@ class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
-        super().__init__(facts, name)
+        super().__init__(facts, name, compressible=True)
         headers = facts.headers
         self.encoders = encoders
         self.content_type = headers.get(b"content-type", b"")
@@ -169,7 +169,7 @@ class HotCall(KeyedCall):
             pool.give_back(held)
             self.count(200)
 
-        return Response(200, self.headers(), AnswerParts(parts(), ended), self.request_id)
+        return self.answer_in_parts(self.headers(), AnswerParts(parts(), ended))
 
     @abstractmethod
     def whole(
@@ -280,7 +280,8 @@ class QueryCall(HotCall):
                 (b"x-accel-buffering", b"no"),
             )
         )
-        return Response(200, out, AnswerParts(rows.parts(check), ended), self.request_id)
+        parts = AnswerParts(rows.parts(check), ended)
+        return self.answer_in_parts(out, parts, live=not endpoint.lines)
 
 
 class TextCall(QueryCall):
