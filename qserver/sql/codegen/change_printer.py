@@ -32,6 +32,7 @@ from qserver.sql.plan import Change
 from qserver.sql.walk import everything, output_sources
 from qserver.values.schema import Table
 from qserver.values.sizes import is_sized, size_of
+from qserver.values.types import TEXT_KINDS
 
 CHANGE_COSTS_ROWS = 8
 """Writing a row costs as much as this many rows of a scan."""
@@ -133,13 +134,15 @@ class ChangePrinter:
         sized = [at for at, each in enumerate(values) if is_sized(each.type)]
         fresh = [at for at in sized if not _is_column(values[at], old, at)]
         given = values_given_once(values, node)
-        long = [f"size_of({new}[{at}])" for at in fresh if at not in given]
+        long = [self._size(values[at], f"{new}[{at}]") for at in fresh if at not in given]
         if not (long or (fresh and old is not None)):
             return
         self.source.name("size_of", size_of)
         self.source.name("refuse_row", refuse_row)
         line, size, whole = self.source.line, self.source.fresh("n"), self.source.fresh("n")
-        others = [f"size_of({new}[{at}])" for at in sized if at not in fresh or at in given]
+        others = [
+            self._size(values[at], f"{new}[{at}]") for at in sized if at not in fresh or at in given
+        ]
         line(f"{size} = {' + '.join(long) or '0'}")
         line(f"{whole} = {' + '.join([size, *others])}")
         with self.source.block(f"if {whole} > {ROW_BYTES_MAX}:"):
@@ -153,6 +156,14 @@ class ChangePrinter:
             if self.fresh_rows:
                 line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
                 line(f"{self.fresh_rows} = []")
+
+    def _size(self, value: Expression, code: str) -> str:
+        """Return the code of `size_of`, without the call for an ordinary text."""
+        if value.type.kind not in TEXT_KINDS:
+            return f"size_of({code})"
+        name = self.source.fresh("v")
+        size = f"len({name}) if ({name} := {code}).isascii() else size_of({name})"
+        return f"(0 if {code} is None else {size})" if value.nullable else f"({size})"
 
     def _insert_with_others(self, new: str) -> None:
         """Collect rows: one insertion of many rows is much cheaper."""
