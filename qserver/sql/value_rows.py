@@ -25,6 +25,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from functools import lru_cache
+from types import GenericAlias
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
@@ -114,7 +115,7 @@ def _may_have_rows(sql: str) -> bool:
     return said and bool(_TWO_ROWS.search(sql)) and not _DEFINITION.match(sql)
 
 
-# --- at once --------------------------------------------------------------------------------------
+# --- at once -------------------------------------------------------------------------------------
 
 
 def find_plain_rows(sql: str) -> ValuesList | None:
@@ -179,11 +180,11 @@ _TYPES: Final[dict[str, Any]] = {
 @lru_cache(maxsize=256)
 def _decoder_of(kinds: str) -> msgspec.json.Decoder[list[Row]]:
     """Return the decoder of rows whose columns have these kinds and no others."""
-    row = tuple[tuple(_TYPES[kind] for kind in kinds)]  # type: ignore[misc]
-    return msgspec.json.Decoder(list[row])
+    rows: Any = GenericAlias(list, GenericAlias(tuple, tuple([_TYPES[kind] for kind in kinds])))
+    return msgspec.json.Decoder(rows)
 
 
-# --- split at strings -----------------------------------------------------------------------------
+# --- split at strings ----------------------------------------------------------------------------
 
 
 def _read_rows(sql: str, start: int) -> ValuesList | None:

@@ -264,7 +264,7 @@ class Transaction:
 
     def _entries_if_free(self, table: Table, rows: list[Value]) -> dict[int, TreeWrites] | None:
         """Return all entries of new rows by tree; None unless all keys are known to be free."""
-        rows_of: TreeWrites = dict(zip(map(table.key_of, rows), rows, strict=True))
+        rows_of: TreeWrites = dict(zip(table.keys_of(rows), rows, strict=True))
         if len(rows_of) < len(rows) or not self._are_free(table.id, rows_of):
             return None
         entries = {table.id: rows_of}

@@ -128,6 +128,23 @@ async def test_an_extreme_reads_no_further_than_the_row_that_has_it() -> None:
         assert (NULL_KEY, 101) not in greatest
 
 
+@pytest.mark.parametrize("length", [-2, 0, 3, 511, 512, 1023, 1024, 5000])
+async def test_a_text_is_made_the_same_short_and_long(length: int) -> None:
+    """A short one is made directly, a long one is charged first."""
+    sql = """SELECT repeat(s, n), lpad(s, n, 'é-'), rpad(s, n, '-'), lpad(s, n)
+        FROM (VALUES ('ab', $1::int), (NULL, 3), ('x', NULL)) AS v(s, n)"""
+    most, missing = max(length, 0), max(length - 2, 0)
+    async with opened_sql() as database:
+        rows = (await database.execute(sql, [length])).rows
+        assert rows[0] == (
+            "ab" * length,
+            ("é-" * missing)[:missing] + "ab"[:most],
+            "ab"[:most] + "-" * missing,
+            " " * missing + "ab"[:most],
+        )
+        assert rows[1:] == [(None,) * 4] * 2
+
+
 # --- yielding, and limits ---
 
 
