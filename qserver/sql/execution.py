@@ -17,10 +17,13 @@ from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of
+from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
+
+    from qserver.values.vectors import Vector
 
 Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -58,6 +61,26 @@ class Reader(Protocol):
         high: Key | None = None,
         predicate: Callable[[Row], Any] | None = None,
     ) -> Iterator[list[Row]]: ...
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+    ) -> Iterator[Chunk | list[Row]]: ...
+
+
+class Chunk(Protocol):
+    """Some thousand rows of a table, with their columns as vectors; see `sql.vectors`."""
+
+    length: int
+    filled: int
+    """Values that became vectors for this chunk, rather than being kept from an earlier scan."""
+
+    def column(self, wanted: ColumnVector) -> Vector | None: ...
+    def rows(self) -> list[Row]: ...
+    def runs(self) -> Iterator[list[Row]]: ...
 
 
 class Writer(Reader, Protocol):

@@ -30,6 +30,7 @@ from qserver.storage.btree import (
     value_runs,
 )
 from qserver.storage.catalog import Catalog
+from qserver.storage.columns import Part, chunks
 from qserver.storage.ranges import Range, Trees
 from qserver.values.relations import Definition
 
@@ -81,6 +82,17 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
     ) -> Iterator[list[Value]]:
         """Call `value_runs`, likewise."""
         return self.value_runs(tree, low, high)
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[Part]:
+        """Yield the same values in the same order, as chunks where there are enough."""
+        for root in self.trees.tree(tree).roots_between(low, high):
+            yield from chunks(root, low, high)
 
     def count(self, tree: int) -> int:
         return len(self.trees.tree(tree))
