@@ -81,7 +81,8 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
         case plan.Sort():
             return "Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
         case plan.TopN():
-            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
+            vectors = "Vectors: first rows" if node.vectors else ""
+            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}", vectors]
         case plan.SetOperation():
             return f"{node.kind.capitalize()}{' All' if node.every else ''}", []
         case plan.FunctionScan():

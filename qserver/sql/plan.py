@@ -183,6 +183,7 @@ class TopN:
     limit: Expression
     offset: Expression | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 COLUMN_BYTES: Final = 200
 """The overhead of a column that a page keeps, and the size of one that has no vector."""
+
+FEW: Final = 16
+"""So many rows of a chunk are picked one by one."""
 
 
 class PageColumn:
@@ -70,7 +74,15 @@ class VectorCache:
 
         self._known[number] = ref(column, died), column.size
         self.bytes += column.size
-        while self.bytes > self.bytes_max:
+        self._empty(self.bytes_max)
+
+    def clear(self) -> None:
+        """Empty all columns."""
+        self._empty(0)
+
+    def _empty(self, bytes_left: int) -> None:
+        """Empty the columns that were used least recently."""
+        while self.bytes > bytes_left:
             oldest = next(iter(self._known))
             found = self._known[oldest][0]()
             self._remove(oldest)
@@ -98,6 +110,10 @@ class Chunk:
         self.length = stop - start
         self.filled = 0
         """Values that were made vectors for this chunk, which costs the most."""
+
+    def prepare(self, columns: tuple[ColumnVector, ...]) -> bool:
+        """Fill these columns; return whether all have vectors."""
+        return all(self.column(wanted) is not None for wanted in columns)
 
     def column(self, wanted: ColumnVector) -> Vector | None:
         """Return a column of the rows; None if it has no vector."""
@@ -141,6 +157,21 @@ class Chunk:
             rows += leaf.values
         return rows if len(rows) == self.length else rows[self._start : self._stop]
 
+    def picked(self, places: list[int]) -> list[Value]:
+        """Return the rows at ascending places."""
+        if len(places) > FEW:
+            picked: list[Value] = list(itemgetter(*places)(self.rows()))
+            return picked
+        picked, end, at = [], -self._start, 0
+        for leaf in self._leaves():
+            begin, end = end, end + leaf.length
+            while places[at] < end:
+                picked.append(leaf.values[places[at] - begin])
+                at += 1
+                if at == len(places):
+                    return picked
+        return picked
+
     def runs(self) -> Iterator[list[Value]]:
         """Yield the rows as a scan of values does."""
         if self.length == self._branch.length:
@@ -161,14 +192,23 @@ Part: TypeAlias = Chunk | list[Value]
 
 def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Part]:
     """Yield the values of a range in order: chunks, and runs of values where they are few."""
-    for page, first, last in pieces(tree, low, high):
-        if page.length >= CHUNK_ROWS_MIN and type(page) is Branch:
-            start = 0 if first is None else _place(page, first)
-            stop = page.length if last is None else _place(page, last)
-            if stop - start >= CHUNK_ROWS_MIN:
-                yield Chunk(page, start, stop)
-                continue
-        yield from value_runs(page, first, last)
+    if tree.height > 1:
+        assert type(tree) is Branch
+        separators = tree.separators
+        first = 0 if low is None else bisect_right(separators, low)
+        last = len(separators) if high is None else bisect_left(separators, high)
+        for at in range(first, last + 1):
+            yield from chunks(
+                tree.children[at], low if at == first else None, high if at == last else None
+            )
+        return
+    if tree.length >= CHUNK_ROWS_MIN and type(tree) is Branch:
+        start = 0 if low is None else _place(tree, low)
+        stop = tree.length if high is None else _place(tree, high)
+        if stop - start >= CHUNK_ROWS_MIN:
+            yield Chunk(tree, start, stop)
+            return
+    yield from value_runs(tree, low, high)
 
 
 def pieces(

@@ -48,7 +48,7 @@ def produce_scan(
 def produce_left_by_vectors(
     pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: Consumer, pages: Pages
 ) -> None:
-    """Print a scan whose chunks something else takes first; `consume` gets the other rows."""
+    """Print a scan whose chunks something else takes first; `consume` gets the rows it leaves."""
     _ScanPrinter(pipeline, node, rows, consume, pages=pages).print()
 
 
@@ -116,6 +116,7 @@ class _ScanPrinter:
         """The variable that says whether the condition holds for all rows of the page."""
         if pages is None and node.vectors:
             pages = pages_of_filter(pipeline, node, rows)
+        if pages is not None and node.condition is not None:
             self.known = pipeline.source.fresh("known")
         self.pages = pages
         self.pipeline = pipeline

@@ -15,7 +15,7 @@ from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.expressions import Expression
-from qserver.sql.vectors.planning import vector_aggregate, vector_filter
+from qserver.sql.vectors.planning import vector_aggregate, vector_filter, vector_top
 
 Pages: TypeAlias = Callable[[str], str]
 """Returns the code of the pages that are left for row code, given the code of the chunks."""
@@ -40,6 +40,17 @@ def pages_of_aggregate(
     name = pipeline.source.known(vectors, "aggregate")
     given = _constants(pipeline, constants, rows)
     return lambda chunks: f"{name}.pages({chunks}, context, {given}, {groups}, lambda: {new_group})"
+
+
+def pages_of_first_rows(
+    pipeline: Pipeline, node: plan.TopN, rows: RowVariables, most: str
+) -> Pages:
+    made = vector_top(node)
+    assert made is not None, "the optimizer asked the same question"
+    vectors, constants = made
+    name = pipeline.source.known(vectors, "top")
+    given = _constants(pipeline, constants, rows)
+    return lambda chunks: f"{name}.pages({chunks}, context, {given}, {most})"
 
 
 def _constants(pipeline: Pipeline, constants: list[Expression], rows: RowVariables) -> str:

@@ -2,6 +2,7 @@
 
     Scan with a condition             finds the rows that match, a few thousand at a time
     Aggregate(Scan)                   adds them to its groups
+    Top-N(Scan)                       drops rows that cannot be among the first
 
 Only what reads a table's own tree to its end: an index gives rows in another order than pages, and
 a LIMIT needs few. `sql.vectors` says which expressions can be vectors.
@@ -15,18 +16,21 @@ from qserver.limits import CHUNK_ROWS_MIN
 from qserver.sql import plan
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
-from qserver.sql.vectors.planning import vector_aggregate, vector_filter
+from qserver.sql.vectors.planning import vector_aggregate, vector_filter, vector_top
 from qserver.sql.walk import tree_rebuilt
 
 
 def vectorization(node: Plan, row_count: RowCount) -> Plan:
     def change(each: Plan) -> Plan:
-        if isinstance(each, plan.Scan):
-            if row_count(each.table) >= CHUNK_ROWS_MIN and vector_filter(each) is not None:
+        scan = each if isinstance(each, plan.Scan) else getattr(each, "input", None)
+        if not isinstance(scan, plan.Scan) or row_count(scan.table) < CHUNK_ROWS_MIN:
+            return each
+        match each:
+            case plan.Scan() if vector_filter(each) is not None:
                 return replace(each, vectors=True)
-        elif isinstance(each, plan.Aggregate) and isinstance(each.input, plan.Scan):
-            table = each.input.table
-            if row_count(table) >= CHUNK_ROWS_MIN and vector_aggregate(each) is not None:
+            case plan.Aggregate() if vector_aggregate(each) is not None:
+                return replace(each, vectors=True)
+            case plan.TopN() if vector_top(each) is not None:
                 return replace(each, vectors=True)
         return each
 

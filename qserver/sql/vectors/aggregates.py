@@ -25,7 +25,7 @@ from qserver.values.vectors import Array, Vector, decimal_of, values_of
 
 State = list[Any]
 
-_HALF: Final = 24
+_HALF: Final = 28
 """The bits of the lower half of a long integer."""
 
 _EXACT_FLOAT: Final = 2**53

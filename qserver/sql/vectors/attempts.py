@@ -1,9 +1,8 @@
-"""One attempt after the other to compute a chunk: what was computed, or None if it was refused."""
+"""Attempts to compute some chunks: what was computed, or None if they are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,8 @@ import numpy as np
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
 from qserver.sql.execution import Chunk, Context
 from qserver.sql.vectors.aggregates import Partial, merge, partial
+from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.first_rows import FirstRows
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.operations import Frame, Refused, computed, is_one
 from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched
@@ -33,10 +34,10 @@ class Attempts:
         self._constants = constants
         self._made: list[Vector | str | None] | None = None
 
-    def _frame(self, chunk: Chunk, chosen: Array | None = None) -> Frame:
+    def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
         if self._made is None:
             self._made = self._vectors()
-        return Frame(chunk, self._made, chosen)
+        return Frame(batch, self._made, chosen)
 
     def _vectors(self) -> list[Vector | str | None]:
         """Return the constants as vectors; None for one that is NULL, does not fit or raises."""
@@ -50,41 +51,58 @@ class Attempts:
             for value, family in zip(values, families, strict=True)
         ]
 
-    def _chosen(self, chunk: Chunk) -> Array | None:
+    def _chosen(self, batch: Batch) -> Array | None:
         """Return the rows that satisfy the condition; None if all do."""
         truth = self._condition.truth
         if truth is None:
             return None
-        found: Vector = computed(self._condition.program, self._frame(chunk))[truth]
+        found: Vector = computed(self._condition.program, self._frame(batch))[truth]
         if is_one(found):
             return None if found.values else NONE
         chosen = np.flatnonzero(found.values)
-        return None if len(chosen) == chunk.length else chosen
+        return None if len(chosen) == batch.length else chosen
 
     # --- filters ---
 
-    def filtered(self, chunk: Chunk) -> Matched | None:
+    def filtered(self, chunks: list[Chunk]) -> Matched | None:
+        batch = Batch(chunks)
         try:
-            chosen = self._chosen(chunk)
+            chosen = self._chosen(batch)
         except Refused:
             return None
-        return matched_rows(chunk, chosen)
+        return batch.rows(chosen)
+
+    def first(self, rows: FirstRows, chunks: list[Chunk]) -> Matched | None:
+        """Return the rows that satisfy the condition and may be among the first."""
+        batch = Batch(chunks)
+        try:
+            chosen = self._chosen(batch)
+            if chosen is not None and not len(chosen):
+                return Matched()
+            frame = self._frame(batch, chosen)
+            places = rows.among(computed(rows.order.program, frame)[rows.order.key], frame.length)
+        except Refused:
+            return None
+        if places is None:
+            return batch.rows(chosen)
+        return batch.rows(places if chosen is None else chosen[places])
 
     # --- aggregates ---
 
     def aggregated(
         self,
         plan: Aggregation,
-        chunk: Chunk,
+        chunks: list[Chunk],
         context: Context,
         groups: dict[Any, State],
         new_group: Callable[[], State],
     ) -> Matched | None:
+        batch = Batch(chunks)
         try:
-            chosen = self._chosen(chunk)
+            chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
                 return Matched()
-            frame = self._frame(chunk, chosen)
+            frame = self._frame(batch, chosen)
             vectors = computed(plan.program, frame)
             found = None
             keys: list[Any] = [()]
@@ -103,16 +121,6 @@ class Attempts:
         for call, each in zip(plan.calls, partials, strict=True):
             merge(call, each, states)  # type: ignore[arg-type]
         return Matched()
-
-
-def matched_rows(chunk: Chunk, chosen: Array | None) -> Matched:
-    """Return some rows of a chunk; all for None."""
-    if chosen is None:
-        return Matched(chunk.rows())
-    if len(chosen) < 2:
-        rows = chunk.rows() if len(chosen) else []
-        return Matched([rows[at] for at in chosen.tolist()])
-    return Matched(itemgetter(*chosen.tolist())(chunk.rows()))
 
 
 def _partials(

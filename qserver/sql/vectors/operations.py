@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from qserver.sql.execution import Chunk
 from qserver.sql.functions.numbers.float_math import LARGEST
+from qserver.sql.vectors.batches import Batch
 from qserver.sql.vectors.program import NULL, Program
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import INTEGER_MAX, Array, Vector
@@ -31,20 +31,20 @@ class Refused(Exception):
 
 
 class Frame:
-    """The rows that a program computes: all of a chunk, or some of them."""
+    """The rows that a program computes: all of a batch, or some of them."""
 
-    __slots__ = ("chosen", "chunk", "constants", "length")
+    __slots__ = ("batch", "chosen", "constants", "length")
 
     def __init__(
-        self, chunk: Chunk, constants: list[Vector | str | None], chosen: Array | None = None
+        self, batch: Batch, constants: list[Vector | str | None], chosen: Array | None = None
     ) -> None:
-        self.chunk = chunk
+        self.batch = batch
         self.constants = constants
         self.chosen = chosen
-        self.length = chunk.length if chosen is None else len(chosen)
+        self.length = batch.length if chosen is None else len(chosen)
 
     def column(self, wanted: ColumnVector) -> Vector:
-        vector = self.chunk.column(wanted)
+        vector = self.batch.column(wanted)
         if vector is None:
             raise Refused
         return vector if self.chosen is None else vector.chosen(self.chosen)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from qserver.sql import plan
-from qserver.sql.expressions import AggregateCall, Expression
-from qserver.sql.vectors.plans import Aggregation, Call, Condition
+from qserver.sql.expressions import AggregateCall, Column, Expression
+from qserver.sql.vectors.plans import Aggregation, Call, Condition, Order
 from qserver.sql.vectors.program import NotVectorized, Program
-from qserver.sql.vectors.scans import VectorAggregate, VectorFilter
+from qserver.sql.vectors.scans import VectorAggregate, VectorFilter, VectorTop
 from qserver.values import vector_families as families
 from qserver.values.types import Kind
 from qserver.values.vector_families import family_of
@@ -74,6 +74,27 @@ def vector_aggregate(node: plan.Aggregate) -> tuple[VectorAggregate, list[Expres
     except NotVectorized:
         return None
     return VectorAggregate(condition, Aggregation(program, keys, tuple(calls))), constants
+
+
+def vector_top(node: plan.TopN) -> tuple[VectorTop, list[Expression]] | None:
+    """Return the first rows of a scan over vectors, with its constants; None if it has none.
+
+    Rows that are dropped are not sorted, so no other key may raise for them.
+    """
+    scan, (first, *others) = node.input, node.keys
+    if not isinstance(scan, plan.Scan) or not reads_whole_pages(scan):
+        return None
+    if not all(isinstance(key.expression, Column) for key in others):
+        return None
+    constants: list[Expression] = []
+    program = Program(scan.source, constants)
+    try:
+        key = program.value(first.expression)
+        condition = _condition(scan, constants)
+    except NotVectorized:
+        return None
+    order = Order(program, key, first.descending, first.nulls_first, not others)
+    return VectorTop(condition, order), constants
 
 
 def _condition(node: plan.Scan, constants: list[Expression]) -> Condition:

@@ -45,3 +45,14 @@ class Aggregation:
     program: Program
     keys: tuple[int, ...]
     calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """The first key of an ORDER BY; `alone` if there is no other."""
+
+    program: Program
+    key: int
+    descending: bool
+    nulls_first: bool
+    alone: bool

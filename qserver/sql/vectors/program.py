@@ -272,6 +272,7 @@ def _is_null(expression: Expression) -> bool:
 _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def columns_of(program: Program) -> tuple[ColumnVector, ...]:
-    """Return the columns that a program reads."""
-    return tuple(step.detail for step in program.steps if step.operation == "column")
+def columns_of(*programs: Program) -> tuple[ColumnVector, ...]:
+    """Return the columns that programs read."""
+    found = [step.detail for each in programs for step in each.steps if step.operation == "column"]
+    return tuple(dict.fromkeys(found))

@@ -165,9 +165,21 @@ class Writer:
         choice = self.chance.choice
         return choice((choice(GROUPABLE), f"{choice(('i2', 'i4'))} % 3", "i4 / 2", "i2 > 1"))
 
+    def order(self) -> str:
+        choice = self.chance.choice
+        kind = choice(("integer", "numeric", "double"))
+        keys = [choice((choice(tuple(COLUMNS)), self.number(kind, 1)))]
+        keys += [choice(tuple(COLUMNS)) for _ in range(self.chance.randrange(2))]
+        ways = ("", " DESC", " NULLS FIRST", " DESC NULLS LAST")
+        keys = [key + choice(ways) for key in keys]
+        offset = choice(("", f" OFFSET {self.chance.randrange(5)}"))
+        return f"{', '.join(keys)} LIMIT {choice((0, 1, 2, 3, 5, 30))}{offset}"
+
     def query(self) -> str:
         where = f" WHERE {self.condition()}" if self.chance.random() < 0.6 else ""
-        match self.chance.randrange(4):
+        match self.chance.randrange(5):
+            case 4:
+                return f"SELECT id, tx FROM t{where} ORDER BY {self.order()}"
             case 0:
                 expression = self.number("integer", 1) if self.chance.random() < 0.3 else "tx"
                 return f"SELECT id, {expression} FROM t WHERE {self.condition()}"

@@ -19,7 +19,7 @@ QUERIES = 40
 async def test_random_queries_answer_as_row_code_does(seed: int) -> None:
     chance = Random(seed)
     writer = Writer(chance)
-    with tiny_chunks():
+    with tiny_chunks(chance.choice((1, 40, 1000))):
         async with opened_sql() as database:
             await database.execute(TABLE)
             await database.execute(writer.rows(0, ROWS))

@@ -12,17 +12,18 @@ import pytest
 
 from qserver.errors import QserverError
 from qserver.query.sql_database import Result, SqlDatabase
-from qserver.sql.vectors import attempts, grouping
+from qserver.sql.vectors import attempts, grouping, scans
 from qserver.storage import btree, columns
 
 
 @contextmanager
-def tiny_chunks(rows_min: int = 1) -> Iterator[None]:
+def tiny_chunks(batch_rows: int = 40) -> Iterator[None]:
     """Pages of six entries; a chunk has up to 36 rows, and every table is large."""
     with pytest.MonkeyPatch.context() as patch:
         for name, size in (("MAX", 6), ("BUILT", 5), ("MIN", 3)):
             patch.setattr(btree, f"PAGE_ENTRIES_{name}", size)
-        patch.setattr(columns, "CHUNK_ROWS_MIN", rows_min)
+        patch.setattr(columns, "CHUNK_ROWS_MIN", 1)
+        patch.setattr(scans, "BATCH_ROWS_MIN", batch_rows)
         patch.setattr(grouping, "ROWS_OF_GROUP_MIN", 1)
         # The package has the rule under the name of its module.
         rule = import_module("qserver.sql.optimizer.vectorization")
@@ -43,7 +44,7 @@ def counted_chunks() -> Iterator[Counter[str]]:
     """Count the chunks that are taken, and those that are refused."""
     counts: Counter[str] = Counter()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("filtered", "aggregated"):
+        for name in ("filtered", "aggregated", "first"):
             original = getattr(attempts.Attempts, name)
 
             def attempt(*given: Any, original: Any = original, name: str = name) -> Any:
