@@ -22,7 +22,7 @@ from weakref import ref
 
 from msgspec.structs import force_setattr
 
-from qserver.limits import CHUNK_ROWS_MIN, COLUMN_VECTORS_BYTES_MAX
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX, VECTOR_ROWS_MIN
 from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, value_runs
 from qserver.values.vector_families import ColumnVector
 
@@ -39,11 +39,13 @@ FEW: Final = 16
 class PageColumn:
     """One column of a page: its vector, or None if a value of it does not fit."""
 
-    __slots__ = ("__weakref__", "is_filled", "size", "vector")
+    __slots__ = ("__weakref__", "is_filled", "is_wanted", "size", "vector")
 
     def __init__(self) -> None:
         self.vector: Vector | None = None
         self.is_filled = False
+        self.is_wanted = False
+        """A scan has wanted it before."""
         self.size = 0
 
 
@@ -87,7 +89,7 @@ class VectorCache:
             found = self._known[oldest][0]()
             self._remove(oldest)
             if found is not None:
-                found.vector, found.is_filled = None, False
+                found.vector, found.is_filled, found.is_wanted = None, False, False
 
     def _remove(self, number: int) -> None:
         _, size = self._known.pop(number, (None, 0))
@@ -101,45 +103,52 @@ VECTORS: Final = VectorCache(COLUMN_VECTORS_BYTES_MAX)
 class Chunk:
     """The rows start..stop of a page of height 1."""
 
-    __slots__ = ("_branch", "_start", "_stop", "filled", "length")
+    __slots__ = ("_branch", "_start", "_stop", "_vectors", "filled", "length")
 
     def __init__(self, branch: Branch, start: int, stop: int) -> None:
         self._branch = branch
         self._start = start
         self._stop = stop
+        self._vectors: dict[ColumnVector, Vector] = {}
         self.length = stop - start
         self.filled = 0
         """Values that were made vectors for this chunk, which costs the most."""
 
-    def prepare(self, columns: tuple[ColumnVector, ...]) -> bool:
-        """Fill these columns; return whether all have vectors."""
-        return all(self.column(wanted) is not None for wanted in columns)
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> bool:
+        """Find these columns, or fill them; return whether all have vectors.
 
-    def column(self, wanted: ColumnVector) -> Vector | None:
-        """Return a column of the rows; None if it has no vector."""
+        If not `is_eager`, a column is filled when it is wanted for the second time.
+        """
         if not VECTORS.bytes_max:
-            return None
-        columns = self._columns()
-        column = columns.get(wanted)
-        if column is None:
-            column = columns[wanted] = PageColumn()
-        if column.is_filled:
-            VECTORS.use(column)
-            vector = column.vector
-        else:
-            vector = self._fill(column, wanted)
-        if vector is None or self.length == self._branch.length:
+            return False
+        kept = self._branch.columns
+        if kept is None:
+            kept = {}
+            force_setattr(self._branch, "columns", kept)
+        is_ready = True
+        for wanted in columns:
+            column = kept.get(wanted)
+            if column is None:
+                column = kept[wanted] = PageColumn()
+            if column.is_filled:
+                VECTORS.use(column)
+            elif is_ready and (is_eager or column.is_wanted):
+                self._fill(column, wanted)
+            column.is_wanted = True
+            if column.vector is None:
+                is_ready = False
+            else:
+                self._vectors[wanted] = column.vector
+        return is_ready
+
+    def column(self, wanted: ColumnVector) -> Vector:
+        """Return a column of the rows that was prepared."""
+        vector = self._vectors[wanted]
+        if self.length == self._branch.length:
             return vector
         return vector.cut(self._start, self._stop)
 
-    def _columns(self) -> Columns:
-        columns = self._branch.columns
-        if columns is None:
-            columns = {}
-            force_setattr(self._branch, "columns", columns)
-        return columns
-
-    def _fill(self, column: PageColumn, wanted: ColumnVector) -> Vector | None:
+    def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
         from qserver.values.vectors import vector_of  # imports numpy
 
         at = wanted.position
@@ -149,7 +158,6 @@ class Chunk:
         column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
         column.is_filled = True
         VECTORS.add(column)
-        return vector
 
     def rows(self) -> list[Value]:
         rows: list[Value] = []
@@ -202,10 +210,13 @@ def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Itera
                 tree.children[at], low if at == first else None, high if at == last else None
             )
         return
-    if tree.length >= CHUNK_ROWS_MIN and type(tree) is Branch:
+    if type(tree) is Branch:
+        if low is None and high is None:
+            yield Chunk(tree, 0, tree.length)
+            return
         start = 0 if low is None else _place(tree, low)
         stop = tree.length if high is None else _place(tree, high)
-        if stop - start >= CHUNK_ROWS_MIN:
+        if stop - start >= VECTOR_ROWS_MIN:
             yield Chunk(tree, start, stop)
             return
     yield from value_runs(tree, low, high)

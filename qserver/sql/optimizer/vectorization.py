@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from qserver.limits import CHUNK_ROWS_MIN
+from qserver.limits import VECTOR_ROWS_MIN
 from qserver.sql import plan
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
@@ -23,7 +23,7 @@ from qserver.sql.walk import tree_rebuilt
 def vectorization(node: Plan, row_count: RowCount) -> Plan:
     def change(each: Plan) -> Plan:
         scan = each if isinstance(each, plan.Scan) else getattr(each, "input", None)
-        if not isinstance(scan, plan.Scan) or row_count(scan.table) < CHUNK_ROWS_MIN:
+        if not isinstance(scan, plan.Scan) or row_count(scan.table) < VECTOR_ROWS_MIN:
             return each
         match each:
             case plan.Scan() if vector_filter(each) is not None:

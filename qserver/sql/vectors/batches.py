@@ -22,13 +22,8 @@ class Batch:
         self._chunks = chunks
         self.length = sum([chunk.length for chunk in chunks])
 
-    def column(self, wanted: ColumnVector) -> Vector | None:
-        parts = []
-        for chunk in self._chunks:
-            part = chunk.column(wanted)
-            if part is None:
-                return None
-            parts.append(part)
+    def column(self, wanted: ColumnVector) -> Vector:
+        parts = [chunk.column(wanted) for chunk in self._chunks]
         return parts[0] if len(parts) == 1 else _joined(parts)
 
     def rows(self, chosen: Array | None) -> Matched:

@@ -45,8 +45,6 @@ class Frame:
 
     def column(self, wanted: ColumnVector) -> Vector:
         vector = self.batch.column(wanted)
-        if vector is None:
-            raise Refused
         return vector if self.chosen is None else vector.chosen(self.chosen)
 
 
@@ -274,6 +272,21 @@ def _wide(vector: Vector) -> Any:
     return values
 
 
+def _operands(left: Vector, right: Vector, low: int, high: int) -> tuple[Any, Any]:
+    """Return the values of operands in the smaller type that holds them and their results."""
+    least, most = min(low, left.low, right.low), max(high, left.high, right.high)
+    if least < -_SHORT_MAX or most > _SHORT_MAX:
+        return _wide(left), _wide(right)
+    return _short(left.values), _short(right.values)
+
+
+def _short(values: Any) -> Any:
+    return values.astype(np.int32, copy=False) if isinstance(values, np.ndarray) else values
+
+
+_SHORT_MAX: Final = 2**31 - 1
+
+
 def _within(low: int, high: int, bounds: tuple[int, int] | None) -> None:
     """Refuse results that may leave their type; numerics are digits of 64 bits."""
     least, most = bounds or (-INTEGER_MAX, INTEGER_MAX)
@@ -300,7 +313,8 @@ def add(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
     left, right = _aligned(left, right)
     low, high = left.low + right.low, left.high + right.high
     _within(low, high, bounds)
-    values = _wide(left) + _wide(right)
+    one, other = _operands(left, right, low, high)
+    values = one + other
     return Vector(values, _nulls(left, right), low, high, left.scale)
 
 
@@ -308,14 +322,16 @@ def subtract(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vec
     left, right = _aligned(left, right)
     low, high = left.low - right.high, left.high - right.low
     _within(low, high, bounds)
-    values = _wide(left) - _wide(right)
+    one, other = _operands(left, right, low, high)
+    values = one - other
     return Vector(values, _nulls(left, right), low, high, left.scale)
 
 
 def multiply(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
     low, high = _corners(left, right)
     _within(low, high, bounds)
-    values = _wide(left) * _wide(right)
+    one, other = _operands(left, right, low, high)
+    values = one * other
     return Vector(values, _nulls(left, right), low, high, left.scale + right.scale)
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qserver.sql.execution import Chunk, Context
+from qserver.sql.vectors.costs import SORTED_ROW, calls_cost, pays_at_once, row_cost
 from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched, Order
 from qserver.sql.vectors.program import columns_of
 from qserver.values.keys import Row
@@ -45,9 +46,10 @@ class VectorFilter:
         from qserver.sql.vectors.attempts import Attempts  # imports numpy
 
         attempts = Attempts(self.condition, constants)
-        columns = columns_of(self.condition.program)
-        steps = len(self.condition.program.steps)
-        return _pages(parts, context, columns, steps, attempts.filtered)
+        program = self.condition.program
+        columns = columns_of(program)
+        is_eager = pays_at_once(columns, row_cost(program))
+        return _pages(parts, context, columns, is_eager, len(program.steps), attempts.filtered)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +76,10 @@ class VectorAggregate:
 
         made = self.aggregation
         columns = columns_of(self.condition.program, made.program)
+        by_rows = row_cost(self.condition.program, made.program) + calls_cost(made)
+        is_eager = pays_at_once(columns, by_rows)
         steps = len(self.condition.program.steps) + len(made.program.steps) + 2 * len(made.calls)
-        return _pages(parts, context, columns, steps, take)
+        return _pages(parts, context, columns, is_eager, steps, take)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,14 +106,17 @@ class VectorTop:
             return attempts.first(first, batch)
 
         columns = columns_of(self.condition.program, self.order.program)
+        by_rows = row_cost(self.condition.program, self.order.program) + SORTED_ROW
+        is_eager = pays_at_once(columns, by_rows)
         steps = len(self.condition.program.steps) + len(self.order.program.steps) + 2
-        return _pages(parts, context, columns, steps, take)
+        return _pages(parts, context, columns, is_eager, steps, take)
 
 
 def _pages(
     parts: Iterable[Chunk | list[Row]],
     context: Context,
     columns: tuple[ColumnVector, ...],
+    is_eager: bool,
     steps: int,
     take: Callable[[list[Chunk]], Matched | None],
 ) -> Iterator[list[Row]]:
@@ -122,7 +129,7 @@ def _pages(
             batch, rows = [], 0
             yield part
             continue
-        is_ready = part.prepare(columns)
+        is_ready = part.prepare(columns, is_eager)
         context.work += part.filled // VALUES_FILLED_OF_STEP
         if is_ready:
             batch.append(part)
