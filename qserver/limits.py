@@ -23,6 +23,13 @@ RANGE_ENTRIES_MAX = 50_000
 RANGE_ENTRIES_MIN = 5_000
 """Neighbouring ranges that hold no more entries than this together become one."""
 
+VECTOR_ROWS_MIN = 1024
+"""Rows of a table, or of a part of a page, that are worth computing with as vectors; fewer are read
+one by one."""
+
+COLUMN_VECTORS_BYTES_MAX = 256 * 1024 * 1024
+"""Bytes of column vectors that all pages in the process keep; those least recently used go."""
+
 # --- shards, commits and the log -----------------------------------------------------------------
 
 SHARDS_DEFAULT = 4

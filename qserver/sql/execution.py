@@ -18,10 +18,13 @@ from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
 from qserver.values.sizes import size_of, size_of_all
+from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
     from datetime import datetime
     from random import Random
+
+    from qserver.values.vectors import Vector
 
 Page: TypeAlias = tuple[list[Key], list[Row]]
 Rows: TypeAlias = list[tuple[Any, ...]]
@@ -61,6 +64,28 @@ class Reader(Protocol):
     ) -> Iterator[list[Row]]: ...
 
     def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int: ...
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+    ) -> Iterator[Chunk | list[Row]]: ...
+
+
+class Chunk(Protocol):
+    """Some thousand rows of a table, with their columns as vectors; see `sql.vectors`."""
+
+    length: int
+    filled: int
+    """Values that became vectors for this chunk, rather than being kept from an earlier scan."""
+
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> bool: ...
+    def column(self, wanted: ColumnVector) -> Vector: ...
+    def rows(self) -> list[Row]: ...
+    def picked(self, places: list[int]) -> list[Row]: ...
+    def runs(self) -> Iterator[list[Row]]: ...
 
 
 class Writer(Reader, Protocol):
