@@ -91,6 +91,8 @@ class Branch(msgspec.Struct, eq=False, gc=False):
     number: int = 0
     store: PageStore | None = None
     touched: bool = False
+    columns: dict[Any, Any] | None = None
+    """Vectors of its columns, computed when first wanted; see `columns`. No part of its value."""
 
     @property
     def separators(self) -> list[Key]:
@@ -106,7 +108,7 @@ class Branch(msgspec.Struct, eq=False, gc=False):
 
     def let_go(self) -> None:
         assert self.number, "what is not saved stays"
-        self.separators_here = self.children_here = None
+        self.separators_here = self.children_here = self.columns = None
 
     def __len__(self) -> int:
         return self.length
