@@ -35,7 +35,7 @@ def _cut_too_much(original: Any) -> Any:
 
 def _take_similar_for_saved(original: Any) -> Any:
     def new_pages(self: Save, page: Tree) -> Iterator[Any]:
-        for known in self._saved.store.cache._line:
+        for known in list(self._saved.store.cache._line):
             if type(page) is Leaf and type(known) is Leaf and known.keys == page.keys:
                 self.number_of[page] = known.number
                 self._kept.add(known.number)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from qserver.durability.check import problems_of
 from qserver.durability.checkpoint import decode_checkpoint
 from qserver.durability.memory import MemoryLog
-from qserver.durability.pages import encode_page
+from qserver.durability.pages import BRANCH, encode_page
 from qserver.durability.recovery import recover
 from qserver.durability.saved_pages import SavedPages
 from qserver.durability.seal import sealed
@@ -228,4 +228,54 @@ async def test_a_missing_page_of_a_checkpoint_of_format_1_is_refused() -> None:
     pages = await save_by_hash(log, history.snapshot, 2)
     await log.forget(history.snapshot.version, [pages])
     with pytest.raises(DataCorrupted, match=f"page {pages}"):
+        await recover(log, 3)
+
+
+# --- from before pages were loaded on demand -----------------------------------------------------
+
+
+async def save_of_numbers(log: MemoryLog, snapshot: Snapshot) -> None:
+    """A checkpoint of format 2: branches without lengths, roots without lengths and heights."""
+    made = SavedPages().begin(snapshot)
+    pages = []
+    for number, data in made.pages():
+        body = data[4:]
+        if body[:1] == BRANCH:
+            body = BRANCH + msgspec.msgpack.encode(msgspec.msgpack.decode(body[1:])[:2])
+        pages.append((number, sealed(body, number)))
+    await log.save_pages(pages)
+    plain = msgspec.msgpack.decode(made.record()[4:], strict=False)
+    plain[0], plain[5] = 2, {tree: stored[:2] for tree, stored in plain[5].items()}
+    await log.save_checkpoint(snapshot.version, sealed(msgspec.msgpack.encode(plain[:7])))
+
+
+@pytest.mark.parametrize("size", [(10, 4), (50_000, 5_000)], ids=["tiny", "real"])
+async def test_a_checkpoint_of_format_2_is_read_whole_and_the_next_is_of_format_3(
+    size: tuple[int, int],
+) -> None:
+    with ranges_of(*size):
+        log, history = MemoryLog(), filled(300)
+        await history.append_to(log)
+        await save_of_numbers(log, history.snapshot)
+        run_step(history, ("t", [(number, None) for number in range(0, 300, 100)], "nothing"))
+        await history.append_to(log)
+        recovered = await recover(log, 3)
+        assert same(recovered.snapshot, history.snapshot)
+        check_sound(recovered.snapshot)
+        old = {number for number, _ in await log.load_pages(0, 100_000)}
+        written = await save(log, recovered.saved, recovered.snapshot)
+    version, data = (await log.load_checkpoint()) or (0, b"")
+    assert (version, decode_checkpoint(version, data).format) == (recovered.snapshot.version, 3)
+    left = {number for number, _ in await log.load_pages(0, 100_000)}
+    assert left & old, "leaves that have not changed stay"
+    assert len(left) == recovered.saved.count == len(left & old) + written
+    again = (await recover(log, 2)).snapshot
+    assert same(again, history.snapshot)
+
+
+async def test_a_missing_page_of_a_checkpoint_of_format_2_is_refused() -> None:
+    log, history = MemoryLog(), filled(300)
+    await save_of_numbers(log, history.snapshot)
+    await log.forget(history.snapshot.version, [1])
+    with pytest.raises(DataCorrupted, match=r"page 1 of tree \d is missing"):
         await recover(log, 3)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from qserver.durability.memory import MemoryLog
 from qserver.durability.page_cache import PageCache
+from qserver.durability.port import StoredPage
 from qserver.engine.checkpointer import CheckpointPolicy
 from qserver.engine.database import Database
 from qserver.engine.world import OrdinaryWorld
-from qserver.errors import DataCorrupted, LogFailed, PageUnreadable
+from qserver.errors import DataCorrupted, LogFailed, OutOfMemory, PageUnreadable
 from qserver.storage.snapshot import Snapshot
 from tests.engine import counters
 
@@ -114,7 +116,7 @@ async def test_pages_that_a_reader_still_needed_are_forgotten_after_a_restart() 
 class FailingLog(MemoryLog):
     fails = False
 
-    def load(self, numbers):  # type: ignore[no-untyped-def]
+    def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         if self.fails:
             raise LogFailed("the disk is away")
         return super().load(numbers)
@@ -151,3 +153,59 @@ async def test_a_damaged_page_is_never_taken_for_a_good_one() -> None:
         await database.checkpoint()
         assert database.statistics().restarts == 0
         assert isinstance(database.pages.trouble, DataCorrupted), "it stays known"
+
+
+class UnsaveableLog(MemoryLog):
+    fails = True
+
+    async def save_pages(self, pages: Sequence[StoredPage]) -> None:
+        if self.fails:
+            raise LogFailed("the disk is full")
+        await super().save_pages(pages)
+
+
+async def test_writers_wait_for_room_and_are_refused_while_nothing_can_be_saved(
+    autojump_clock: MockClock,
+) -> None:
+    log, cache = UnsaveableLog(), PageCache(most=200_000)
+    async with opened(log, cache) as database:
+        await database.transact(counters.create(ROWS))
+        assert cache.is_full
+        with pytest.raises(OutOfMemory, match="cannot be saved") as caught:
+            while True:
+                await database.transact(counters.increment(1))
+        assert caught.value.detail == "the disk is full"
+        log.fails = False
+        await trio.sleep(20)
+        assert not cache.is_short
+        await database.transact(counters.increment(1))
+
+
+async def test_many_unsaved_pages_bring_a_checkpoint_forward() -> None:
+    log, cache = MemoryLog(), PageCache(most=400_000)
+    async with opened(log, cache) as database:
+        await database.transact(counters.create(ROWS))
+        await database.transact(counters.increment(1))
+        assert not cache.is_full
+        generation = database.statistics().generation
+        assert generation is not None and generation.checkpoints.checkpoints > 0
+
+
+async def test_of_two_databases_the_one_with_more_unsaved_pages_saves_them() -> None:
+    cache, saved = PageCache(most=4000), []
+
+    class Some:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def save_soon(self) -> None:
+            saved.append(self.name)
+
+    one, other = Some("one"), Some("other")
+    cache.note_unsaved(one, 400)
+    assert saved == []
+    cache.note_unsaved(other, 200)
+    assert saved == ["one"]
+    cache.forget_unsaved(one)
+    cache.note_unsaved(other, 600)
+    assert saved == ["one", "other"]

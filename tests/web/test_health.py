@@ -103,3 +103,24 @@ async def test_a_database_that_cannot_be_opened_is_red_and_the_others_serve() ->
         assert health.status_code == 503
         assert health.json()["checks"]["databases"].startswith(made["id"])
         assert (await run(client, "select 1")).json()["success"]
+
+
+async def test_a_damaged_page_fails_what_needs_it_and_turns_the_health_red() -> None:
+    disk = BadDisk()
+    app = app_on(disk)
+    async with running(app) as client:
+        assert (await run(client, "create table t (a int primary key)")).json()["success"]
+        assert (await run(client, "create table other (a int)")).json()["success"]
+        assert (await run(client, "insert into t values (1), (2)")).json()["success"]
+        cache = app.service.databases.cache
+        for each in list(app.service.databases._open.values()):
+            await each.database.checkpoint()
+        cache.most = 0
+        cache.make_room()
+        assert (await wait_for_health(client, 200)).json()["checks"]["storage"] == "ok"
+        for log in disk._logs.values():
+            log._pages = {number: data[:-1] for number, data in log._pages.items()}
+        failed = (await run(client, "select a from t")).json()
+        assert failed["error"]["code"] == "XX001"
+        assert "does not match its checksum" in (await wait_for_health(client, 503)).text
+        assert (await run(client, "select a from other")).json()["rows"] == []

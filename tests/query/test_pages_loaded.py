@@ -1,0 +1,74 @@
+"""Statements count the pages that they load, and yield for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+import trio
+
+from qserver.durability.memory import MemoryLog
+from qserver.durability.page_cache import PageCache
+from qserver.engine.database import Database
+from qserver.engine.world import OrdinaryWorld
+from qserver.query.sql_database import SqlDatabase
+
+ROWS = 6000
+
+
+@asynccontextmanager
+async def opened(log: MemoryLog, cache: PageCache) -> AsyncIterator[tuple[Database, SqlDatabase]]:
+    world = OrdinaryWorld(lambda: 1000.0, Random(0), lambda text, error: None)
+    database = Database(log, world, shards=1, cache=cache)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(database.run)
+        yield database, SqlDatabase(database, world)
+        nursery.cancel_scope.cancel()
+
+
+async def filled() -> MemoryLog:
+    log = MemoryLog()
+    async with opened(log, PageCache()) as (database, sql):
+        await sql.execute("CREATE TABLE t (id INT PRIMARY KEY, other INT)")
+        await sql.execute(
+            f"INSERT INTO t SELECT i, i * 7919 % {ROWS} FROM generate_series(0, {ROWS - 1}) AS s(i)"
+        )
+        await database.checkpoint()
+    return log
+
+
+async def plan_of(sql: SqlDatabase, statement: str) -> list[str]:
+    return [line for (line,) in (await sql.execute(f"EXPLAIN (ANALYZE) {statement}")).rows]
+
+
+async def test_explain_analyze_tells_the_pages_that_were_loaded() -> None:
+    async with opened(await filled(), PageCache()) as (_, sql):
+        assert "Pages loaded: 3" in await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
+        again = await plan_of(sql, "SELECT other FROM t WHERE id = 4711")
+        assert again[-1] == "Actual rows: 1"
+
+
+async def test_look_ups_that_load_a_page_each_let_others_run() -> None:
+    cache = PageCache()
+    async with opened(await filled(), cache) as (_, sql):
+        cache.most = 0
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            before = cache.loads
+            found = await sql.execute(
+                "SELECT b.id FROM t AS a JOIN LATERAL"
+                " (SELECT id FROM t WHERE t.id = a.other) AS b ON true WHERE a.id < 500"
+            )
+            nursery.cancel_scope.cancel()
+        loaded = cache.loads - before
+        assert len(found.rows) == 500 and loaded > 500
+        assert turns > loaded // 64
