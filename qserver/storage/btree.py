@@ -408,6 +408,8 @@ def _merged(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
 ) -> tuple[list[Key], list[Value]]:
     """Make the same changes by sorting, which is quicker when they outnumber the entries."""
+    if (not leaf.keys or keys[0] > leaf.keys[-1]) and all(values):  # all come behind the last
+        return leaf.keys + keys, [*leaf.values, *values]  # type: ignore[list-item]
     entries: dict[Key, Any] = dict(zip(leaf.keys, leaf.values, strict=True))
     entries.update(zip(keys, values, strict=True))
     new_keys = sorted([key for key, value in entries.items() if value is not None])
