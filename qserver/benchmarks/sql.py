@@ -1,4 +1,4 @@
-"""Compares SQL in process with the standard library's sqlite3 in memory.
+"""Compares SQL in process with the standard library's sqlite3 in memory, and scans with DuckDB.
 
     python -m qserver.benchmarks.sql [--rows 100000] [--seconds 2.0]
 
@@ -6,7 +6,7 @@ Both get the same statements as text, with new literals each time and nothing pr
 the two rates counts, not the rates. The two alternate several times, and the table shows the median
 ratio: other work on the machine then slows both. Reads and scans run one after the other; updates
 run in several tasks at once, because a commit waits and the engine commits waiting transactions
-together.
+together. Then `analytics` measures scans of whole tables.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import trio
 
+from qserver.benchmarks import analytics
 from qserver.durability.memory import MemoryLog
 from qserver.engine.collector import settle_collector
 from qserver.engine.database import Database
@@ -212,6 +213,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
         reached = reached and series >= SERIES_AIM
         write(f"rows of generate_series: {series:,.0f}/s (aim: {SERIES_AIM:,})\n")
         write(f"a new fingerprint: {await first_sight(database):.2f} ms (aim: under 10)\n")
+        reached = await analytics.compare(database, rows, write) and reached
         nursery.cancel_scope.cancel()
     return reached
 

@@ -36,6 +36,7 @@ from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.expressions import Apply, Slot
 from qserver.sql.fingerprint import Parameterized, parameterize, parameterize_plain_rows
+from qserver.sql.folding import folded
 from qserver.sql.functions.registry import Function
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
@@ -364,7 +365,7 @@ def make_plan(
     try:
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        optimized = optimize(with_row_ids, names.row_count, rules, effort)
+        optimized = optimize(folded(with_row_ids, effort), names.row_count, rules, effort)
         texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(optimized, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep

@@ -83,11 +83,14 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
             return "Project", [f"Not computed: {names}"]
         case plan.Aggregate():
             keys = ", ".join(map(text_of, node.keys))
-            return ("GroupAggregate" if node.keys else "Aggregate"), [keys and f"Group Key: {keys}"]
+            vectors = "Vectors: aggregates" if node.vectors else ""
+            details = [keys and f"Group Key: {keys}", vectors]
+            return ("GroupAggregate" if node.keys else "Aggregate"), details
         case plan.Sort():
             return "Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
         case plan.TopN():
-            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}"]
+            vectors = "Vectors: first rows" if node.vectors else ""
+            return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}", vectors]
         case plan.SetOperation():
             return f"{node.kind.capitalize()}{' All' if node.every else ''}", []
         case plan.FunctionScan():
@@ -120,6 +123,8 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
         details.append(f"Key: {' AND '.join(terms)}")
     if node.condition is not None:
         details.append(f"Filter: {text_of(node.condition)}")
+    if node.vectors:
+        details.append("Vectors: filter")
     name = (
         node.table.name
         if node.alias in ("", node.table.name)
@@ -169,6 +174,8 @@ def text_of(expression: Expression) -> str:
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
             )
+        case expressions.Folded():
+            return text_of(expression.expression)
         case expressions.Column():
             return expression.name or f"#{expression.source}.{expression.position}"
         case expressions.Apply():

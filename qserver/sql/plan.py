@@ -67,6 +67,8 @@ class Scan:
     access: Access = Access()
     alias: str = ""
     rows: float = 0.0  # estimate
+    vectors: bool = False
+    """The condition is computed over vectors: see `vectorization`. Likewise below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,7 @@ class TopN:
     limit: Expression
     offset: Expression | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,8 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
     children: list[Tree]
     length: int
     height: int
+    columns: dict[Any, Any] | None = None
+    """Vectors of its columns, computed when first wanted; see `columns`. No part of its value."""
 
     def __len__(self) -> int:
         return self.length

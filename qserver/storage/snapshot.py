@@ -32,6 +32,7 @@ from qserver.storage.btree import (
     value_runs,
 )
 from qserver.storage.catalog import Catalog
+from qserver.storage.columns import Part, chunks
 from qserver.storage.ranges import Range, Trees
 from qserver.values.keys import TOP
 from qserver.values.relations import Definition
@@ -100,6 +101,17 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
             found |= entries_at(root, keys[start:stop])
             start = stop
         return found
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[Part]:
+        """Yield the same values in the same order, as chunks where there are enough."""
+        for root in self.trees.tree(tree).roots_between(low, high):
+            yield from chunks(root, low, high)
 
     def pages(
         self, tree: int, low: Key | None = None, high: Key | None = None, backward: bool = False

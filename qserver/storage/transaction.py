@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
-from qserver.storage.btree import Key, Value
+from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
+from qserver.storage.columns import Part, chunks, pieces
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
@@ -177,6 +178,39 @@ class Transaction:
                 number -= len(self.snapshot.entries_at(tree, sorted(doubtful)))
             number += sum([value is not None for value in own.values()])
         return number
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[Part]:
+        """Yield the same values as `scan_values`, as chunks where the overlay changes nothing.
+
+        The whole range counts as read.
+        """
+        scanned = ScannedRange(tree, low, high, predicate)
+        self.ranges.append(scanned)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        if own:
+            return self._chunks_around(scanned, own)
+        return self.snapshot.scan_chunks(tree, low, high)
+
+    def _chunks_around(self, scanned: ScannedRange, own: TreeWrites) -> Iterator[Part]:
+        """Yield the pages that the overlay changes as rows, the others as chunks."""
+        order = sorted(own)
+        tree = self.snapshot.trees.tree(scanned.tree)
+        for root, low, high in tree.pieces(scanned.low, scanned.high):
+            for page, first, last in pieces(root, low, high):
+                start = 0 if first is None else bisect_left(order, first)
+                stop = len(order) if last is None else bisect_left(order, last)
+                if start == stop:
+                    yield from chunks(page, first, last)
+                    continue
+                changed = {key: own[key] for key in order[start:stop]}
+                for _, values in _overlaid(pages(page, first, last), changed, backward=False):
+                    yield values
 
     def before(self) -> Transaction:
         """Return a transaction that sees none of this one's later writes; one footprint."""

@@ -9,6 +9,7 @@ from qserver.storage import conflict
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 
 
 def _forget_ranges(original: Any) -> Any:
@@ -101,6 +102,7 @@ MUTANTS: Final = (
         "a scan that ran to its end counts only up to the last key that it found",
         ("range_sums",),
         ((Transaction, "_scan", _narrow_every_scan),),
+        shape=CROWDED,
     ),
     Mutant(
         "ignore_rows_before",
