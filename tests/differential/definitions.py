@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
@@ -62,6 +63,16 @@ class Model:
         self.views.pop(name, None)
         self.writable.pop(name, None)
         self._publish()
+
+    @contextmanager
+    def without_views(self) -> Iterator[None]:
+        """Queries that are drawn inside read tables alone."""
+        names = self.queries.sources.names
+        self.queries.sources.names = [named_table(table) for table in self.tables.values()]
+        try:
+            yield
+        finally:
+            self.queries.sources.names = names
 
     def forget_views(self) -> None:
         """They are what they are now, and nobody reads them any more."""

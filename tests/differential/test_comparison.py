@@ -202,3 +202,11 @@ def test_a_comparison_of_texts_is_accepted_in_the_case_of_a_generated_column_alo
     assert rule_for(refused, made, case) == "literals_in_generated"
     assert rule_for(refused, made, "SELECT CASE 'x' WHEN 'y' THEN 1 END") is None
     assert rule_for(refused, Outcome(error="22012"), case) is None
+
+
+def test_a_regression_may_be_null_on_one_side_and_nothing_else_may() -> None:
+    number = rows("2.75", type_name="double precision")
+    null = Outcome(columns=number.columns, types=number.types, rows=((None,),))
+    made = "SELECT regr_intercept(1, 0.1) FROM t"
+    assert rule_for(number, null, made) == "fused_multiply_add"
+    assert rule_for(number, null, "SELECT sum(a) FROM t") is None
