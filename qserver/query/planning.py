@@ -35,7 +35,7 @@ from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.expressions import Apply, Slot
-from qserver.sql.fingerprint import Parameterized, parameterize
+from qserver.sql.fingerprint import Parameterized, parameterize, parameterize_plain_rows
 from qserver.sql.folding import folded
 from qserver.sql.functions.registry import Function
 from qserver.sql.optimizer import RULES, Rule, optimize
@@ -52,6 +52,9 @@ TEXT_REMEMBERED_LENGTH_MAX = 1024
 
 TEXT_SHORT_LENGTH_MAX = 64 * 1024
 """Longer texts are not parameterized while others wait."""
+
+TEXT_OF_ROWS_LENGTH_MAX = 256 * 1024
+"""Unless they are little but rows of plain values, up to this length: that takes a millisecond."""
 
 STEPS_BETWEEN_LOOKS = 256
 """Steps between two checks whether a client still waits for the plan."""
@@ -106,7 +109,10 @@ class Planner:
             if remembered is not None:
                 return remembered
         if len(sql) > TEXT_SHORT_LENGTH_MAX:
-            raise NotShort
+            plain = parameterize_plain_rows(sql) if len(sql) <= TEXT_OF_ROWS_LENGTH_MAX else None
+            if plain is None:
+                raise NotShort
+            return plain
         parameterized = parameterize(sql)
         if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
             if len(self._parameterized) >= PLANS_KEPT_MAX:

@@ -69,6 +69,8 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
     children: list[Tree]
     length: int
     height: int
+    columns: dict[Any, Any] | None = None
+    """Vectors of its columns, computed when first wanted; see `columns`. No part of its value."""
 
     def __len__(self) -> int:
         return self.length
@@ -215,6 +217,20 @@ def _first_of(
         if len(keys) >= most:
             break
     return keys, values
+
+
+def count_between(tree: Tree, low: Key | None, high: Key | None) -> int:
+    """Return the number of entries with low <= key < high; opens only the pages at its ends."""
+    if low is None and high is None:
+        return tree.length
+    if type(tree) is Leaf:
+        return len(_entries_between(tree, low, high)[0])
+    children = _children_between(tree, low, high)
+    if len(children) < 2:
+        return sum([count_between(child, low, high) for child in children])
+    first, *inner, last = children
+    ends = count_between(first, low, None) + count_between(last, None, high)
+    return ends + sum([child.length for child in inner])
 
 
 def key_at(tree: Tree, position: int) -> Key:

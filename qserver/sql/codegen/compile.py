@@ -56,7 +56,7 @@ PAGE_ROWS = 256
 ROWS_FIRST_MOST = 1024
 """The most first rows of a range that are read at once, without a yield."""
 
-READER_CALLS = ("get_entry", "scan", "scan_values", "first_rows")
+READER_CALLS = ("get_entry", "scan", "scan_values", "scan_chunks", "first_rows", "count")
 """Methods of the reader that compiled code calls."""
 
 COUNTED_CALLS = ("costly", "compute", "weigh")

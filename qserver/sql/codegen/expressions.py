@@ -301,7 +301,10 @@ class Printer:
         """Return a call that is direct if its arguments are short and costly otherwise."""
         slow = self.costly(costly_call(apply.function), codes)
         if sized == (-1,):
-            return slow
+            length = apply.function.length
+            if length is None or not apply.function.strict:
+                return slow
+            return f"({quick} if {self.fill(length, codes)} < {BYTES_SMALL} else {slow})"
         sizes = []
         for at in sized:
             size = self._size(apply.arguments[at], codes[at])
@@ -516,6 +519,8 @@ def _may_fail(expression: Expression) -> bool:
 
 
 def _used_often(function: Function, position: int) -> bool:
+    if function.length is not None:
+        return True
     return function.inline is not None and function.inline.count(f"{{{position}}}") > 1
 
 
