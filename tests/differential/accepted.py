@@ -58,7 +58,6 @@ OVER_ROWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 QUOTED_ELEMENT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
-FROM_A_TABLE: Final = re.compile(r"\bFROM\s+\(*\w+", re.IGNORECASE)
 CHANGES_ROWS: Final = re.compile(r"\b(?:INSERT|UPDATE|DELETE|MERGE|ALTER)\b", re.IGNORECASE)
 DECIDES: Final = re.compile(
     r"\b(?:WHERE|HAVING|ON|USING|FILTER|CASE|COALESCE|NULLIF|AND|OR|IN|EXISTS|ANY|ALL|LIMIT|FETCH"
@@ -161,21 +160,6 @@ def _rounding(text: str) -> int:
     months = math.ulp(12.0 * parts["year"] + parts["mon"] + 1) / 2
     days = math.ulp(parts["day"] + 31.0) / 2
     return 1 + int((30 * months + days) * MICROSECONDS_OF_DAY)
-
-
-def _constants_first(difference: Difference) -> bool:
-    """PostgreSQL fails while it plans a query of tables, of which qserver finds no row at all."""
-    expected, found, sql = difference.expected, difference.found, difference.step.sql
-    return (
-        expected.error is not None
-        and expected.error.startswith(DATA_EXCEPTIONS)
-        and not expected.located
-        and found.error is None
-        and not found.rows
-        and bool(found.columns)
-        and not CHANGES_ROWS.search(sql)
-        and FROM_A_TABLE.search(sql) is not None
-    )
 
 
 def _order_of_evaluation(difference: Difference) -> bool:
@@ -468,12 +452,6 @@ RULES: Final = (
         " which the parts of a statement are computed is not defined. A literal that cannot be read"
         " is always an error, but of two such another may be named",
         _order_of_evaluation,
-    ),
-    Rule(
-        "constants_first",
-        "PostgreSQL computes what is constant while it plans, here it is computed for a row: a"
-        " query that finds no row at all does not fail",
-        _constants_first,
     ),
     Rule(
         "to_char_overflow",

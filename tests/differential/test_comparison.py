@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.differential.accepted import accepted_by
 from tests.differential.comparison import Difference, Step, difference
 from tests.differential.engines import Outcome
@@ -103,19 +101,6 @@ def test_only_zones_with_daylight_saving_time_or_of_a_day_may_be_refused() -> No
     for zone in ("Europe/Berlin", "EST5", "UTC+3:30", "abc"):
         assert rule_for(rows("1"), refused(zone)) is None
     assert rule_for(Outcome(error="42883"), refused("EST5EDT4")) is None
-
-
-def test_a_constant_that_fails_is_accepted_only_where_no_row_was_found() -> None:
-    failed, none, one = Outcome(error="22012"), rows(), rows("1")
-    assert rule_for(failed, none, "SELECT 1 / 0 FROM t") == "constants_first"
-    assert rule_for(failed, one, "SELECT 1 / 0 FROM t") is None
-    assert rule_for(failed, none, "SELECT 1 / 0") is None
-    assert rule_for(none, failed, "SELECT 1 / 0 FROM t") is None
-    assert rule_for(Outcome(error="42804"), none, "SELECT 1 / 0 FROM t") is None
-    assert rule_for(failed, Outcome(affected=0), "UPDATE t SET a = 1 / 0") is None
-    unread = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
-    assert rule_for(unread, none, "SELECT greatest('zoo')::int FROM t") == "constants_first"
-    assert rule_for(replace(unread, located=True), none, "SELECT a + 'zoo' FROM t") is None
 
 
 def test_an_error_of_one_operator_alone_is_never_a_matter_of_order() -> None:
