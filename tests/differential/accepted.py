@@ -317,7 +317,8 @@ def _modifiers(difference: Difference) -> bool:
     expected, found = difference.expected, difference.found
     bare = [tuple(MODIFIER.sub("", name) for name in each.types) for each in (expected, found)]
     ordered = difference.step.ordered_by
-    return bare[0] == bare[1] and same_rows(_stripped(expected), _stripped(found), ordered)
+    one, other = replace(expected, rows=_stripped(expected)), replace(found, rows=_stripped(found))
+    return bare[0] == bare[1] and same_rows(_canonical(one), _canonical(other), ordered)
 
 
 def _array_bounds(difference: Difference) -> bool:
