@@ -34,7 +34,7 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test lint pytest coverage simulate torture powerloss hostile \
-	differential metamorphic bench docs format constraints clean
+	differential metamorphic bench counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -86,6 +86,9 @@ bench: install ## measure storage, the engine, SQL beside sqlite3, and the log o
 	@$(BIN)/python -m qserver.benchmarks.engine
 	@$(BIN)/python -m qserver.benchmarks.sql
 	@$(BIN)/python -m qserver.benchmarks.durability
+
+counts: install ## record what requests of the hot path take, for the tests to hold
+	@$(BIN)/python -m tests.hot_path
 
 docs: install ## write the page of limits and the plots of docs/performance.md
 	@$(BIN)/python -m docs.generate
