@@ -10,7 +10,7 @@ import numpy as np
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
 from qserver.sql.execution import Chunk, Context
 from qserver.sql.vectors.aggregates import Partial, merge, partial
-from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.batches import Batch, Buffers
 from qserver.sql.vectors.first_rows import FirstRows
 from qserver.sql.vectors.grouping import Groups
 from qserver.sql.vectors.operations import Frame, Refused, computed, is_one
@@ -33,6 +33,7 @@ class Attempts:
         self._condition = condition
         self._constants = constants
         self._made: list[Vector | str | None] | None = None
+        self._buffers: Buffers = {}
 
     def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
         if self._made is None:
@@ -65,7 +66,7 @@ class Attempts:
     # --- filters ---
 
     def filtered(self, chunks: list[Chunk]) -> Matched | None:
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
         except Refused:
@@ -74,7 +75,7 @@ class Attempts:
 
     def first(self, rows: FirstRows, chunks: list[Chunk]) -> Matched | None:
         """Return the rows that satisfy the condition and may be among the first."""
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
@@ -97,7 +98,7 @@ class Attempts:
         groups: dict[Any, State],
         new_group: Callable[[], State],
     ) -> Matched | None:
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,19 +12,43 @@ from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import Array, Vector
 
+Buffers: TypeAlias = dict[ColumnVector, Array]
+"""Where columns of one batch after the other are put together: new memory costs more than that."""
+
 
 class Batch:
-    """Chunks in the order of their rows; every column that is wanted has its vectors."""
+    """Chunks in the order of their rows, prepared. Its columns last until the next batch."""
 
-    __slots__ = ("_chunks", "length")
+    __slots__ = ("_buffers", "_chunks", "length")
 
-    def __init__(self, chunks: list[Chunk]) -> None:
+    def __init__(self, chunks: list[Chunk], buffers: Buffers) -> None:
         self._chunks = chunks
+        self._buffers = buffers
         self.length = sum([chunk.length for chunk in chunks])
 
     def column(self, wanted: ColumnVector) -> Vector:
         parts = [chunk.column(wanted) for chunk in self._chunks]
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        if len(parts) == 1:
+            return parts[0]
+        codes, words = [part.values for part in parts], parts[0].words
+        if words is not None and any(part.words != words for part in parts):
+            codes, words = _words_joined(parts)
+        nulls = None
+        if any(part.nulls is not None for part in parts):
+            nulls = np.concatenate([_nulls(part) for part in parts])
+        low, high = min([part.low for part in parts]), max([part.high for part in parts])
+        if words is not None:
+            high = len(words) - 1
+        return Vector(self._joined(wanted, codes), nulls, low, high, parts[0].scale, words)
+
+    def _joined(self, wanted: ColumnVector, arrays: list[Array]) -> Array:
+        kind = max([array.dtype for array in arrays], key=lambda each: each.itemsize)
+        buffer = self._buffers.get(wanted)
+        if buffer is None or len(buffer) < self.length or buffer.dtype != kind:
+            buffer = self._buffers[wanted] = np.empty(self.length, kind)
+        found = buffer[: self.length]
+        np.concatenate(arrays, out=found)
+        return found
 
     def rows(self, chosen: Array | None) -> Matched:
         """Return some rows; all for None."""
@@ -40,20 +64,6 @@ class Batch:
                 found += chunk.picked(places)
                 start = stop
         return Matched(found)
-
-
-def _joined(parts: list[Vector]) -> Vector:
-    nulls = None
-    if any(part.nulls is not None for part in parts):
-        nulls = np.concatenate([_nulls(part) for part in parts])
-    first = parts[0]
-    codes, words = [part.values for part in parts], first.words
-    if words is not None and any(part.words != words for part in parts):
-        codes, words = _words_joined(parts)
-    low, high = min([part.low for part in parts]), max([part.high for part in parts])
-    if words is not None:
-        high = len(words) - 1
-    return Vector(np.concatenate(codes), nulls, low, high, first.scale, words)
 
 
 def _nulls(part: Vector) -> Array:

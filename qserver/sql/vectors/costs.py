@@ -27,7 +27,7 @@ FILL: Final = {
 }
 ROW: Final = 40
 STEP: Final = 25
-NUMERIC_STEP: Final = 120
+NUMERIC_STEP: Final = 200
 SORTED_ROW: Final = 150
 KEY: Final = 60
 

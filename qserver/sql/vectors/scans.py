@@ -27,8 +27,11 @@ from qserver.values.vector_families import ColumnVector
 ROWS_OF_STEP = 64
 """The rows that cost one step in each step of a program."""
 
-BATCH_ROWS_MIN = 32_768
-"""Chunks are computed together until they have so many rows: about a millisecond."""
+BATCH_ROWS_MAX = 65_536
+"""Chunks are computed together until they have so many rows."""
+
+BATCH_STEPS_MAX = 16_384
+"""Or until they cost so many steps: one or two milliseconds, in which nothing else runs."""
 
 VALUES_FILLED_OF_STEP = 2
 """The values that are made vectors at the cost of one step."""
@@ -122,7 +125,7 @@ def _pages(
 ) -> Iterator[list[Row]]:
     """Yield the pages that are left for row code, and charge the context for the others."""
     batch: list[Chunk] = []
-    rows = 0
+    rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
     for part in parts:
         if isinstance(part, list):
             yield from _left_of(batch, context, steps, take)
@@ -134,7 +137,7 @@ def _pages(
         if is_ready:
             batch.append(part)
             rows += part.length
-        if not is_ready or part.filled or rows >= BATCH_ROWS_MIN:
+        if not is_ready or part.filled or rows >= rows_max:
             yield from _left_of(batch, context, steps, take)
             batch, rows = [], 0
         if not is_ready:
