@@ -90,6 +90,22 @@ class SystemReader:
             return self._transaction.scan_values(tree, low, high, predicate)
         return self._pages(tree)
 
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+        if tree >= 0:
+            return self._transaction.count(tree, low, high)
+        return sum(map(len, self._pages(tree)))
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Callable[[Row], Any] | None = None,
+    ) -> Iterator[Any]:
+        if tree >= 0:
+            return self._transaction.scan_chunks(tree, low, high, predicate)
+        return self._pages(tree)
+
     def _rows(self, tree: int) -> Iterator[Row]:
         """Yield each row with its number at the end, as rows of tables without a key have."""
         rows = _BY_TREE[tree].rows(self._transaction.catalog, self._transaction.snapshot)

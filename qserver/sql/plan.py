@@ -40,6 +40,8 @@ class KeyRange:
     low: tuple[Expression, bool] | None = None
     high: tuple[Expression, bool] | None = None
     choices: tuple[Expression, ...] = ()
+    not_null: bool = False
+    """The element after `equal` is not NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,17 @@ class Scan:
     access: Access = Access()
     alias: str = ""
     rows: float = 0.0  # estimate
+    vectors: bool = False
+    """The condition is computed over vectors: see `vectorization`. Likewise below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows of a scan without a condition, as an Aggregate has it."""
+
+    input: Scan
+    source: int
+    rows: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +165,7 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +194,7 @@ class TopN:
     limit: Expression
     offset: Expression | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +266,7 @@ class CommonTable:
 
 Plan: TypeAlias = (
     Scan
+    | Count
     | OneRow
     | Values
     | FunctionScan

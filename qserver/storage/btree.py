@@ -69,6 +69,8 @@ class Branch(msgspec.Struct, frozen=True, eq=False, gc=False):
     children: list[Tree]
     length: int
     height: int
+    columns: dict[Any, Any] | None = None
+    """Vectors of its columns, computed when first wanted; see `columns`. No part of its value."""
 
     def __len__(self) -> int:
         return self.length
@@ -215,6 +217,20 @@ def _first_of(
         if len(keys) >= most:
             break
     return keys, values
+
+
+def count_between(tree: Tree, low: Key | None, high: Key | None) -> int:
+    """Return the number of entries with low <= key < high; opens only the pages at its ends."""
+    if low is None and high is None:
+        return tree.length
+    if type(tree) is Leaf:
+        return len(_entries_between(tree, low, high)[0])
+    children = _children_between(tree, low, high)
+    if len(children) < 2:
+        return sum([count_between(child, low, high) for child in children])
+    first, *inner, last = children
+    ends = count_between(first, low, None) + count_between(last, None, high)
+    return ends + sum([child.length for child in inner])
 
 
 def key_at(tree: Tree, position: int) -> Key:
@@ -394,6 +410,8 @@ def _merged(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
 ) -> tuple[list[Key], list[Value]]:
     """Make the same changes by sorting, which is quicker when they outnumber the entries."""
+    if (not leaf.keys or keys[0] > leaf.keys[-1]) and all(values):  # all come behind the last
+        return leaf.keys + keys, [*leaf.values, *values]  # type: ignore[list-item]
     entries: dict[Key, Any] = dict(zip(leaf.keys, leaf.values, strict=True))
     entries.update(zip(keys, values, strict=True))
     new_keys = sorted([key for key, value in entries.items() if value is not None])

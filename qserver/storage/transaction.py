@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
-from qserver.storage.btree import Key, Value, entries_at
+from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
+from qserver.storage.columns import Part, chunks, pieces
 from qserver.storage.snapshot import Page, Predicate, Snapshot
 from qserver.storage.writes import TreeWrites, Writes, count_changes, merge_writes
 from qserver.values.keys import TOP
@@ -35,13 +36,15 @@ Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 class ScannedRange(msgspec.Struct):
     """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
 
-    Not frozen: a scan that ends early narrows its range to the keys that it handed out.
+    `counted`: of each key, only whether it is there. Not frozen: a scan that ends early narrows its
+    range to the keys that it handed out.
     """
 
     tree: int
     low: Key | None
     high: Key | None
     predicate: Predicate | None
+    counted: bool = False
 
     def __contains__(self, key: Key) -> bool:
         return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
@@ -159,6 +162,56 @@ class Transaction:
             return (values for _, values in stream)
         return self.snapshot.value_runs(tree, low, high)
 
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+        """Return the number of entries with low <= key < high.
+
+        The footprint is which keys are there, not what is at them.
+        """
+        scanned = ScannedRange(tree, low, high, None, counted=True)
+        self.ranges.append(scanned)
+        number = self.snapshot.count(tree, low, high)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        if own:
+            seen = self.keys.get(tree, {})
+            doubtful = [key for key in own if seen.get(key, key) is not None]  # not seen as absent
+            if doubtful:
+                number -= len(self.snapshot.entries_at(tree, sorted(doubtful)))
+            number += sum([value is not None for value in own.values()])
+        return number
+
+    def scan_chunks(
+        self,
+        tree: int,
+        low: Key | None = None,
+        high: Key | None = None,
+        predicate: Predicate | None = None,
+    ) -> Iterator[Part]:
+        """Yield the same values as `scan_values`, as chunks where the overlay changes nothing.
+
+        The whole range counts as read.
+        """
+        scanned = ScannedRange(tree, low, high, predicate)
+        self.ranges.append(scanned)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        if own:
+            return self._chunks_around(scanned, own)
+        return self.snapshot.scan_chunks(tree, low, high)
+
+    def _chunks_around(self, scanned: ScannedRange, own: TreeWrites) -> Iterator[Part]:
+        """Yield the pages that the overlay changes as rows, the others as chunks."""
+        order = sorted(own)
+        tree = self.snapshot.trees.tree(scanned.tree)
+        for root, low, high in tree.pieces(scanned.low, scanned.high):
+            for page, first, last in pieces(root, low, high):
+                start = 0 if first is None else bisect_left(order, first)
+                stop = len(order) if last is None else bisect_left(order, last)
+                if start == stop:
+                    yield from chunks(page, first, last)
+                    continue
+                changed = {key: own[key] for key in order[start:stop]}
+                for _, values in _overlaid(pages(page, first, last), changed, backward=False):
+                    yield values
+
     def before(self) -> Transaction:
         """Return a transaction that sees none of this one's later writes; one footprint."""
         earlier: Writes = {}
@@ -202,7 +255,10 @@ class Transaction:
         own: TreeWrites = {}
         for layer in (self.earlier, self.writes):
             changes = (layer or {}).get(scanned.tree, {})
-            own.update((key, changes[key]) for key in changes if key in scanned)
+            if scanned.low is None and scanned.high is None:
+                own.update(changes)
+            else:
+                own.update((key, changes[key]) for key in changes if key in scanned)
         return own
 
     # --- writing ---
@@ -248,7 +304,7 @@ class Transaction:
 
     def _entries_if_free(self, table: Table, rows: list[Value]) -> dict[int, TreeWrites] | None:
         """Return all entries of new rows by tree; None unless all keys are known to be free."""
-        rows_of: TreeWrites = dict(zip(map(table.key_of, rows), rows, strict=True))
+        rows_of: TreeWrites = dict(zip(table.keys_of(rows), rows, strict=True))
         if len(rows_of) < len(rows) or not self._are_free(table.id, rows_of):
             return None
         entries = {table.id: rows_of}
@@ -267,15 +323,8 @@ class Transaction:
             changes = layer.get(tree) if layer else None
             if changes and not changes.keys().isdisjoint(entries):
                 return False
-        keys = sorted(entries)
-        pieces = self.snapshot.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP))
-        start = 0
-        for root, _, high in pieces:
-            assert high is not None, "there is a last key"
-            stop = bisect_left(keys, high, start)
-            if entries_at(root, keys[start:stop]):
-                return False
-            start = stop
+        if self.snapshot.entries_at(tree, sorted(entries)):
+            return False
         self.keys.setdefault(tree, {}).update(dict.fromkeys(entries))
         return True
 

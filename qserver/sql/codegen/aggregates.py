@@ -22,8 +22,10 @@ from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
+from qserver.sql.codegen.scans import produce_left_by_vectors
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
+from qserver.sql.codegen.vectors import pages_of_aggregate
 from qserver.sql.expressions import AggregateCall, Expression
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
@@ -75,15 +77,35 @@ class _AggregatePrinter:
 
     def _ungrouped(self, rows: RowVariables, consume: Consumer) -> None:
         names = [self.source.fresh("s") for _ in self.states.initial]
-        for name, initial in zip(names, self.states.initial, strict=True):
-            self.source.line(f"{name} = {initial}")
+        groups = ""
+        if self.node.vectors:  # the states are in a list, as those of a group
+            groups, group = self.source.fresh("groups"), self.source.fresh("g")
+            self.source.line(f"{groups} = {{(): {self._new_group()}}}")
+            self.source.line(f"{group} = {groups}[()]")
+            names = [f"{group}[{position}]" for position in range(len(self.states.initial))]
+        else:
+            for name, initial in zip(names, self.states.initial, strict=True):
+                self.source.line(f"{name} = {initial}")
 
         def inside(inner: RowVariables) -> None:
             for number in range(len(self.node.calls)):
                 self._step(number, names, inner)
 
-        self.pipeline.produce(self.node.input, rows, inside)
+        self._produce(rows, inside, groups)
         self._give((), names, 0, rows, consume)
+
+    def _new_group(self) -> str:
+        return f"[{', '.join(self.states.initial)}]"
+
+    def _produce(self, rows: RowVariables, inside: Consumer, groups: str) -> None:
+        """Print the loops of the input; vectors take what they can of it."""
+        node = self.node
+        if not node.vectors:
+            self.pipeline.produce(node.input, rows, inside)
+            return
+        assert isinstance(node.input, plan.Scan)
+        pages = pages_of_aggregate(self.pipeline, node, rows, groups, self._new_group())
+        produce_left_by_vectors(self.pipeline, node.input, rows, inside, pages)
 
     def _grouped(self, rows: RowVariables, consume: Consumer) -> None:
         sets = self.node.grouping_sets
@@ -91,7 +113,7 @@ class _AggregatePrinter:
             sets = (tuple(range(len(self.node.keys))),)
         dicts = [self.source.fresh("groups") for _ in sets]
         for groups, positions in zip(dicts, sets, strict=True):
-            empty = "{}" if positions else f"{{(): [{', '.join(self.states.initial)}]}}"
+            empty = "{}" if positions else f"{{(): {self._new_group()}}}"
             self.source.line(f"{groups} = {empty}")
 
         def long_key(key: Expression) -> bool:
@@ -111,7 +133,7 @@ class _AggregatePrinter:
             for groups, positions in zip(dicts, sets, strict=True):
                 self._update(groups, [keys[at] for at in positions], long, inner)
 
-        self.pipeline.produce(self.node.input, rows, inside)
+        self._produce(rows, inside, dicts[0])
         if len(dicts) == 1:
             self._replay(dicts[0], sets[0], rows, consume)
             return
@@ -133,7 +155,7 @@ class _AggregatePrinter:
         group = self.source.fresh("g")
         self.source.line(f"{group} = {groups}.get({key})")
         with self.source.block(f"if {group} is None:"):
-            self.source.line(f"{group} = {groups}[{key}] = [{', '.join(self.states.initial)}]")
+            self.source.line(f"{group} = {groups}[{key}] = {self._new_group()}")
             self.pipeline.charge_memory(groups, 1 + len(self.states.initial) // 4)
             if long:
                 self.pipeline.count_bytes(self.kept, long)

@@ -23,7 +23,9 @@ from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
+from qserver.sql.codegen.vectors import Pages, pages_of_filter
 from qserver.sql.expressions import Expression
+from qserver.sql.vectors.plans import Matched
 from qserver.sql.walk import free_sources, has_subquery, is_volatile
 from qserver.values.keys import NULL_KEY, TOP, Descending, canonical
 from qserver.values.types import CAREFUL_KINDS, Kind
@@ -43,6 +45,13 @@ def produce_scan(
     _ScanPrinter(pipeline, node, rows, consume).print()
 
 
+def produce_left_by_vectors(
+    pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: Consumer, pages: Pages
+) -> None:
+    """Print a scan whose chunks something else takes first; `consume` gets the rows it leaves."""
+    _ScanPrinter(pipeline, node, rows, consume, pages=pages).print()
+
+
 def is_read_by_pages(node: plan.Plan) -> bool:
     """Tell whether a plan is a scan whose pages are consumed whole."""
     if not isinstance(node, plan.Scan) or node.access.index is not None:
@@ -59,9 +68,9 @@ def produce_pages(
     """Print a scan whose consumer uses a comprehension over a page: `for r in page if …`."""
 
     def take(page: str, printer: _ScanPrinter) -> None:
-        condition = ""
-        if node.condition is not None:
-            condition = f" if {pipeline.printer.truth(node.condition, printer.inner)}"
+        condition = printer.condition()
+        if condition:
+            condition = f" if {condition}"
         consume(page, printer.row, condition, printer.inner)
 
     _ScanPrinter(pipeline, node, rows, lambda _: None, take).print()
@@ -92,6 +101,23 @@ def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: Pag
         take(page, printer.row, "", printer.inner)
 
 
+def produce_count(
+    pipeline: Pipeline, node: plan.Count, rows: RowVariables, consume: Consumer
+) -> None:
+    """Print the count of a range's entries, without a look at them."""
+    scan, index, source = node.input, node.input.access.index, pipeline.source
+    printer = _ScanPrinter(pipeline, scan, rows, lambda _: None)
+    by = scan.table if index is None else index
+    columns = scan.table.primary_key if index is None else index.columns
+    number, row = source.fresh("n"), source.fresh("r")
+    source.line(f"{number} = 0")
+    _, low, high, checks = printer.bounds(columns, () if index is None else index.descending)
+    with source.block_if(checks):
+        source.line(f"{number} = count({by.id}, {low}, {high})")
+    source.line(f"{row} = ({number}, 0)")
+    consume(rows.with_row(node.source, row, 2))
+
+
 class _ScanPrinter:
     def __init__(
         self,
@@ -100,8 +126,16 @@ class _ScanPrinter:
         rows: RowVariables,
         consume: Consumer,
         take_page: Callable[[str, _ScanPrinter], None] | None = None,
+        pages: Pages | None = None,
     ) -> None:
         self.take_page = take_page
+        self.known = ""
+        """The variable that says whether the condition holds for all rows of the page."""
+        if pages is None and node.vectors:
+            pages = pages_of_filter(pipeline, node, rows)
+        if pages is not None and node.condition is not None:
+            self.known = pipeline.source.fresh("known")
+        self.pages = pages
         self.pipeline = pipeline
         self.source = pipeline.source
         self.printer = pipeline.printer
@@ -130,11 +164,16 @@ class _ScanPrinter:
 
     def _matches(self) -> None:
         """Print the condition and the consumer inside."""
+        condition = self.condition()
+        with self.source.block_if([condition] if condition else []):
+            self.consume(self.inner)
+
+    def condition(self) -> str:
+        """Return the code of the condition of a row, "" if there is none."""
         if self.node.condition is None:
-            self.consume(self.inner)
-            return
-        with self.source.block(f"if {self.printer.truth(self.node.condition, self.inner)}:"):
-            self.consume(self.inner)
+            return ""
+        code = self.printer.truth(self.node.condition, self.inner)
+        return f"{self.known} or {code}" if self.known else code
 
     # --- by key ---
 
@@ -195,7 +234,7 @@ class _ScanPrinter:
         self.source.name("NULL_KEY", NULL_KEY)
         for_each, elements, checks = self._equal_elements(positions, descending)
         found = self.node.access.range
-        if found.low is None and found.high is None:
+        if found.low is None and found.high is None and not found.not_null:
             if not elements:
                 return for_each, "None", "None", checks
             prefix = ", ".join(elements)
@@ -205,6 +244,9 @@ class _ScanPrinter:
         high = [*elements, "NULL_KEY"] if self.node.table.columns[position].nullable else []
         if not high and elements:
             high = [*elements, "TOP"]
+        if any(descending[len(elements) : len(elements) + 1]):  # NULLs first, and no bounds
+            self.source.name("Descending", Descending)
+            low, high = [*elements, "Descending(NULL_KEY)", "TOP"], [*elements, "TOP"]
         if found.low is not None:
             expression, included = found.low
             element = self._element(expression, position, False, checks)
@@ -225,6 +267,9 @@ class _ScanPrinter:
             if access.partial or access.backward:
                 pages = f"scan({table.id}, {low}, {high}, {predicate}, {self._order()})"
                 self._pages(f"_, page in {pages}", "page")
+            elif self.pages is not None:
+                chunks = f"scan_chunks({table.id}, {low}, {high}, {predicate})"
+                self._pages(f"page in {self.pages(chunks)}", "page")
             else:
                 pages = f"scan_values({table.id}, {low}, {high}, {predicate})"
                 self._pages(f"page in {pages}", "page")
@@ -239,6 +284,9 @@ class _ScanPrinter:
     def _pages(self, what: str, page: str) -> None:
         name = self.source.fresh("page")
         with self._paced(f"for {what.replace('page in', f'{name} in', 1)}:", f"len({name})"):
+            if self.known:
+                self.source.name("Matched", Matched)
+                self.source.line(f"{self.known} = type({name}) is Matched")
             if self.take_page is not None:
                 self.take_page(name, self)
                 return

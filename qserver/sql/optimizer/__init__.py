@@ -12,8 +12,8 @@ conditions up before and after each rule, over every statement of the golden scr
 Order matters, and is the order of
 `RULES`: first what a plan means is made plain (right joins turned, subqueries made joins,
 conditions moved to where they can be checked first, columns that nobody reads left out), then joins
-are ordered, then access paths and methods are chosen, and last the order of rows is looked after
-where it shows.
+are ordered, then access paths and methods are chosen, then the order of rows is looked after where
+it shows, and last whole scans are computed over vectors.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.sql.effort import Effort
 from qserver.sql.optimizer.access_path_selection import access_path_selection
+from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
 from qserver.sql.optimizer.estimate import RowCount, with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
 from qserver.sql.optimizer.order_preservation import order_preservation
@@ -32,6 +33,7 @@ from qserver.sql.optimizer.projection_pruning import projection_pruning
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
+from qserver.sql.optimizer.vectorization import vectorization
 from qserver.sql.plan import Plan
 from qserver.sql.walk import is_plan, rebuilt
 
@@ -45,7 +47,9 @@ RULES: Final[tuple[Rule, ...]] = (
     join_ordering,
     access_path_selection,
     sort_elimination,
+    aggregate_elimination,
     order_preservation,
+    vectorization,
     with_estimates,
 )
 

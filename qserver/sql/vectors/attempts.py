@@ -1,0 +1,172 @@
+"""Attempts to compute some chunks: what was computed, or None if they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
+from qserver.sql.execution import Chunk, Context
+from qserver.sql.vectors.aggregates import Partial, merge, partial
+from qserver.sql.vectors.batches import Batch, Buffers
+from qserver.sql.vectors.first_rows import FirstRows
+from qserver.sql.vectors.grouping import Groups
+from qserver.sql.vectors.operations import Frame, Refused, computed, is_one
+from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched
+from qserver.values.sizes import size_of
+from qserver.values.vector_families import TEXT
+from qserver.values.vectors import Array, Vector, constant
+
+if TYPE_CHECKING:
+    from qserver.sql.vectors.aggregates import State
+
+NONE = np.empty(0, np.int64)
+"""No rows."""
+
+
+class Attempts:
+    """The chunks of one scan of one execution."""
+
+    def __init__(self, condition: Condition, constants: Constants) -> None:
+        self._condition = condition
+        self._constants = constants
+        self._made: list[Vector | str | None] | None = None
+        self._buffers: Buffers = {}
+
+    def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
+        if self._made is None:
+            self._made = self._vectors()
+        return Frame(batch, self._made, chosen)
+
+    def _vectors(self) -> list[Vector | str | None]:
+        """Return the constants as vectors; None for one that is NULL, does not fit or raises."""
+        families = self._condition.families
+        try:
+            values = self._constants()
+        except Exception:  # row code raises the same, if a row needs it
+            return [None] * len(families)
+        return [
+            value if value is None or family == TEXT else constant(value, family)
+            for value, family in zip(values, families, strict=True)
+        ]
+
+    def _chosen(self, batch: Batch) -> Array | None:
+        """Return the rows that satisfy the condition; None if all do."""
+        truth = self._condition.truth
+        if truth is None:
+            return None
+        found: Vector = computed(self._condition.program, self._frame(batch))[truth]
+        if is_one(found):
+            return None if found.values else NONE
+        chosen = np.flatnonzero(found.values)
+        return None if len(chosen) == batch.length else chosen
+
+    # --- filters ---
+
+    def filtered(self, chunks: list[Chunk]) -> Matched | None:
+        batch = Batch(chunks, self._buffers)
+        try:
+            chosen = self._chosen(batch)
+        except Refused:
+            return None
+        return batch.rows(chosen)
+
+    def first(self, rows: FirstRows, chunks: list[Chunk]) -> Matched | None:
+        """Return the rows that satisfy the condition and may be among the first."""
+        batch = Batch(chunks, self._buffers)
+        try:
+            chosen = self._chosen(batch)
+            if chosen is not None and not len(chosen):
+                return Matched()
+            frame = self._frame(batch, chosen)
+            places = rows.among(computed(rows.order.program, frame)[rows.order.key], frame.length)
+        except Refused:
+            return None
+        if places is None:
+            return batch.rows(chosen)
+        return batch.rows(places if chosen is None else chosen[places])
+
+    # --- aggregates ---
+
+    def aggregated(
+        self,
+        plan: Aggregation,
+        chunks: list[Chunk],
+        context: Context,
+        groups: dict[Any, State],
+        new_group: Callable[[], State],
+    ) -> Matched | None:
+        batch = Batch(chunks, self._buffers)
+        try:
+            chosen = self._chosen(batch)
+            if chosen is not None and not len(chosen):
+                return Matched()
+            frame = self._frame(batch, chosen)
+            vectors = computed(plan.program, frame)
+            found = None
+            keys: list[Any] = [()]
+            if plan.keys:
+                families = [plan.program.families[at] for at in plan.keys]
+                found = Groups([vectors[at] for at in plan.keys], families, frame.length)
+                keys = found.keys()
+            states = [groups.get(key) for key in keys]
+            partials = _partials(plan, vectors, found, frame.length, states)
+        except Refused:
+            return None
+        if None in states:
+            assert found is not None, "one group without keys is there from the start"
+            _add_groups(context, groups, keys, found.by_first_row(), new_group)
+            states = [groups[key] for key in keys]
+        for call, each in zip(plan.calls, partials, strict=True):
+            merge(call, each, states)  # type: ignore[arg-type]
+        return Matched()
+
+
+def _partials(
+    plan: Aggregation,
+    vectors: list[Any],
+    groups: Groups | None,
+    length: int,
+    states: list[Any],
+) -> list[Partial]:
+    known: dict[Any, Partial] = {}
+    found = []
+    for call in plan.calls:
+        kept = None if call.filter is None else _kept(vectors[call.filter], length)
+        argument = None if call.argument is None else vectors[call.argument]
+        what = "sum" if call.name == "avg" and call.family != "float" else call.name
+        key = what, call.argument, call.filter, call.state if call.family == "float" else 0
+        made = known.get(key)
+        if made is None:
+            made = known[key] = partial(call, argument, kept, groups, length, states)
+        found.append(made)
+    return found
+
+
+def _kept(vector: Vector, length: int) -> Array | None:
+    """Return the rows of a FILTER; None if all."""
+    if not is_one(vector):
+        values: Array = vector.values
+        return values
+    return None if vector.values else np.zeros(length, np.bool_)
+
+
+def _add_groups(
+    context: Context,
+    groups: dict[Any, State],
+    keys: list[Any],
+    order: list[int],
+    new_group: Callable[[], State],
+) -> None:
+    """Add the groups that are new, in the order of their first rows, and charge their memory."""
+    before = len(groups)
+    for at in order:
+        key = keys[at]
+        if key not in groups:
+            groups[key] = new_group()
+            context.hold_bytes(size_of(key))
+    crossed = len(groups) // ROWS_BETWEEN_CHECKS - before // ROWS_BETWEEN_CHECKS
+    if crossed:
+        context.charge_memory(crossed * ROWS_BETWEEN_CHECKS, 1 + len(new_group()) // 4)

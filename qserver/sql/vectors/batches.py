@@ -1,0 +1,82 @@
+"""Several chunks of a scan at once: the longer the vectors, the less it costs to call numpy."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from qserver.sql.execution import Chunk
+from qserver.sql.vectors.plans import Matched
+from qserver.values.keys import Row
+from qserver.values.vector_families import ColumnVector
+from qserver.values.vectors import Array, Vector
+
+Buffers: TypeAlias = dict[ColumnVector, Array]
+"""Where columns of one batch after the other are put together: new memory costs more than that."""
+
+
+class Batch:
+    """Chunks in the order of their rows, prepared. Its columns last until the next batch."""
+
+    __slots__ = ("_buffers", "_chunks", "length")
+
+    def __init__(self, chunks: list[Chunk], buffers: Buffers) -> None:
+        self._chunks = chunks
+        self._buffers = buffers
+        self.length = sum([chunk.length for chunk in chunks])
+
+    def column(self, wanted: ColumnVector) -> Vector:
+        parts = [chunk.column(wanted) for chunk in self._chunks]
+        if len(parts) == 1:
+            return parts[0]
+        codes, words = [part.values for part in parts], parts[0].words
+        if words is not None and any(part.words != words for part in parts):
+            codes, words = _words_joined(parts)
+        nulls = None
+        if any(part.nulls is not None for part in parts):
+            nulls = np.concatenate([_nulls(part) for part in parts])
+        low, high = min([part.low for part in parts]), max([part.high for part in parts])
+        if words is not None:
+            high = len(words) - 1
+        return Vector(self._joined(wanted, codes), nulls, low, high, parts[0].scale, words)
+
+    def _joined(self, wanted: ColumnVector, arrays: list[Array]) -> Array:
+        kind = max([array.dtype for array in arrays], key=lambda each: each.itemsize)
+        buffer = self._buffers.get(wanted)
+        if buffer is None or len(buffer) < self.length or buffer.dtype != kind:
+            buffer = self._buffers[wanted] = np.empty(self.length, kind)
+        found = buffer[: self.length]
+        np.concatenate(arrays, out=found)
+        return found
+
+    def rows(self, chosen: Array | None) -> Matched:
+        """Return some rows; all for None."""
+        if chosen is None:
+            return Matched([row for chunk in self._chunks for row in chunk.rows()])
+        found: list[Row] = []
+        start = base = 0
+        for chunk in self._chunks:
+            base += chunk.length
+            stop = int(np.searchsorted(chosen, base))
+            if stop > start:
+                places = (chosen[start:stop] - (base - chunk.length)).tolist()
+                found += chunk.picked(places)
+                start = stop
+        return Matched(found)
+
+
+def _nulls(part: Vector) -> Array:
+    return np.zeros(len(part.values), np.bool_) if part.nulls is None else part.nulls
+
+
+def _words_joined(parts: list[Vector]) -> tuple[list[Any], list[str]]:
+    """Return the codes of each part among the words of all."""
+    words = sorted({word for part in parts for word in part.words or ()})
+    place = dict(zip(words, range(len(words)), strict=True))
+    codes = []
+    for part in parts:
+        known = part.words or []
+        table = np.fromiter([place[word] for word in known], np.uint16, len(known))
+        codes.append(table[part.values])
+    return codes, words

@@ -1,0 +1,472 @@
+"""The steps of programs, with numpy.
+
+A step takes vectors and gives one. Bounds go with them: the result's are computed from those of the
+operands, and a step whose bounds leave room for an error raises `Refused`, before it computes.
+Integers compute in 64 bits. NULLs are carried along: the value at their place lies within the
+bounds and means nothing.
+
+A condition is True where it is true, False where it is false or NULL.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from operator import eq, ge, gt, le, lt, ne
+from typing import Any, Final
+
+import numpy as np
+
+from qserver.sql.functions.numbers.float_math import LARGEST
+from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.program import NULL, Program
+from qserver.values.vector_families import ColumnVector
+from qserver.values.vectors import INTEGER_MAX, Array, Vector
+
+Operation = Callable[..., Vector]
+
+
+class Refused(Exception):
+    """The rows of this chunk must be computed one by one."""
+
+
+class Frame:
+    """The rows that a program computes: all of a batch, or some of them."""
+
+    __slots__ = ("batch", "chosen", "constants", "length")
+
+    def __init__(
+        self, batch: Batch, constants: list[Vector | str | None], chosen: Array | None = None
+    ) -> None:
+        self.batch = batch
+        self.constants = constants
+        self.chosen = chosen
+        self.length = batch.length if chosen is None else len(chosen)
+
+    def column(self, wanted: ColumnVector) -> Vector:
+        vector = self.batch.column(wanted)
+        return vector if self.chosen is None else vector.chosen(self.chosen)
+
+
+def computed(program: Program, frame: Frame) -> list[Any]:
+    """Return the vectors of all steps."""
+    found: list[Any] = []
+    for operation, inputs, detail in program.steps:
+        if operation == "column":
+            found.append(frame.column(detail))
+        elif operation == "constant":
+            value = frame.constants[detail[0]]
+            if value is None:
+                raise Refused
+            found.append(value)
+        else:
+            given = [None if at == NULL else found[at] for at in inputs]
+            found.append(OPERATIONS[operation](detail, *given))
+    return found
+
+
+def full(vector: Vector, length: int) -> Array:
+    """Return the values as an array: those of a constant are all the same."""
+    values: Array = vector.values
+    return values if getattr(values, "ndim", 0) else np.full(length, values)
+
+
+def is_one(vector: Vector) -> bool:
+    """Is there one value for all rows?"""
+    return not getattr(vector.values, "ndim", 0)
+
+
+def _nulls(left: Vector, right: Vector) -> Array | None:
+    if left.nulls is None or left.nulls is right.nulls:
+        return right.nulls
+    return left.nulls if right.nulls is None else left.nulls | right.nulls
+
+
+# --- comparisons ---------------------------------------------------------------------------------
+
+
+def _truth(values: Any, nulls: Array | None) -> Vector:
+    """Return a condition; `values` may be anything where it is NULL."""
+    if nulls is not None:
+        values = values & ~nulls
+    return Vector(values, nulls, False, True)
+
+
+_COMPARE: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": eq,
+    "<>": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+}
+
+
+def compare(symbol: str, left: Vector, right: Vector) -> Vector:
+    if left.scale != right.scale:
+        left, right = _aligned(left, right)
+    nulls = _nulls(left, right)
+    known = _known(symbol, left, right)
+    if known is not None:
+        return _truth(known, nulls)
+    return _truth(_COMPARE[symbol](left.values, right.values), nulls)
+
+
+def _known(symbol: str, left: Vector, right: Vector) -> bool | None:
+    """Return the answer for all rows, if the bounds tell it."""
+    below, above = left.high < right.low, left.low > right.high
+    if below or above:
+        return symbol in ("<>", "<", "<=") if below else symbol in ("<>", ">", ">=")
+    if symbol in ("<=", ">") and left.high <= right.low:
+        return symbol == "<="
+    if symbol in (">=", "<") and left.low >= right.high:
+        return symbol == ">="
+    if symbol in ("=", "<>") and left.low == left.high == right.low == right.high:
+        return symbol == "="
+    return None
+
+
+def compare_text(symbol: str, left: Vector, right: str) -> Vector:
+    words = left.words
+    assert words is not None
+    first, last = bisect_left(words, right), bisect_right(words, right)
+    codes = left.values
+    if symbol in ("=", "<>"):
+        same = codes == first if first < last else False
+        return _truth(same if symbol == "=" else ~same if first < last else True, left.nulls)
+    if symbol in ("<", ">="):
+        less = codes < first if first < len(words) else True
+        wanted = symbol == "<"
+    else:
+        less = codes < last if last < len(words) else True
+        wanted = symbol == "<="
+    if less is True:
+        return _truth(wanted, left.nulls)
+    return _truth(less if wanted else ~less, left.nulls)
+
+
+def in_list(_: None, operand: Vector, *items: Vector) -> Vector:
+    found: Any = False
+    for item in items:
+        found = found | compare("=", operand, item).values
+    return Vector(found, operand.nulls, False, True)
+
+
+def in_texts(_: None, operand: Vector, *items: str) -> Vector:
+    words = operand.words
+    assert words is not None
+    wanted = set(items)
+    table = np.fromiter([word in wanted for word in words], np.bool_, len(words))
+    return _truth(table[operand.values], operand.nulls)
+
+
+def is_distinct(negated: bool, left: Vector, right: Vector) -> Vector:
+    same = compare("=", left, right).values
+    if left.nulls is not None and right.nulls is not None:
+        same = same | (left.nulls & right.nulls)
+    return Vector(same if negated else _not(same), None, False, True)
+
+
+# --- logic ---------------------------------------------------------------------------------------
+
+
+def _not(values: Any) -> Any:
+    return ~values if isinstance(values, np.ndarray) else not values
+
+
+def conjunction(_: None, first: Vector, *others: Vector) -> Vector:
+    values, nulls = first.values, first.nulls
+    for other in others:
+        both = values & other.values
+        if nulls is not None or other.nulls is not None:  # NULL unless one is false
+            possible = values if nulls is None else values | nulls
+            maybe = other.values if other.nulls is None else other.values | other.nulls
+            nulls = possible & maybe & _not(both)
+        values = both
+    return Vector(values, nulls, False, True)
+
+
+def disjunction(_: None, first: Vector, *others: Vector) -> Vector:
+    values, nulls = first.values, first.nulls
+    for other in others:
+        values = values | other.values
+        nulls = _nulls(Vector(values, nulls), other)
+    if nulls is not None:  # NULL unless one is true
+        nulls = nulls & _not(values)
+    return Vector(values, nulls, False, True)
+
+
+def negation(_: None, operand: Vector) -> Vector:
+    if operand.nulls is None:
+        return Vector(_not(operand.values), None, False, True)
+    return Vector(~(operand.values | operand.nulls), operand.nulls, False, True)
+
+
+def is_null(negated: bool, operand: Vector) -> Vector:
+    if operand.nulls is None:
+        return Vector(negated, None, False, True)
+    return Vector(~operand.nulls if negated else operand.nulls, None, False, True)
+
+
+def is_truth(detail: tuple[bool, bool], operand: Vector) -> Vector:
+    truth, negated = detail
+    values = operand.values if truth else negation(None, operand).values
+    return Vector(_not(values) if negated else values, None, False, True)
+
+
+def case(conditions: int, *inputs: Any) -> Vector:
+    """The first result whose condition is true; None stands for NULL."""
+    *results, otherwise = inputs[conditions:]
+    known = [each for each in inputs[conditions:] if each is not None]
+    if len({each.scale for each in known}) > 1:
+        raise Refused  # each row has the digits of its own result
+    values: Any = known[0].low if otherwise is None else otherwise.values
+    nulls: Any = True if otherwise is None else otherwise.nulls
+    for condition, result in zip(reversed(inputs[:conditions]), reversed(results), strict=True):
+        if result is None:
+            nulls = condition.values | (False if nulls is None else nulls)
+            continue
+        values = np.where(condition.values, _wide(result), values)
+        if nulls is not None or result.nulls is not None:
+            other = False if result.nulls is None else result.nulls
+            nulls = np.where(condition.values, other, False if nulls is None else nulls)
+    return _chosen(values, nulls, known)
+
+
+def coalesce(_: int, *operands: Any) -> Vector:
+    known = [each for each in operands if each is not None]
+    if len({each.scale for each in known}) > 1:
+        raise Refused
+    values, nulls = known[0].values, known[0].nulls
+    for other in known[1:]:
+        if nulls is None:
+            break
+        values = np.where(nulls, _wide(other), values)
+        nulls = None if other.nulls is None else nulls & other.nulls
+    return _chosen(values, nulls, known)
+
+
+def _chosen(values: Any, nulls: Any, among: list[Vector]) -> Vector:
+    """Return values of several vectors as one."""
+    if nulls is not None:
+        if not getattr(nulls, "ndim", 0):
+            if nulls:
+                raise Refused  # NULL everywhere
+            nulls = None
+        elif getattr(values, "dtype", None) == np.bool_:
+            values = values & ~nulls
+    low, high = min([each.low for each in among]), max([each.high for each in among])
+    if isinstance(values, bool):
+        return Vector(values, nulls, False, True)
+    return Vector(values, nulls, low, high, among[0].scale)
+
+
+# --- integers, and numerics as their digits ------------------------------------------------------
+
+
+def _wide(vector: Vector) -> Any:
+    """Return the values in a type that holds all results."""
+    values = vector.values
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i":
+        return values.astype(np.int64, copy=False)
+    return values
+
+
+def _operands(left: Vector, right: Vector, low: int, high: int) -> tuple[Any, Any]:
+    """Return the values of operands in the smaller type that holds them and their results."""
+    least, most = min(low, left.low, right.low), max(high, left.high, right.high)
+    if least < -_SHORT_MAX or most > _SHORT_MAX:
+        return _wide(left), _wide(right)
+    return _short(left.values), _short(right.values)
+
+
+def _short(values: Any) -> Any:
+    return values.astype(np.int32, copy=False) if isinstance(values, np.ndarray) else values
+
+
+_SHORT_MAX: Final = 2**31 - 1
+
+
+def _within(low: int, high: int, bounds: tuple[int, int] | None) -> None:
+    """Refuse results that may leave their type; numerics are digits of 64 bits."""
+    least, most = bounds or (-INTEGER_MAX, INTEGER_MAX)
+    if low < least or high > most:
+        raise Refused
+
+
+def _aligned(left: Vector, right: Vector) -> tuple[Vector, Vector]:
+    scale = max(left.scale, right.scale)
+    return _scaled(left, scale), _scaled(right, scale)
+
+
+def _scaled(vector: Vector, scale: int) -> Vector:
+    """Return the same numbers with more digits after the point."""
+    if vector.scale == scale:
+        return vector
+    factor: int = 10 ** (scale - vector.scale)
+    low, high = vector.low * factor, vector.high * factor
+    _within(low, high, None)
+    return Vector(_wide(vector) * factor, vector.nulls, low, high, scale)
+
+
+def add(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
+    left, right = _aligned(left, right)
+    low, high = left.low + right.low, left.high + right.high
+    _within(low, high, bounds)
+    one, other = _operands(left, right, low, high)
+    values = one + other
+    return Vector(values, _nulls(left, right), low, high, left.scale)
+
+
+def subtract(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
+    left, right = _aligned(left, right)
+    low, high = left.low - right.high, left.high - right.low
+    _within(low, high, bounds)
+    one, other = _operands(left, right, low, high)
+    values = one - other
+    return Vector(values, _nulls(left, right), low, high, left.scale)
+
+
+def multiply(bounds: tuple[int, int] | None, left: Vector, right: Vector) -> Vector:
+    low, high = _corners(left, right)
+    _within(low, high, bounds)
+    one, other = _operands(left, right, low, high)
+    values = one * other
+    return Vector(values, _nulls(left, right), low, high, left.scale + right.scale)
+
+
+def _corners(left: Vector, right: Vector) -> tuple[Any, Any]:
+    corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
+    return min(corners), max(corners)
+
+
+def negative(bounds: tuple[int, int] | None, operand: Vector) -> Vector:
+    _within(-operand.high, -operand.low, bounds)
+    return Vector(-_wide(operand), operand.nulls, -operand.high, -operand.low, operand.scale)
+
+
+def absolute(bounds: tuple[int, int] | None, operand: Vector) -> Vector:
+    most = _magnitude(operand)
+    _within(0, most, bounds)
+    return Vector(np.abs(_wide(operand)), operand.nulls, 0, most, operand.scale)
+
+
+def _magnitude(vector: Vector) -> Any:
+    return max(abs(vector.low), abs(vector.high))
+
+
+def fit(bounds: tuple[int, int], operand: Vector) -> Vector:
+    _within(operand.low, operand.high, bounds)
+    return operand
+
+
+def _refuse_zero(divisor: Vector) -> None:
+    if divisor.low <= 0 <= divisor.high:
+        raise Refused
+
+
+def quotient(bounds: tuple[int, int], left: Vector, right: Vector) -> Vector:
+    """Divide integers and truncate."""
+    _refuse_zero(right)
+    _within(left.low, left.high, (-INTEGER_MAX, INTEGER_MAX))
+    most = _magnitude(left) // min(abs(right.low), abs(right.high))
+    is_natural = left.low >= 0 and right.low > 0
+    low = 0 if is_natural else -most
+    _within(low, most, bounds)
+    dividend, divisor = _wide(left), _wide(right)
+    if not is_natural:
+        dividend = dividend - np.fmod(dividend, divisor)
+    return Vector(dividend // divisor, _nulls(left, right), low, most)
+
+
+def remainder(bounds: tuple[int, int], left: Vector, right: Vector) -> Vector:
+    """The remainder has the sign of the dividend."""
+    _refuse_zero(right)
+    _within(left.low, left.high, (-INTEGER_MAX, INTEGER_MAX))
+    nulls = _nulls(left, right)
+    if left.low >= 0 and right.low > left.high:
+        return Vector(left.values, nulls, left.low, left.high)
+    most = min(_magnitude(right) - 1, _magnitude(left))
+    low, high = (0 if left.low >= 0 else -most), (0 if left.high <= 0 else most)
+    if left.low >= 0 and right.low > 0 and is_one(right):
+        # Division by a number known before is quicker than a remainder; all of it fits.
+        values = left.values
+        return Vector(values - values // right.values * right.values, nulls, low, high)
+    return Vector(np.fmod(_wide(left), _wide(right)), nulls, low, high)
+
+
+# --- floats --------------------------------------------------------------------------------------
+
+
+def _finite(low: float, high: float) -> None:
+    if low < -LARGEST or high > LARGEST:
+        raise Refused
+
+
+def add_floats(_: None, left: Vector, right: Vector) -> Vector:
+    low, high = left.low + right.low, left.high + right.high
+    _finite(low, high)
+    return Vector(left.values + right.values, _nulls(left, right), low, high)
+
+
+def subtract_floats(_: None, left: Vector, right: Vector) -> Vector:
+    low, high = left.low - right.high, left.high - right.low
+    _finite(low, high)
+    return Vector(left.values - right.values, _nulls(left, right), low, high)
+
+
+def multiply_floats(_: None, left: Vector, right: Vector) -> Vector:
+    low, high = _corners(left, right)
+    _finite(low, high)
+    values = left.values * right.values
+    _refuse_underflow(values, (left.values == 0.0) | (right.values == 0.0))
+    return Vector(values, _nulls(left, right), low, high)
+
+
+def divide_floats(_: None, left: Vector, right: Vector) -> Vector:
+    _refuse_zero(right)
+    most = _magnitude(left) / min(abs(right.low), abs(right.high))
+    _finite(-most, most)
+    values = left.values / right.values
+    _refuse_underflow(values, left.values == 0.0)
+    return Vector(values, _nulls(left, right), -most, most)
+
+
+def _refuse_underflow(values: Any, may_be_zero: Any) -> None:
+    """Refuse a zero that only rounding made."""
+    if np.any((values == 0.0) & _not(may_be_zero)):
+        raise Refused
+
+
+def negative_floats(_: None, operand: Vector) -> Vector:
+    return Vector(-operand.values, operand.nulls, -operand.high, -operand.low)
+
+
+def absolute_floats(_: None, operand: Vector) -> Vector:
+    return Vector(np.abs(operand.values), operand.nulls, 0.0, _magnitude(operand))
+
+
+_EXACT_FLOAT: Final = 2**53
+
+
+def to_float(_: None, operand: Vector) -> Vector:
+    """Convert digits: exact integers below 2^53, divided once, round as one conversion does."""
+    if operand.scale and _magnitude(operand) >= _EXACT_FLOAT:
+        raise Refused
+    divisor = float(10**operand.scale)
+    values = np.asarray(operand.values).astype(np.float64)
+    if operand.scale:
+        values = values / divisor
+    return Vector(values, operand.nulls, operand.low / divisor, operand.high / divisor)
+
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    each.__name__: each
+    for each in (
+        *(compare, compare_text, in_list, in_texts, is_distinct),
+        *(conjunction, disjunction, negation, is_null, is_truth, case, coalesce),
+        *(add, subtract, multiply, negative, absolute, fit, quotient, remainder),
+        *(add_floats, subtract_floats, multiply_floats, divide_floats),
+        *(negative_floats, absolute_floats, to_float),
+    )
+}

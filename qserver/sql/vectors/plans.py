@@ -1,0 +1,58 @@
+"""What is known of a vectorized scan or aggregate when its statement is planned; no numpy here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from qserver.sql.vectors.program import Program
+from qserver.values.keys import Row
+
+Constants: TypeAlias = Callable[[], tuple[Any, ...]]
+"""Computes what names no column of the scan; may raise, as it would for a row."""
+
+
+class Call(NamedTuple):
+    """An aggregate of a statement: its argument and its FILTER are steps of the program."""
+
+    name: str
+    family: str
+    argument: int | None
+    filter: int | None
+    state: int
+    """The place of its first state in the list of a group."""
+
+
+class Matched(list[Row]):
+    """Rows for which the condition of the scan is known to hold."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """The condition of a scan as a program; `truth` is its last step, None without a condition."""
+
+    program: Program
+    truth: int | None
+    families: tuple[str, ...]
+    """Of the constants."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregation:
+    """Keys and calls as steps of one program."""
+
+    program: Program
+    keys: tuple[int, ...]
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Order:
+    """The first key of an ORDER BY; `alone` if there is no other."""
+
+    program: Program
+    key: int
+    descending: bool
+    nulls_first: bool
+    alone: bool

@@ -1,0 +1,278 @@
+"""An expression as steps over vectors: `k % 10 > slot0` is
+
+    0  column    k                   each step names the steps that it reads;
+    1  constant  10                  equal steps are one, so a shared term is computed once
+    2  remainder 0 1
+    3  constant  slot0
+    4  compare   2 3   ">"
+
+Every step computes all rows of a chunk, also those that a CASE or AND would leave out: its bounds
+must prove that none of them raises. What names no column of the scanned table is a constant: the
+row code computes it once.
+
+`NotVectorized` says that an expression has no steps. It is raised while a statement is planned,
+never later.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from qserver.sql.expressions import (
+    And,
+    Apply,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Constant,
+    Expression,
+    InList,
+    IsDistinct,
+    IsNull,
+    IsTruth,
+    Not,
+    Or,
+    Slot,
+)
+from qserver.sql.functions.numbers.integer_math import bounds
+from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
+from qserver.values import vector_families as families
+from qserver.values.casts import unchanged
+from qserver.values.types import INTEGER_KINDS, Kind
+from qserver.values.vector_families import ColumnVector, column_vector, family_of
+
+ARITHMETIC: Final = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+
+NODES_MAX: Final = 256
+"""Larger expressions are computed row by row."""
+
+NULL: Final = -1
+"""The input of a CASE or COALESCE that is NULL."""
+
+ITEMS_MAX: Final = 64
+"""Items of IN that are compared one after the other."""
+
+
+class NotVectorized(Exception):
+    """The expression must be computed row by row."""
+
+
+class Step(NamedTuple):
+    operation: str
+    inputs: tuple[int, ...] = ()
+    detail: Any = None
+
+
+class Program:
+    """The steps of some expressions over one source. `constants` may be shared with others."""
+
+    def __init__(self, source: int, constants: list[Expression]) -> None:
+        self.source = source
+        self.constants = constants
+        self.steps: list[Step] = []
+        self.families: list[str] = []
+        self._number_of: dict[Step, int] = {}
+
+    def value(self, expression: Expression) -> int:
+        """Add the steps of an expression, and return the number of the last."""
+        if sum(1 for _ in islice(everything(expression), NODES_MAX + 1)) > NODES_MAX:
+            raise NotVectorized
+        if has_subquery(expression) or is_volatile(expression):
+            raise NotVectorized
+        return self._add(expression)
+
+    def truth(self, expression: Expression) -> int:
+        """Add the steps of a condition, which may be NULL."""
+        number = self.value(expression)
+        if self.families[number] != families.BOOLEAN:
+            raise NotVectorized
+        return number
+
+    def _add(self, expression: Expression) -> int:
+        if self.source not in free_sources(expression):
+            return self._constant(expression)
+        match expression:
+            case Column():
+                return self._column(expression)
+            case Apply():
+                return self._apply(expression)
+            case Cast():
+                return self._cast(expression)
+            case And() | Or():
+                inputs = tuple(map(self._truth, expression.operands))
+                name = "conjunction" if isinstance(expression, And) else "disjunction"
+                return self._step(families.BOOLEAN, name, inputs)
+            case Not():
+                return self._step(families.BOOLEAN, "negation", (self._truth(expression.operand),))
+            case IsNull():
+                inputs = (self._add(expression.operand),)
+                return self._step(families.BOOLEAN, "is_null", inputs, expression.negated)
+            case IsTruth():
+                inputs = (self._truth(expression.operand),)
+                detail = expression.truth, expression.negated
+                return self._step(families.BOOLEAN, "is_truth", inputs, detail)
+            case IsDistinct():
+                return self._is_distinct(expression)
+            case InList():
+                return self._in_list(expression)
+            case Case():
+                return self._case(expression)
+            case Coalesce():
+                return self._choice("coalesce", expression.operands, ())
+        raise NotVectorized
+
+    def _truth(self, expression: Expression) -> int:
+        number = self._add(expression)
+        if self.families[number] != families.BOOLEAN:
+            raise NotVectorized
+        return number
+
+    def _step(
+        self, family: str, operation: str, inputs: tuple[int, ...] = (), detail: Any = None
+    ) -> int:
+        step = Step(operation, inputs, detail)
+        number = self._number_of.setdefault(step, len(self.steps))
+        if number == len(self.steps):
+            self.steps.append(step)
+            self.families.append(family)
+        return number
+
+    # --- leaves ---
+
+    def _column(self, column: Column) -> int:
+        wanted = column_vector(column.position, column.type)
+        if wanted is None:
+            raise NotVectorized
+        return self._step(wanted.family, "column", (), wanted)
+
+    def _constant(self, expression: Expression) -> int:
+        family = family_of(expression.type)
+        if family is None:
+            raise NotVectorized
+        same = [
+            at
+            for at, known in enumerate(self.constants)
+            if known is expression or (type(known) is Slot and known == expression)
+        ]
+        if not same:
+            same = [len(self.constants)]
+            self.constants.append(expression)
+        return self._step(family, "constant", (), (same[0], family))
+
+    # --- functions ---
+
+    def _apply(self, expression: Apply) -> int:
+        function = expression.function
+        if not function.strict or function.gives_null:
+            raise NotVectorized
+        inputs = tuple(map(self._add, expression.arguments))
+        kinds = {self.families[number] for number in inputs}
+        if len(kinds) != 1:
+            raise NotVectorized
+        (family,) = kinds
+        if function.comparison is not None and len(inputs) == 2:
+            return self._compare(function.comparison, inputs, family)
+        return self._arithmetic(expression, inputs, family)
+
+    def _compare(self, symbol: str, inputs: tuple[int, ...], family: str) -> int:
+        if family == families.TEXT:
+            is_constant = [self.steps[number].operation == "constant" for number in inputs]
+            if is_constant == [True, False]:
+                symbol, inputs = _MIRRORED[symbol], inputs[::-1]
+            elif is_constant != [False, True]:
+                raise NotVectorized
+            return self._step(families.BOOLEAN, "compare_text", inputs, symbol)
+        return self._step(families.BOOLEAN, "compare", inputs, symbol)
+
+    def _arithmetic(self, expression: Apply, inputs: tuple[int, ...], family: str) -> int:
+        name, returns = expression.function.name, expression.function.returns
+        if family_of(returns) != family or returns.kind is Kind.REAL:
+            raise NotVectorized
+        detail = bounds(returns) if returns.kind in INTEGER_KINDS else None
+        if len(inputs) == 1:
+            operation = {"-": "negative", "+": "same", "@": "absolute", "abs": "absolute"}.get(name)
+        elif name in ("%", "mod"):
+            operation = "remainder" if family == families.INTEGER else None
+        else:
+            operation = ARITHMETIC.get(name)
+            if name == "/" and family == families.NUMERIC:
+                operation = None  # the digits of a quotient depend on its operands
+        if operation is None or family not in (families.INTEGER, families.NUMERIC, families.FLOAT):
+            raise NotVectorized
+        if family == families.FLOAT:
+            operation = f"{operation}_floats"
+        elif operation == "divide":
+            operation = "quotient"
+        if operation == "same" or operation == "same_floats":
+            return inputs[0]
+        return self._step(family, operation, inputs, detail)
+
+    def _cast(self, expression: Cast) -> int:
+        number = self._add(expression.operand)
+        source, target = self.families[number], family_of(expression.type)
+        if target is None:
+            raise NotVectorized
+        if expression.function is unchanged and source == target:
+            return number
+        if expression.type.precision is not None or expression.type.kind is Kind.REAL:
+            raise NotVectorized
+        match source, target:
+            case families.INTEGER, families.INTEGER:
+                return self._step(target, "fit", (number,), bounds(expression.type))
+            case (families.INTEGER, families.NUMERIC) | (families.NUMERIC, families.NUMERIC):
+                return number
+            case ((families.INTEGER | families.NUMERIC), families.FLOAT):
+                return self._step(target, "to_float", (number,))
+        raise NotVectorized
+
+    # --- the rest ---
+
+    def _is_distinct(self, expression: IsDistinct) -> int:
+        inputs = self._add(expression.left), self._add(expression.right)
+        kinds = {self.families[number] for number in inputs}
+        if len(kinds) != 1 or families.TEXT in kinds:
+            raise NotVectorized
+        return self._step(families.BOOLEAN, "is_distinct", inputs, expression.negated)
+
+    def _in_list(self, expression: InList) -> int:
+        operand = self._add(expression.operand)
+        if len(expression.items) > ITEMS_MAX:
+            raise NotVectorized
+        items = tuple(map(self._add, expression.items))
+        if {self.families[number] for number in items} != {self.families[operand]}:
+            raise NotVectorized
+        if any(self.steps[number].operation != "constant" for number in items):
+            raise NotVectorized
+        name = "in_texts" if self.families[operand] == families.TEXT else "in_list"
+        found = self._step(families.BOOLEAN, name, (operand, *items))
+        return self._step(families.BOOLEAN, "negation", (found,)) if expression.negated else found
+
+    def _case(self, expression: Case) -> int:
+        conditions = tuple(self._truth(condition) for condition, _ in expression.whens)
+        results = (*(result for _, result in expression.whens), expression.otherwise)
+        return self._choice("case", results, conditions)
+
+    def _choice(
+        self, name: str, results: tuple[Expression, ...], conditions: tuple[int, ...]
+    ) -> int:
+        inputs = tuple(NULL if _is_null(each) else self._add(each) for each in results)
+        kinds = {self.families[number] for number in inputs if number != NULL}
+        if len(kinds) != 1 or families.TEXT in kinds:
+            raise NotVectorized
+        (family,) = kinds
+        return self._step(family, name, (*conditions, *inputs), len(conditions))
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Constant) and expression.value is None
+
+
+_MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def columns_of(*programs: Program) -> tuple[ColumnVector, ...]:
+    """Return the columns that programs read."""
+    found = [step.detail for each in programs for step in each.steps if step.operation == "column"]
+    return tuple(dict.fromkeys(found))

@@ -1,0 +1,165 @@
+"""Tries the chunks of a scan, and hands out the rows that row code must take.
+
+    for page in filter_0.pages(scan_chunks(…), context, constants):      a filter: rows that match
+    for page in top_0.pages(scan_chunks(…), context, constants, most):   rows that may be first
+    for page in aggregate_0.pages(scan_chunks(…), context, …, groups):   an aggregate: nothing left
+
+A page of a refused chunk is a plain list, as every page of a small table. A taken chunk leaves a
+`Matched` list: the condition holds for its rows, and an aggregate has no rows left. So generated
+code loops over pages as ever; it only does not check the condition of a `Matched` one.
+
+The modules with numpy are imported when the first chunk is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from qserver.sql.execution import Chunk, Context
+from qserver.sql.vectors.costs import SORTED_ROW, calls_cost, pays_at_once, row_cost
+from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched, Order
+from qserver.sql.vectors.program import columns_of
+from qserver.values.keys import Row
+from qserver.values.vector_families import ColumnVector
+
+ROWS_OF_STEP = 64
+"""The rows that cost one step in each step of a program."""
+
+BATCH_ROWS_MAX = 65_536
+"""Chunks are computed together until they have so many rows."""
+
+BATCH_STEPS_MAX = 16_384
+"""Or until they cost so many steps: one or two milliseconds, in which nothing else runs."""
+
+VALUES_FILLED_OF_STEP = 2
+"""The values that are made vectors at the cost of one step."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorFilter:
+    """Finds the rows of each chunk that satisfy a condition."""
+
+    condition: Condition
+
+    def pages(
+        self, parts: Iterable[Chunk | list[Row]], context: Context, constants: Constants
+    ) -> Iterator[list[Row]]:
+        from qserver.sql.vectors.attempts import Attempts  # imports numpy
+
+        attempts = Attempts(self.condition, constants)
+        program = self.condition.program
+        columns = columns_of(program)
+        is_eager = pays_at_once(columns, row_cost(program))
+        return _pages(parts, context, columns, is_eager, len(program.steps), attempts.filtered)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorAggregate:
+    """Adds each chunk to the states of its groups, in a dict that row code uses too."""
+
+    condition: Condition
+    aggregation: Aggregation
+
+    def pages(
+        self,
+        parts: Iterable[Chunk | list[Row]],
+        context: Context,
+        constants: Constants,
+        groups: dict[Any, list[Any]],
+        new_group: Callable[[], list[Any]],
+    ) -> Iterator[list[Row]]:
+        from qserver.sql.vectors.attempts import Attempts
+
+        attempts = Attempts(self.condition, constants)
+
+        def take(batch: list[Chunk]) -> Matched | None:
+            return attempts.aggregated(self.aggregation, batch, context, groups, new_group)
+
+        made = self.aggregation
+        columns = columns_of(self.condition.program, made.program)
+        by_rows = row_cost(self.condition.program, made.program) + calls_cost(made)
+        is_eager = pays_at_once(columns, by_rows)
+        steps = len(self.condition.program.steps) + len(made.program.steps) + 2 * len(made.calls)
+        return _pages(parts, context, columns, is_eager, steps, take)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorTop:
+    """Finds the rows that can be among the first `most`, in the order of one key."""
+
+    condition: Condition
+    order: Order
+
+    def pages(
+        self,
+        parts: Iterable[Chunk | list[Row]],
+        context: Context,
+        constants: Constants,
+        most: int,
+    ) -> Iterator[list[Row]]:
+        from qserver.sql.vectors.attempts import Attempts
+        from qserver.sql.vectors.first_rows import FirstRows
+
+        attempts = Attempts(self.condition, constants)
+        first = FirstRows(self.order, most)
+
+        def take(batch: list[Chunk]) -> Matched | None:
+            return attempts.first(first, batch)
+
+        columns = columns_of(self.condition.program, self.order.program)
+        by_rows = row_cost(self.condition.program, self.order.program) + SORTED_ROW
+        is_eager = pays_at_once(columns, by_rows)
+        steps = len(self.condition.program.steps) + len(self.order.program.steps) + 2
+        return _pages(parts, context, columns, is_eager, steps, take)
+
+
+def _pages(
+    parts: Iterable[Chunk | list[Row]],
+    context: Context,
+    columns: tuple[ColumnVector, ...],
+    is_eager: bool,
+    steps: int,
+    take: Callable[[list[Chunk]], Matched | None],
+) -> Iterator[list[Row]]:
+    """Yield the pages that are left for row code, and charge the context for the others."""
+    batch: list[Chunk] = []
+    rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
+    for part in parts:
+        if isinstance(part, list):
+            yield from _left_of(batch, context, steps, take)
+            batch, rows = [], 0
+            yield part
+            continue
+        is_ready = part.prepare(columns, is_eager)
+        context.work += part.filled // VALUES_FILLED_OF_STEP
+        if is_ready:
+            batch.append(part)
+            rows += part.length
+        if not is_ready or part.filled or rows >= rows_max:
+            yield from _left_of(batch, context, steps, take)
+            batch, rows = [], 0
+        if not is_ready:
+            yield from part.runs()
+    yield from _left_of(batch, context, steps, take)
+
+
+def _left_of(
+    batch: list[Chunk],
+    context: Context,
+    steps: int,
+    take: Callable[[list[Chunk]], Matched | None],
+) -> Iterator[list[Row]]:
+    """Yield what is left of some chunks; if all at once are refused, each is tried alone."""
+    if not batch:
+        return
+    matched = take(batch)
+    context.work += sum([chunk.length for chunk in batch]) * (steps + 1) // ROWS_OF_STEP
+    if matched is not None:
+        yield matched
+    elif len(batch) == 1:
+        yield from batch[0].runs()
+    else:
+        for chunk in batch:
+            yield from _left_of([chunk], context, steps, take)

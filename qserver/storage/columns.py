@@ -1,0 +1,249 @@
+"""Columns of pages as vectors: computed by the first scan that wants one, and kept by the page.
+
+    Branch of height 1 ──► columns {(2, integer): PageColumn}      about 3,000 rows below it
+                                                  vector [8, 8, 3, …]
+
+A page never changes, so its vectors are never wrong: a change makes a new page, which has none yet.
+They die with their page. `VectorCache` bounds the bytes of all of them in the process: it knows
+each column only weakly, and empties those that were used least recently.
+
+A scan hands out a `Chunk` for a page of height 1, and plain rows for everything smaller, and where
+a transaction has writes of its own. Whoever cannot use a chunk reads its rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from weakref import ref
+
+from msgspec.structs import force_setattr
+
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX, VECTOR_ROWS_MIN
+from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, value_runs
+from qserver.values.vector_families import ColumnVector
+
+if TYPE_CHECKING:
+    from qserver.values.vectors import Vector
+
+COLUMN_BYTES: Final = 200
+"""The overhead of a column that a page keeps, and the size of one that has no vector."""
+
+FEW: Final = 16
+"""So many rows of a chunk are picked one by one."""
+
+
+class PageColumn:
+    """One column of a page: its vector, or None if a value of it does not fit."""
+
+    __slots__ = ("__weakref__", "is_filled", "is_wanted", "size", "vector")
+
+    def __init__(self) -> None:
+        self.vector: Vector | None = None
+        self.is_filled = False
+        self.is_wanted = False
+        """A scan has wanted it before."""
+        self.size = 0
+
+
+Columns: TypeAlias = dict[ColumnVector, PageColumn]
+
+
+class VectorCache:
+    """Counts the bytes of all vectors, and empties columns when there are too many."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.bytes = 0
+        self._known: OrderedDict[int, tuple[ref[PageColumn], int]] = OrderedDict()
+
+    @property
+    def columns(self) -> int:
+        return len(self._known)
+
+    def use(self, column: PageColumn) -> None:
+        self._known.move_to_end(id(column))
+
+    def add(self, column: PageColumn) -> None:
+        """Count a column that was filled, and empty others until it fits."""
+        number = id(column)
+
+        def died(_: ref[PageColumn]) -> None:
+            self._remove(number)
+
+        self._known[number] = ref(column, died), column.size
+        self.bytes += column.size
+        self._empty(self.bytes_max)
+
+    def clear(self) -> None:
+        """Empty all columns."""
+        self._empty(0)
+
+    def _empty(self, bytes_left: int) -> None:
+        """Empty the columns that were used least recently."""
+        while self.bytes > bytes_left:
+            oldest = next(iter(self._known))
+            found = self._known[oldest][0]()
+            self._remove(oldest)
+            if found is not None:
+                found.vector, found.is_filled, found.is_wanted = None, False, False
+
+    def _remove(self, number: int) -> None:
+        _, size = self._known.pop(number, (None, 0))
+        self.bytes -= size
+
+
+VECTORS: Final = VectorCache(COLUMN_VECTORS_BYTES_MAX)
+"""The one cache of the process, as its memory is one."""
+
+
+class Chunk:
+    """The rows start..stop of a page of height 1."""
+
+    __slots__ = ("_branch", "_start", "_stop", "_vectors", "filled", "length")
+
+    def __init__(self, branch: Branch, start: int, stop: int) -> None:
+        self._branch = branch
+        self._start = start
+        self._stop = stop
+        self._vectors: dict[ColumnVector, Vector] = {}
+        self.length = stop - start
+        self.filled = 0
+        """Values that were made vectors for this chunk, which costs the most."""
+
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool = True) -> bool:
+        """Find these columns, or fill them; return whether all have vectors.
+
+        If not `is_eager`, a column is filled when it is wanted for the second time.
+        """
+        if not VECTORS.bytes_max:
+            return False
+        kept = self._branch.columns
+        if kept is None:
+            kept = {}
+            force_setattr(self._branch, "columns", kept)
+        is_ready = True
+        for wanted in columns:
+            column = kept.get(wanted)
+            if column is None:
+                column = kept[wanted] = PageColumn()
+            if column.is_filled:
+                VECTORS.use(column)
+            elif is_ready and (is_eager or column.is_wanted):
+                self._fill(column, wanted)
+            column.is_wanted = True
+            if column.vector is None:
+                is_ready = False
+            else:
+                self._vectors[wanted] = column.vector
+        return is_ready
+
+    def column(self, wanted: ColumnVector) -> Vector:
+        """Return a column of the rows that was prepared."""
+        vector = self._vectors[wanted]
+        if self.length == self._branch.length:
+            return vector
+        return vector.cut(self._start, self._stop)
+
+    def _fill(self, column: PageColumn, wanted: ColumnVector) -> None:
+        from qserver.values.vectors import vector_of  # imports numpy
+
+        at = wanted.position
+        values = [row[at] for leaf in self._leaves() for row in leaf.values]
+        self.filled += len(values)
+        vector = column.vector = vector_of(values, wanted)
+        column.size = COLUMN_BYTES + (0 if vector is None else vector.size)
+        column.is_filled = True
+        VECTORS.add(column)
+
+    def rows(self) -> list[Value]:
+        rows: list[Value] = []
+        for leaf in self._leaves():
+            rows += leaf.values
+        return rows if len(rows) == self.length else rows[self._start : self._stop]
+
+    def picked(self, places: list[int]) -> list[Value]:
+        """Return the rows at ascending places."""
+        if len(places) > FEW:
+            picked: list[Value] = list(itemgetter(*places)(self.rows()))
+            return picked
+        picked, end, at = [], -self._start, 0
+        for leaf in self._leaves():
+            begin, end = end, end + leaf.length
+            while places[at] < end:
+                picked.append(leaf.values[places[at] - begin])
+                at += 1
+                if at == len(places):
+                    return picked
+        return picked
+
+    def runs(self) -> Iterator[list[Value]]:
+        """Yield the rows as a scan of values does."""
+        if self.length == self._branch.length:
+            yield from value_runs(self._branch)
+        else:
+            yield self.rows()
+
+    def _leaves(self) -> list[Leaf]:
+        leaves: list[Any] = self._branch.children
+        return leaves
+
+    def __repr__(self) -> str:
+        return f"a chunk of {self.length} rows"
+
+
+Part: TypeAlias = Chunk | list[Value]
+
+
+def chunks(tree: Tree, low: Key | None = None, high: Key | None = None) -> Iterator[Part]:
+    """Yield the values of a range in order: chunks, and runs of values where they are few."""
+    if tree.height > 1:
+        assert type(tree) is Branch
+        separators = tree.separators
+        first = 0 if low is None else bisect_right(separators, low)
+        last = len(separators) if high is None else bisect_left(separators, high)
+        for at in range(first, last + 1):
+            yield from chunks(
+                tree.children[at], low if at == first else None, high if at == last else None
+            )
+        return
+    if type(tree) is Branch:
+        if low is None and high is None:
+            yield Chunk(tree, 0, tree.length)
+            return
+        start = 0 if low is None else _place(tree, low)
+        stop = tree.length if high is None else _place(tree, high)
+        if stop - start >= VECTOR_ROWS_MIN:
+            yield Chunk(tree, start, stop)
+            return
+    yield from value_runs(tree, low, high)
+
+
+def pieces(
+    tree: Tree, low: Key | None = None, high: Key | None = None
+) -> Iterator[tuple[Tree, Key | None, Key | None]]:
+    """Yield the pages of height 1 (or the one leaf), each with the bounds of its share."""
+    if tree.height < 2:
+        yield tree, low, high
+        return
+    assert type(tree) is Branch
+    separators = tree.separators
+    first = 0 if low is None else bisect_right(separators, low)
+    last = len(separators) if high is None else bisect_left(separators, high)
+    for at in range(first, last + 1):
+        yield from pieces(
+            tree.children[at],
+            low if at == first else separators[at - 1],
+            high if at == last else separators[at],
+        )
+
+
+def _place(branch: Branch, key: Key) -> int:
+    """Return how many keys of a page of height 1 are smaller."""
+    at = bisect_right(branch.separators, key)
+    leaf = branch.children[at]
+    assert type(leaf) is Leaf
+    return sum([each.length for each in branch.children[:at]]) + bisect_left(leaf.keys, key)

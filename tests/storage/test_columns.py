@@ -1,0 +1,154 @@
+"""Vectors of pages: filled once, bounded, and dead with their page."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from qserver.storage import btree, columns
+from qserver.storage.btree import EMPTY, Branch, Tree, Value, apply
+from qserver.storage.columns import Chunk, VectorCache, chunks
+from qserver.values.vector_families import INTEGER, ColumnVector
+
+FIRST = ColumnVector(0, INTEGER)
+SECOND = ColumnVector(1, INTEGER)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, size in (("MAX", 4), ("BUILT", 3), ("MIN", 2)):
+        monkeypatch.setattr(btree, f"PAGE_ENTRIES_{name}", size)
+    monkeypatch.setattr(columns, "VECTOR_ROWS_MIN", 3)
+    monkeypatch.setattr(columns, "VECTORS", VectorCache(1 << 20))
+    yield
+
+
+def tree_of(count: int) -> Tree:
+    keys = [(number,) for number in range(count)]
+    rows: list[Value] = [(number, number % 5) for number in range(count)]
+    return apply(EMPTY, keys, rows)
+
+
+def chunks_of(tree: Tree) -> list[Chunk]:
+    return [part for part in chunks(tree) if isinstance(part, Chunk)]
+
+
+def values(part: Chunk | list[Value]) -> list[Value]:
+    return part.rows() if isinstance(part, Chunk) else part
+
+
+def prepared(chunk: Chunk, wanted: ColumnVector) -> Any:
+    """The vector of a column, filled if it must be; None if there is none."""
+    return chunk.column(wanted) if chunk.prepare((wanted,)) else None
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 17, 100])
+def test_chunks_and_runs_are_all_values_in_order(count: int) -> None:
+    tree = tree_of(count)
+    for low, high in (
+        (None, None),
+        ((2,), None),
+        (None, (count - 2,)),
+        ((7,), (9,)),
+        ((3,), (60,)),
+    ):
+        found = [value for part in chunks(tree, low, high) for value in values(part)]
+        assert found == [value for run in btree.value_runs(tree, low, high) for value in run]
+
+
+def test_a_part_of_a_page_has_that_part_of_its_vectors() -> None:
+    tree = tree_of(100)
+    for part in chunks(tree, (5,), (71,)):
+        if isinstance(part, Chunk):
+            vector = prepared(part, SECOND)
+            assert vector is not None
+            assert vector.values.tolist() == [row[1] for row in part.rows()]
+            assert [row for run in part.runs() for row in run] == part.rows()
+
+
+def test_a_vector_is_filled_once_and_kept_by_its_page() -> None:
+    tree = tree_of(40)
+    first = chunks_of(tree)
+    assert all(prepared(chunk, FIRST) is not None and chunk.filled for chunk in first)
+    again = chunks_of(tree)
+    for chunk, other in zip(first, again, strict=True):
+        assert prepared(other, FIRST) is prepared(chunk, FIRST)
+        assert not other.filled
+
+
+def test_a_changed_page_has_no_vectors_and_the_others_keep_theirs() -> None:
+    old = tree_of(60)
+    for chunk in chunks_of(old):
+        prepared(chunk, FIRST)
+    new = apply(old, [(0,)], [(1000, 1)])
+    assert prepared(chunks_of(new)[0], FIRST).values.tolist()[0] == 1000
+    assert prepared(chunks_of(old)[0], FIRST).values.tolist()[0] == 0
+    last = chunks_of(new)[-1]
+    assert prepared(last, FIRST) is prepared(chunks_of(old)[-1], FIRST)
+    assert not last.filled
+
+
+def test_vectors_die_with_their_pages() -> None:
+    tree = tree_of(60)
+    for chunk in chunks_of(tree):
+        prepared(chunk, FIRST)
+    assert columns.VECTORS.bytes > 0
+    del tree, chunk
+    gc.collect()
+    assert columns.VECTORS.bytes == columns.VECTORS.columns == 0
+
+
+def test_the_least_recently_used_columns_go_when_there_are_too_many() -> None:
+    tree = tree_of(300)
+    first, second, *others = chunks_of(tree)
+    prepared(first, FIRST)
+    prepared(second, FIRST)
+    size = columns.VECTORS.bytes // 2
+    columns.VECTORS.bytes_max = 3 * size + size // 2
+    for chunk in others:
+        prepared(first, FIRST)
+        prepared(chunk, FIRST)
+        assert columns.VECTORS.bytes <= columns.VECTORS.bytes_max
+    again, away, *_ = chunks_of(tree)
+    prepared(again, FIRST)
+    prepared(away, FIRST)
+    assert not again.filled and away.filled
+    assert columns.VECTORS.columns == 3
+
+
+def test_a_column_that_does_not_fit_is_looked_at_once() -> None:
+    keys = [(number,) for number in range(9)]
+    tree = apply(EMPTY, keys, [(2**70,) for _ in keys])
+    (chunk,) = chunks_of(tree)
+    assert prepared(chunk, FIRST) is None and chunk.filled == 9
+    (again,) = chunks_of(tree)
+    assert prepared(again, FIRST) is None and again.filled == 0
+
+
+def test_a_column_that_does_not_pay_at_once_is_filled_when_wanted_again() -> None:
+    tree = tree_of(9)
+    (chunk,) = chunks_of(tree)
+    assert not chunk.prepare((FIRST, SECOND), is_eager=False) and not chunk.filled
+    (again,) = chunks_of(tree)
+    assert again.prepare((FIRST, SECOND), is_eager=False) and again.filled == 18
+
+
+def test_without_a_budget_there_are_no_vectors() -> None:
+    tree = tree_of(9)
+    (chunk,) = chunks_of(tree)
+    assert prepared(chunk, FIRST) is not None
+    columns.VECTORS.bytes_max = 0
+    assert prepared(chunk, FIRST) is None
+
+
+def test_a_page_is_the_same_with_and_without_vectors() -> None:
+    tree = tree_of(60)
+    assert isinstance(tree, Branch)
+    before = repr(tree), len(tree), list(btree.pages(tree))
+    for chunk in chunks_of(tree):
+        prepared(chunk, FIRST)
+    assert (repr(tree), len(tree), list(btree.pages(tree))) == before
+    assert list(btree.difference(tree, apply(tree, [(3,)], [(3, 3)]))) != []
