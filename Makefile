@@ -14,6 +14,8 @@ MINUTES ?= 10
 # `make hostile`; without it, each attack is sent once).
 STATEMENTS ?= 20000
 SECONDS ?=
+# Set it (LARGE=1) for `make differential` over tables of thousands of rows.
+LARGE ?=
 # How many queries `make metamorphic` asks about, and the one shape of SEED that is to be repeated.
 QUERIES ?= 10000
 SHAPE ?=
@@ -68,9 +70,9 @@ torture: install ## kill the real server again and again; nothing may be lost (K
 powerloss: install ## let the power fail at every operation on the real files (MINUTES=10 SEED=7)
 	@$(BIN)/python -m tests.powerloss --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SECONDS= SEED=7)
+differential: install ## random programs beside a real PostgreSQL (STATEMENTS=20000 SEED=7 LARGE=1)
 	@$(BIN)/python -m tests.differential $(if $(SECONDS),--seconds $(SECONDS),--statements $(STATEMENTS)) \
-		$(if $(SEED),--seed $(SEED))
+		$(if $(SEED),--seed $(SEED)) $(if $(LARGE),--large)
 
 metamorphic: install ## random queries in many ways that must agree (QUERIES=10000 SEED=7 SHAPE=)
 	@$(BIN)/python -m tests.differential.metamorphic --queries $(QUERIES) \

@@ -51,6 +51,7 @@ class Settings:
     alias_url: str | None
     control_url: str | None
     cors_origins: tuple[str, ...]
+    compression: bool
     open_signup: bool
     signups_per_address: int
     signups_per_hour: int
@@ -279,6 +280,13 @@ SETTINGS: Final[tuple[Setting, ...]] = (
         "*",
         "Origins of web pages that may call, separated by commas; * for all.",
         _origins,
+    ),
+    Setting(
+        "QSERVER_COMPRESSION",
+        "compression",
+        "1",
+        "1 compresses long answers for clients that accept it; 0: never, as a proxy may do it.",
+        _switch,
     ),
     Setting(
         "QSERVER_OPEN_SIGNUP",

@@ -223,6 +223,12 @@ ANSWER_BYTES_WHOLE = 1024 * 1024
 ANSWER_PART_BYTES = 256 * 1024
 """Such a part has about so many bytes, or one row."""
 
+COMPRESSED_BYTES_MIN = 4096
+"""An answer of more bytes is compressed for a client that accepts it."""
+
+COMPRESSED_AT_ONCE_BYTES = 64 * 1024
+"""Bytes that are compressed without letting others run: half a millisecond, about."""
+
 STATEMENT_SECONDS_MAX = 30.0
 """How long a request may take; `timeout_ms` may say less."""
 
@@ -426,7 +432,7 @@ assert ANONYMOUS_BODY_BYTES_MAX <= REQUEST_BODY_BYTES_MAX
 assert REQUEST_BODY_BYTES_MAX <= VALUE_BYTES_MAX, "whatever a request brings is a value"
 assert VALUE_BYTES_MAX <= ROW_BYTES_MAX <= STATEMENT_MEMORY_BYTES_MAX <= MEMORY_BYTES_MAX
 assert VALUE_BYTES_MAX <= TEXT_RESULT_LENGTH_MAX
-assert ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
+assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= ANSWER_BYTES_WHOLE
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX

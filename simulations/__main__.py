@@ -27,7 +27,7 @@ from simulations.shrink import shrink
 from simulations.timeline import write_timeline
 from simulations.workloads import WORKLOADS
 
-MUTANT_SEEDS = range(1, 25)
+MUTANT_SEEDS = range(1, 73)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

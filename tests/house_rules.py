@@ -97,7 +97,8 @@ WORLD_EXCEPTIONS: Final[Mapping[str, frozenset[str]]] = {
     "qserver/durability/files.py": frozenset({"os", "pathlib"}),
     "qserver/durability/foreign_writes.py": frozenset({"pathlib"}),
     "qserver/durability/high_water_mark.py": frozenset({"os", "pathlib"}),
-    "qserver/durability/writer_thread.py": frozenset({"threading"}),
+    "qserver/durability/serial_queue.py": frozenset({"threading"}),
+    "qserver/durability/thread_pool.py": frozenset({"threading"}),
     "qserver/durability/folder.py": frozenset({"os", "pathlib"}),
     "qserver/durability/data_folder.py": frozenset({"pathlib"}),
 }

@@ -82,6 +82,16 @@ def tasks(rows: int) -> list[Task]:
             ),
         ),
         Task("INSERT of 1,000 rows", 0.3, lambda r: insert_text(next(fresh))),
+        Task(
+            "INSERT … SELECT of 1,000 rows",
+            0.3,
+            lambda r: f"INSERT INTO w SELECT id + {next(fresh)}, k, c FROM t WHERE id < 1000",
+        ),
+        Task(
+            "count, min and max of a key",
+            0.7,
+            lambda r: f"SELECT count(*), min(id), max(id) FROM t WHERE id > {r.randrange(rows)}",
+        ),
     ]
 
 
@@ -155,6 +165,24 @@ async def first_sight(database: SqlDatabase) -> float:
     return sorted(times)[len(times) // 2]
 
 
+SERIES_ROWS = 50_000
+SERIES_AIM = 150_000
+SERIES = f"""INSERT INTO s SELECT i, i % 1000, {{}} FROM generate_series(1, {SERIES_ROWS}) AS i"""
+SERIES_TEXTS = ("repeat('c', 100)", "lpad(i::text, 100, 'ab')", "md5(i::text) || repeat('c', 68)")
+
+
+async def rows_of_series(database: SqlDatabase) -> float:
+    """Rows per second of CPU time that one INSERT … SELECT writes: the middle of three texts."""
+    rates = []
+    for text in SERIES_TEXTS:
+        await database.execute("CREATE TABLE s (id INTEGER PRIMARY KEY, k INTEGER, c TEXT)")
+        start = time.process_time()
+        await database.execute(SERIES.format(text))
+        rates.append(SERIES_ROWS / (time.process_time() - start))
+        await database.execute("DROP TABLE s")
+    return sorted(rates)[1]
+
+
 async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> bool:
     """Print the table; return whether every aim was reached."""
     world = OrdinaryWorld(time.time, random.Random(1), lambda text, error: print(text, error))
@@ -167,7 +195,7 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
             connection.execute(text)
             await database.execute(text)
         settle_collector()
-        write(f"{'statement':26}{'sqlite3/s':>12}{'qserver/s':>12}{'ratio':>8}{'aim':>7}\n")
+        write(f"{'statement':30}{'sqlite3/s':>12}{'qserver/s':>12}{'ratio':>8}{'aim':>7}\n")
         reached = True
         for task in tasks(rows):
             rates = []
@@ -179,8 +207,11 @@ async def compare(rows: int, seconds: float, write: Callable[[str], object]) -> 
             reached = reached and ratio >= task.aim
             verdict = "" if ratio >= task.aim else "  missed"
             write(
-                f"{task.name:26}{theirs:12,.1f}{ours:12,.1f}{ratio:8.2f}{task.aim:7.2f}{verdict}\n"
+                f"{task.name:30}{theirs:12,.1f}{ours:12,.1f}{ratio:8.2f}{task.aim:7.2f}{verdict}\n"
             )
+        series = await rows_of_series(database)
+        reached = reached and series >= SERIES_AIM
+        write(f"rows of generate_series: {series:,.0f}/s (aim: {SERIES_AIM:,})\n")
         write(f"a new fingerprint: {await first_sight(database):.2f} ms (aim: under 10)\n")
         reached = await analytics.compare(database, rows, write) and reached
         nursery.cancel_scope.cancel()

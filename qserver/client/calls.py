@@ -42,7 +42,7 @@ class Caller(Generic[Http]):
         with trouble_named(self.url):
             self._http: Http = self._http_class(
                 base_url=self.url,
-                headers=requests.headers_with(key),
+                headers=requests.headers_with(key, self.url),
                 timeout=time_limits(silence_seconds),
             )
 

@@ -1,4 +1,4 @@
-"""A data folder: one SQLite file for each log."""
+"""A data folder: one SQLite file for each log, and a few threads for all of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from qserver.durability.files import beside, remove_files
 from qserver.durability.high_water_mark import ENDING
 from qserver.durability.port import Log
 from qserver.durability.sqlite import open_log
+from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
 SUFFIX: Final = ".qserver"
@@ -23,6 +24,7 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._threads = ThreadPool()
 
     def file_of(self, name: str) -> Path:
         assert name and not set(name) & {"/", "\\", "\0", "."}, "names of logs are our own"
@@ -30,7 +32,7 @@ class DataFolder:
 
     @asynccontextmanager
     async def open(self, name: str) -> AsyncIterator[Log]:
-        log = await open_log(self.file_of(name))
+        log = await open_log(self.file_of(name), self._threads)
         try:
             yield log
         finally:

@@ -12,7 +12,7 @@ shards: keys find their ranges when it is read, so the number of shards may chan
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Container, Generator
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,7 @@ import msgspec
 from qserver.durability.seal import sealed, unsealed
 from qserver.errors import DataCorrupted
 from qserver.storage.writes import CHANGES_AT_ONCE, Writes
-from qserver.values.encoding import decode_entries, encode_entries
+from qserver.values.encoding import decode_entries, encode_columns, encode_entries
 
 FORMAT: Final = 1
 FORMAT_CUT: Final = 2
@@ -57,31 +57,38 @@ def encode_record(
     catalog_changes: dict[str, Any] | None = None,
     *,
     encoded: EncodedTrees | None = None,
+    plain: Container[int] = (),
 ) -> bytes:
-    """Return the bytes of a record; `encoded` are the entries, if they were encoded before."""
+    """Return the bytes of a record; `encoded` are the entries, if they were encoded before.
+
+    `plain`: trees of tables whose rows are plain, see `Table.is_plain`.
+    """
     record = LogRecord(
         FORMAT if encoded is None else FORMAT_CUT,
         version,
         time,
         trees_used,
-        encode_trees(writes) if encoded is None else encoded,
+        encode_trees(writes, plain) if encoded is None else encoded,
         dropped,
         catalog_changes or {},
     )
     return sealed(_encode(record))
 
 
-def encode_trees(writes: Writes) -> EncodedTrees:
-    return [(tree, encode_entries(list(changes.items()))) for tree, changes in writes.items()]
+def encode_trees(writes: Writes, plain: Container[int] = ()) -> EncodedTrees:
+    return [(tree, encode_entries(changes, tree in plain)) for tree, changes in writes.items()]
 
 
-def encode_trees_in_pieces(writes: Writes) -> Generator[None, None, EncodedTrees]:
+def encode_trees_in_pieces(
+    writes: Writes, plain: Container[int] = ()
+) -> Generator[None, None, EncodedTrees]:
     """Do the same in pieces; yield now and then, so that others can run."""
     encoded: EncodedTrees = []
     for tree, changes in writes.items():
-        entries = iter(changes.items())
-        while piece := list(islice(entries, CHANGES_AT_ONCE)):
-            encoded.append((tree, encode_entries(piece)))
+        keys, rows = iter(changes), iter(changes.values())
+        while piece := list(islice(keys, CHANGES_AT_ONCE)):
+            data = encode_columns(piece, list(islice(rows, CHANGES_AT_ONCE)), tree in plain)
+            encoded.append((tree, data))
             yield
     return encoded
 

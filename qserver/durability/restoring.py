@@ -13,9 +13,10 @@ from pathlib import Path
 from qserver.durability.check import Report, check
 from qserver.durability.files import beside, publish_file, remove_files
 from qserver.durability.high_water_mark import ENDING
+from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import copy_data, explained, remove_file
-from qserver.durability.writer_thread import WriterThread
+from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import DataCorrupted
 
 
@@ -26,20 +27,21 @@ async def restore(source: Path, target: Path) -> Report:
     DataUnknown if the backup is not sound; then there is no target.
     """
     unfinished = beside(target, ".new")
-    thread = WriterThread(f"restores {target.name}")
+    threads = ThreadPool()
+    queue = SerialQueue(threads, target.name)
     try:
-        await thread.run(lambda: copy_data(source, target, unfinished))
-        async with await open_log(unfinished) as log:
+        await queue.run(lambda: copy_data(source, target, unfinished))
+        async with await open_log(unfinished, threads) as log:
             report = await check(log)
         if not report.is_sound:
             raise _unsound(source, report)
         # The mark of the earlier data would refuse the backup, which is older.
-        await thread.run(lambda: remove_files([beside(target, ENDING)]))
-        await thread.run(lambda: publish_file(unfinished, target))
+        await queue.run(lambda: remove_files([beside(target, ENDING)]))
+        await queue.run(lambda: publish_file(unfinished, target))
     except OSError as error:
         raise explained(error, target) from error
     finally:
-        await thread.aclose(lambda: remove_file(unfinished))
+        await queue.aclose(lambda: remove_file(unfinished))
     return report
 
 

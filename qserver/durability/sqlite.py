@@ -1,11 +1,11 @@
-"""The log of a database in one SQLite file: implements the engine's port with a thread.
+"""The log of a database in one SQLite file: implements the engine's port with threads.
 
-`SqliteFile` does the work and blocks; `WriterThread` runs it one call after the other, away from
-the event loop. This module decides only where an append runs.
+`SqliteFile` does the work and blocks; a `SerialQueue` has it done one call after the other, away
+from the event loop. This module decides only where an append runs.
 
 Each append is one SQLite transaction with one sync, however many records it holds. While it syncs
-in the thread, the log writer gathers the next group. As long as a sync takes less time than waking
-a thread and being woken by it, small groups are synced without the thread.
+in a thread, the log writer gathers the next group. As long as a sync takes less time than waking
+a thread and being woken by it, small groups are synced without one.
 """
 
 from __future__ import annotations
@@ -16,30 +16,33 @@ from time import perf_counter
 from typing import Final
 
 from qserver.durability.port import StoredPage, StoredRecord
+from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite_file import SqliteFile
-from qserver.durability.writer_thread import WriterThread
+from qserver.durability.thread_pool import ThreadPool
 
 SYNC_HERE_SECONDS_MAX: Final = 0.0003
-"""Syncs are made without the thread while they take no longer than this."""
+"""Syncs are made without a thread while they take no longer than this."""
 
 SYNC_HERE_BYTES_MAX: Final = 65_536
 
 SYNC_STALL_SECONDS: Final = 0.005
 SYNC_DOUBT_SECONDS: Final = 10.0
-"""After a sync that took SYNC_STALL_SECONDS, all syncs use the thread for so long."""
+"""After a sync that took SYNC_STALL_SECONDS, all syncs use a thread for so long."""
 
 NEWEST_SHARE: Final = 0.2
 """The weight of the newest sync in the moving average."""
 
 
-async def open_log(path: Path) -> SqliteLog:
+async def open_log(path: Path, threads: ThreadPool | None = None) -> SqliteLog:
     """Open the log in a file, and make it if necessary. Close it with `aclose`, or use `with`.
+
+    Logs that are open at the same time should share their threads.
 
     Raises DataUnknown (a stranger's file, or one of a newer release), DataCorrupted, DataInUse (a
     second process) or LogFailed (the disk is full, read-only or broken), each with a hint.
     """
     file = SqliteFile(path)
-    log = SqliteLog(file, WriterThread(f"log of {path.name}", file.move_mark))
+    log = SqliteLog(file, SerialQueue(threads or ThreadPool(), path.name, file.move_mark))
     try:
         await log.open()
     except BaseException:
@@ -51,9 +54,9 @@ async def open_log(path: Path) -> SqliteLog:
 class SqliteLog:
     """Made by `open_log`. After a failure each call tries the file again."""
 
-    def __init__(self, file: SqliteFile, thread: WriterThread) -> None:
+    def __init__(self, file: SqliteFile, queue: SerialQueue) -> None:
         self._file = file
-        self._thread = thread
+        self._queue = queue
         self.sync_seconds = 2 * SYNC_HERE_SECONDS_MAX
         """The moving average of an append's duration. A disk has to show first that it is quick."""
         self._doubted_until = 0.0
@@ -63,10 +66,10 @@ class SqliteLog:
         return self._file.path
 
     async def open(self) -> None:
-        await self._thread.run(self._file.open)
+        await self._queue.run(self._file.open)
 
     def append(self, records: Sequence[StoredRecord]) -> Awaitable[None]:
-        """Append in this thread if that is quick, else in the other.
+        """Append in this thread if that is quick, else in one of the pool.
 
         Either way a failure is raised where the append is awaited.
         """
@@ -77,11 +80,11 @@ class SqliteLog:
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
         ):
             try:
-                if self._thread.run_here(lambda: self._append(records)):
+                if self._queue.run_here(lambda: self._append(records)):
                     return Ended()
             except Exception as error:
                 return Ended(error)
-        return self._thread.run(lambda: self._append(records))
+        return self._queue.run(lambda: self._append(records))
 
     def _append(self, records: Sequence[StoredRecord]) -> None:
         began = perf_counter()
@@ -92,34 +95,34 @@ class SqliteLog:
             self._doubted_until = ended + SYNC_DOUBT_SECONDS
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
-        return await self._thread.run(lambda: self._file.read(after, most))
+        return await self._queue.run(lambda: self._file.read(after, most))
 
     async def fence(self, version: int) -> bool:
-        return await self._thread.run(lambda: self._file.fence(version))
+        return await self._queue.run(lambda: self._file.fence(version))
 
     async def save_pages(self, pages: Sequence[StoredPage]) -> None:
-        await self._thread.run(lambda: self._file.save_pages(pages))
+        await self._queue.run(lambda: self._file.save_pages(pages))
 
     async def save_checkpoint(self, version: int, data: bytes) -> None:
-        await self._thread.run(lambda: self._file.save_checkpoint(version, data))
+        await self._queue.run(lambda: self._file.save_checkpoint(version, data))
 
     async def load_checkpoint(self) -> StoredRecord | None:
-        return await self._thread.run(self._file.load_checkpoint)
+        return await self._queue.run(self._file.load_checkpoint)
 
     async def load_pages(self, after: int, most: int) -> list[StoredPage]:
-        return await self._thread.run(lambda: self._file.load_pages(after, most))
+        return await self._queue.run(lambda: self._file.load_pages(after, most))
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
-        done = await self._thread.run(lambda: self._file.forget(version, pages))
+        done = await self._queue.run(lambda: self._file.forget(version, pages))
         while not done:  # waiting appends come in between
-            done = await self._thread.run(lambda: self._file.forget(version, ()))
+            done = await self._queue.run(lambda: self._file.forget(version, ()))
 
     async def troubles(self) -> list[str]:
-        return await self._thread.run(self._file.troubles)
+        return await self._queue.run(self._file.troubles)
 
     async def aclose(self) -> None:
         """Write everything into the one file and close it."""
-        await self._thread.aclose(self._file.close)
+        await self._queue.aclose(self._file.close)
 
     async def __aenter__(self) -> SqliteLog:
         return self

@@ -380,13 +380,15 @@ class Coordinator:
     def _publish(
         self,
         installed: Roots,
-        deltas: Iterable[Writes],
+        deltas: Sequence[Writes],
         redefining: Iterable[Transaction],
         answers: Answers,
     ) -> Round[None]:
         """Make the next snapshot the newest, and hand the round to the log."""
         writes: Writes = {}
         count = 0
+        if len(deltas) == 1:
+            writes, deltas = deltas[0], ()  # nobody changes it any more
         for changes in deltas:
             count += count_changes(changes)
             if count > CHANGES_AT_ONCE:

@@ -79,7 +79,8 @@ class LogWriter:
     async def _encode_ahead(self, group: list[Append]) -> None:
         """Encode long rounds piece by piece, so that other tasks run meanwhile."""
         for append in filter(_is_long, group):
-            encoded = await in_steps(encode_trees_in_pieces(append.writes))
+            plain = append.snapshot.catalog.plain
+            encoded = await in_steps(encode_trees_in_pieces(append.writes, plain))
             self._encoded[append.snapshot.version] = encoded
 
     def _begin(self, group: list[Append]) -> Awaitable[None]:
@@ -95,6 +96,7 @@ class LogWriter:
             append.dropped,
             changes_to_plain(append.catalog_changes),
             encoded=self._encoded.pop(snapshot.version, None),
+            plain=snapshot.catalog.plain,
         )
         self._bytes += len(data)
         self._note_logged(len(data))

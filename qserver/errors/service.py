@@ -63,6 +63,8 @@ class UnsupportedMediaType(QserverError):
     """The caller's fault: the body is of a kind that the route does not take."""
 
     code = "QS010"
+    is_compressed = False
+    """The content coding is refused, not the media type."""
 
 
 class RateLimited(QserverError):

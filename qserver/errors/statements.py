@@ -104,6 +104,12 @@ class DuplicateColumn(StatementError):
     code = "42701"
 
 
+class InvalidColumnDefinition(StatementError):
+    """The caller's fault: a column cannot be defined like that. Retrying cannot help."""
+
+    code = "42611"
+
+
 class InvalidTableDefinition(StatementError):
     """The caller's fault: a table cannot be defined like that. Retrying cannot help."""
 

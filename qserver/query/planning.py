@@ -35,7 +35,8 @@ from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
 from qserver.sql.effort import Effort, NotShort
 from qserver.sql.expressions import Apply, Slot
-from qserver.sql.fingerprint import Parameterized, parameterize
+from qserver.sql.fingerprint import Parameterized, parameterize, parameterize_plain_rows
+from qserver.sql.folding import folded
 from qserver.sql.functions.registry import Function
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
@@ -51,6 +52,9 @@ TEXT_REMEMBERED_LENGTH_MAX = 1024
 
 TEXT_SHORT_LENGTH_MAX = 64 * 1024
 """Longer texts are not parameterized while others wait."""
+
+TEXT_OF_ROWS_LENGTH_MAX = 256 * 1024
+"""Unless they are little but rows of plain values, up to this length: that takes a millisecond."""
 
 STEPS_BETWEEN_LOOKS = 256
 """Steps between two checks whether a client still waits for the plan."""
@@ -105,7 +109,10 @@ class Planner:
             if remembered is not None:
                 return remembered
         if len(sql) > TEXT_SHORT_LENGTH_MAX:
-            raise NotShort
+            plain = parameterize_plain_rows(sql) if len(sql) <= TEXT_OF_ROWS_LENGTH_MAX else None
+            if plain is None:
+                raise NotShort
+            return plain
         parameterized = parameterize(sql)
         if given and len(sql) <= TEXT_REMEMBERED_LENGTH_MAX:
             if len(self._parameterized) >= PLANS_KEPT_MAX:
@@ -358,7 +365,7 @@ def make_plan(
     try:
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        optimized = optimize(with_row_ids, names.row_count, rules, effort)
+        optimized = optimize(folded(with_row_ids, effort), names.row_count, rules, effort)
         texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(optimized, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep

@@ -90,6 +90,11 @@ class SystemReader:
             return self._transaction.scan_values(tree, low, high, predicate)
         return self._pages(tree)
 
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+        if tree >= 0:
+            return self._transaction.count(tree, low, high)
+        return sum(map(len, self._pages(tree)))
+
     def scan_chunks(
         self,
         tree: int,

@@ -18,6 +18,7 @@
       depth
     ast, ast_builder            the AST, and its construction from grammar rules
     binder, expressions         name and type resolution, and the bound expressions it produces
+    folding                     marks what is constant, to be computed before any row
     plan, walk,                 logical plans, how to traverse and rewrite them, and the keys of
       join_conditions             hash joins
     optimizer, explain          the optimizer rules, and EXPLAIN

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from qserver.errors import OutOfMemory
@@ -16,7 +17,7 @@ from qserver.sql.functions.costs import BYTES_SMALL, Cost, refuse_size, refuse_s
 from qserver.sql.plan import OutputColumn
 from qserver.values.keys import Key, Row
 from qserver.values.schema import Table
-from qserver.values.sizes import size_of
+from qserver.values.sizes import size_of, size_of_all
 from qserver.values.vector_families import ColumnVector
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Reader(Protocol):
         high: Key | None = None,
         predicate: Callable[[Row], Any] | None = None,
     ) -> Iterator[list[Row]]: ...
+
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int: ...
 
     def scan_chunks(
         self,
@@ -197,7 +200,7 @@ class Context:
     def hold_page(self, page: Rows, width: int, long: tuple[int, ...]) -> None:
         count = len(page) * (64 + 32 * width)
         for at in long:
-            count += sum([size_of(row[at]) for row in page])
+            count += size_of_all(map(itemgetter(at), page))
         self.held += count
         if self.held > self._noticed_from:
             self._notice()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from qserver.sql import expressions, plan
 from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
+
+_SCAN: Final = re.compile("(Index )?Scan( Backward)?|Lookup")
 
 
 def explain(statement: Select | Change) -> list[str]:
@@ -37,6 +40,8 @@ def _print(node: Plan, depth: int, lines: list[str]) -> None:
 
 def _inputs(node: Plan) -> list[Plan]:
     inputs: list[Any] = []
+    if isinstance(node, plan.Count):
+        return inputs
     if isinstance(node, plan.WithTables):
         inputs += [table.plan for table in node.tables if is_plan(table.plan)]
     for name in ("input", "left", "right"):
@@ -50,7 +55,7 @@ def _subplans(node: Plan) -> list[Plan]:
     """Return the plans inside the expressions of the node itself."""
     found: list[Plan] = []
     below = {id(each) for each in _inputs(node)}
-    waiting: list[Any] = [node]
+    waiting: list[Any] = [node.input if isinstance(node, plan.Count) else node]
     while waiting:
         current = waiting.pop()
         for part in parts(current):
@@ -64,6 +69,9 @@ def _subplans(node: Plan) -> list[Plan]:
 
 def _describe(node: Plan) -> tuple[str, list[str]]:
     match node:
+        case plan.Count():
+            title, details = _describe_scan(node.input)
+            return _SCAN.sub("Count", title, count=1), details
         case plan.Scan():
             return _describe_scan(node)
         case plan.Join():
@@ -109,6 +117,8 @@ def _describe_scan(node: plan.Scan) -> tuple[str, list[str]]:
     for bounded, symbol in ((keys.low, ">"), (keys.high, "<")):
         if bounded is not None:
             terms.append(f"{following} {symbol}{'=' if bounded[1] else ''} {text_of(bounded[0])}")
+    if keys.not_null:
+        terms.append(f"{following} IS NOT NULL")
     if terms:
         details.append(f"Key: {' AND '.join(terms)}")
     if node.condition is not None:
@@ -164,6 +174,8 @@ def text_of(expression: Expression) -> str:
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
             )
+        case expressions.Folded():
+            return text_of(expression.expression)
         case expressions.Column():
             return expression.name or f"#{expression.source}.{expression.position}"
         case expressions.Apply():

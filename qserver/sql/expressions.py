@@ -256,6 +256,34 @@ class Elements:
     nullable: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A part without columns, computed once for each execution, before any row is read.
+
+    It is not computed if one of `guards` does not hold: behind `false AND`. It is NULL then, and
+    decides nothing, since what stands before it does: a rule may have moved the two apart.
+    """
+
+    expression: Expression
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def type(self) -> SqlType:
+        return self.expression.type
+
+    @property
+    def nullable(self) -> bool:
+        return self.expression.nullable or bool(self.guards)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A constant that stands before others and may decide alone; `test` is Python source."""
+
+    expression: Expression
+    test: str
+
+
 Expression: TypeAlias = (
     Constant
     | Slot
@@ -278,6 +306,7 @@ Expression: TypeAlias = (
     | ArrayQuery
     | Array
     | Elements
+    | Folded
 )
 
 

@@ -40,6 +40,8 @@ class KeyRange:
     low: tuple[Expression, bool] | None = None
     high: tuple[Expression, bool] | None = None
     choices: tuple[Expression, ...] = ()
+    not_null: bool = False
+    """The element after `equal` is not NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,15 @@ class Scan:
     rows: float = 0.0  # estimate
     vectors: bool = False
     """The condition is computed over vectors: see `vectorization`. Likewise below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows of a scan without a condition, as an Aggregate has it."""
+
+    input: Scan
+    source: int
+    rows: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +266,7 @@ class CommonTable:
 
 Plan: TypeAlias = (
     Scan
+    | Count
     | OneRow
     | Values
     | FunctionScan

@@ -4,6 +4,12 @@
     [[1, "it's"], [-2, null]]        brackets for parentheses, JSON's quotes, lower case
     [(1, "it's"), (-2, None)]        decoded, then checked column by column
 
+Most lists need no splitting. If no string holds a quote, a backslash, a bracket or a parenthesis,
+the whole text becomes JSON by exchanging single characters, and a decoder of the columns' types,
+which the first rows tell, checks every value while it reads (`_read_at_once`).
+
+    (1, 'its'), (-2, null)   ──►   [[1, "its"], [-2, null]]
+
 If all rows of a VALUES list have the same width and hold only values (numbers, with or without a
 sign, strings, NULL, TRUE, FALSE), a JSON decoder reads the list: an INSERT of a thousand rows is a
 hundred times more data than language. JSON is stricter than SQL about numbers and has no
@@ -18,7 +24,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from types import GenericAlias
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -29,10 +37,13 @@ from qserver.values.numerics import plain_numeric
 
 Row = tuple[Any, ...]
 
+_HEAD_LENGTH = 1024  # texts this short are not worth a decoder of their own
+_SAMPLE_LENGTH = 1024  # from which columns are taken to be what they are in the first rows
+_TAIL_LENGTH = 4096  # what may follow the rows
 _ATTEMPTS_MAX = 8  # each may read the rest of the text, and a text may say VALUES very often
 
 _VALUES: Final = re.compile(rf"(?<![{lexer.PART}])values{lexer.SPACE}*+(?=\()", re.IGNORECASE)
-_DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?![{lexer.PART}])")
+_DEFINITION: Final = re.compile(rf"{lexer.SPACE}*+create(?![{lexer.PART}])", re.IGNORECASE)
 _TWO_ROWS: Final = re.compile(rf"\){lexer.SPACE}*+,{lexer.SPACE}*+\(")
 # Spans from one place outside of strings and comments to another.
 _OUTSIDE: Final = re.compile(
@@ -42,6 +53,10 @@ _OUTSIDE: Final = re.compile(
 )
 _STRING: Final = re.compile(r"'([^']*+(?:''[^']*+)*+)'")
 _ROWS: Final = re.compile(rf"\([^()]*+\)(?:{lexer.SPACE}*+,{lexer.SPACE}*+\([^()]*+\))++")
+_LAST_ROW: Final = re.compile(
+    rf"\)(?={lexer.SPACE}*+(?:;?{lexer.SPACE}*+\Z|(?:on|returning)(?![{lexer.PART}])))",
+    re.IGNORECASE,
+)
 # The list continues, or a string continues on the next line.
 _MORE: Final = re.compile(rf"(?:{lexer.SPACE}|{lexer.LINE_COMMENT}|{lexer.BLOCK_COMMENT})*+,")
 
@@ -72,9 +87,12 @@ def find_rows(sql: str) -> ValuesList | None:
     One list per statement is enough for bulk inserts and simple for the executor. DDL is skipped:
     it keeps its text and is not run repeatedly.
     """
-    lowered = sql.lower()
-    if "values" not in lowered or not _TWO_ROWS.search(sql) or _DEFINITION.match(lowered):
+    if not _may_have_rows(sql):
         return None
+    if len(sql) > _HEAD_LENGTH:
+        plain = find_plain_rows(sql)
+        if plain is not None:
+            return plain
     found: ValuesList | None = None
     outside = position = 0
     for _ in range(_ATTEMPTS_MAX):
@@ -90,6 +108,83 @@ def find_rows(sql: str) -> ValuesList | None:
             if found is None or len(rows.values) > len(found.values):
                 found = rows
     return found
+
+
+def _may_have_rows(sql: str) -> bool:
+    said = "VALUES" in sql or "values" in sql.lower()
+    return said and bool(_TWO_ROWS.search(sql)) and not _DEFINITION.match(sql)
+
+
+# --- at once -------------------------------------------------------------------------------------
+
+
+def find_plain_rows(sql: str) -> ValuesList | None:
+    """Return the rows of a statement that is little else, if they can be read at once.
+
+    None says nothing about the text; this never takes long.
+    """
+    word = _VALUES.search(sql, 0, _HEAD_LENGTH)
+    if word is None or _DEFINITION.match(sql) or not _OUTSIDE.fullmatch(sql, 0, word.start()):
+        return None
+    tail = max(word.end(), len(sql) - _TAIL_LENGTH)
+    last = _LAST_ROW.search(sql, tail)
+    return None if last is None else _read_at_once(sql, word.end(), last.end())
+
+
+def _read_at_once(sql: str, start: int, end: int) -> ValuesList | None:
+    """Return the rows between `start` and `end`; None if they may be no plain values."""
+    try:
+        text = sql[start:end].encode()
+    except UnicodeEncodeError:
+        return None
+    if b'"' in text or b"\\" in text or b"[" in text or b"]" in text:
+        return None
+    parentheses = len(text) - len(text.translate(None, b"()"))
+    text = text.translate(_SIGNS)
+    found = _decode_typed(text)
+    if found is None and b"NULL" in text:
+        text = text.replace(b"NULL", b"null")
+        found = _decode_typed(text)
+        # It was exchanged inside of strings, too, if it was found more often than there are NULLs.
+        if found and sum([row.count(None) for row in found[1]]) != text.count(b"null"):
+            return None
+    # Likewise parentheses: each row has two.
+    if found is None or parentheses != 2 * len(found[1]) or len(found[1]) < 2:
+        return None
+    return ValuesList(start, end, found[1], found[0])
+
+
+def _decode_typed(text: bytes) -> tuple[str, list[Row]] | None:
+    """Return the kinds of columns, which the first rows tell, and all rows."""
+    try:
+        first = _DECODER.decode(b"[%b]" % text[: text.find(b"]", _SAMPLE_LENGTH) + 1 or None])
+        kinds = "".join(map(_kind, zip(*first, strict=True)))
+        if not kinds or not _PLAIN_KINDS.issuperset(kinds):
+            return None
+        return kinds, _decoder_of(kinds).decode(b"[%b]" % text)
+    except (ValueError, QserverError):  # what JSON does not know, uneven rows, other types
+        return None
+
+
+_SIGNS: Final = bytes.maketrans(b"()'", b'[]"')
+_PLAIN_KINDS: Final = frozenset("ilst0")
+_TYPES: Final[dict[str, Any]] = {
+    "i": Annotated[int, msgspec.Meta(ge=INTEGER_MIN, le=INTEGER_MAX)] | None,
+    "l": Annotated[int, msgspec.Meta(ge=BIGINT_MIN, le=BIGINT_MAX)] | None,
+    "s": str | None,
+    "t": bool | None,
+    "0": None,
+}
+
+
+@lru_cache(maxsize=256)
+def _decoder_of(kinds: str) -> msgspec.json.Decoder[list[Row]]:
+    """Return the decoder of rows whose columns have these kinds and no others."""
+    rows: Any = GenericAlias(list, GenericAlias(tuple, tuple([_TYPES[kind] for kind in kinds])))
+    return msgspec.json.Decoder(rows)
+
+
+# --- split at strings ----------------------------------------------------------------------------
 
 
 def _read_rows(sql: str, start: int) -> ValuesList | None:
@@ -173,6 +268,8 @@ def _kind(column: Row) -> str:
         return "n"
     if bool in types:
         return "t"
+    if int not in types:
+        return "?"
     numbers = column if None not in column else [each for each in column if each is not None]
     low, high = min(numbers), max(numbers)
     if low >= INTEGER_MIN and high <= INTEGER_MAX:

@@ -219,6 +219,20 @@ def _first_of(
     return keys, values
 
 
+def count_between(tree: Tree, low: Key | None, high: Key | None) -> int:
+    """Return the number of entries with low <= key < high; opens only the pages at its ends."""
+    if low is None and high is None:
+        return tree.length
+    if type(tree) is Leaf:
+        return len(_entries_between(tree, low, high)[0])
+    children = _children_between(tree, low, high)
+    if len(children) < 2:
+        return sum([count_between(child, low, high) for child in children])
+    first, *inner, last = children
+    ends = count_between(first, low, None) + count_between(last, None, high)
+    return ends + sum([child.length for child in inner])
+
+
 def key_at(tree: Tree, position: int) -> Key:
     """Return the key that `position` other keys are smaller than."""
     page = tree

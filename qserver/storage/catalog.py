@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
-from pyrsistent import PMap, pmap
+from pyrsistent import PMap, PSet, pmap, pset
 
 from qserver.storage.writes import SEQUENCES_TREE
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
@@ -31,6 +31,8 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     """The table that has an index, or a primary key, of a name."""
     rows_of: PMap[int, int] = pmap()
     """For the tree of an index, that of the rows."""
+    plain: PSet[int] = pset()
+    """The trees of tables whose rows are plain; no tree has ever rows of another definition."""
 
     def find(self, name: str) -> Definition | None:
         return self.tables.get(name) or self.others.get(name)
@@ -48,8 +50,10 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
     def changed(self, changes: Mapping[str, Definition | None], trees_used: int) -> Catalog:
         """Return the next catalog; None removes a name."""
         tables, others, owners, rows_of = self.tables, self.others, self.owners, self.rows_of
+        plain = self.plain
         for name in changes:
             before = tables.get(name)
+            plain = plain if before is None else plain.discard(before.id)
             for key in _index_keys(before):
                 if owners.get(key) == name:
                     owners = owners.discard(key)
@@ -61,12 +65,13 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             if isinstance(definition, Table):
                 for index in definition.indexes:
                     rows_of = rows_of.set(index.id, definition.id)
+                plain = plain.add(definition.id) if definition.is_plain else plain
                 tables, others = tables.set(name, definition), others.discard(name)
             elif definition is not None:
                 tables, others = tables.discard(name), others.set(name, definition)
             else:
                 tables, others = tables.discard(name), others.discard(name)
-        return Catalog(tables, trees_used, others, owners, rows_of)
+        return Catalog(tables, trees_used, others, owners, rows_of, plain)
 
     def table_of_tree(self, number: int) -> int:
         """Return the tree of the rows that a tree belongs to: for an index, its table's."""

@@ -42,9 +42,9 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
     """Return the first read of the part that the installed roots contradict."""
     base = part.base
     for each, entries in part.keys.items():
+        if is_unchanged(part, each, roots):
+            continue
         now = roots.get(each, EMPTY)
-        if base.trees.tree(each.tree).roots_between(each.low, each.high) == (now,):
-            continue  # all keys of the range were there, and nothing has changed
         for key, seen in entries.items():
             if _differs(get(now, key), seen):
                 return Conflict("a key that was read has changed", each.tree, key)
@@ -54,6 +54,12 @@ def stale_read(part: Part, roots: Mapping[Range, Tree]) -> Conflict | None:
             if _differs(was, becomes) and _matters(scanned, was, becomes):
                 return Conflict("a range that was read has changed", scanned.tree, key)
     return None
+
+
+def is_unchanged(part: Part, each: Range, roots: Mapping[Range, Tree]) -> bool:
+    """Return whether all keys of a range were in one root when they were read, which is there."""
+    before = part.base.trees.tree(each.tree).roots_between(each.low, each.high)
+    return before == (roots.get(each, EMPTY),)
 
 
 def _changes(base: Snapshot, each: Range, now: Tree, scanned: ScannedRange) -> Iterator[Change]:
@@ -104,6 +110,8 @@ def _differs(was: Value | None, now: Value | None) -> bool:
 
 
 def _matters(scanned: ScannedRange, *rows: Value | None) -> bool:
+    if scanned.counted:
+        return None in rows
     predicate = scanned.predicate
     if predicate is None:
         return True

@@ -19,7 +19,13 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from qserver.storage.btree import EMPTY, Key, Tree, cuts
-from qserver.storage.conflict import Conflict, overlap, stale_read, writes_overlap
+from qserver.storage.conflict import (
+    Conflict,
+    is_unchanged,
+    overlap,
+    stale_read,
+    writes_overlap,
+)
 from qserver.storage.ranges import Range
 from qserver.storage.routing import Part
 from qserver.storage.transaction import ScannedRange
@@ -65,7 +71,7 @@ def conflict_in_pieces(
     `others`: writes that its reads must not overlap, by their kind.
     """
     rest = msgspec.structs.replace(part, keys={}, scans=[], writes={})
-    for keys in _small(part.keys):
+    for keys in _small(_doubtful_keys(part, now, others)):
         yield
         piece = msgspec.structs.replace(rest, keys=keys)
         conflict = stale_read(piece, now)
@@ -90,6 +96,17 @@ def conflict_in_pieces(
         if conflict is not None:
             return conflict
     return None
+
+
+def _doubtful_keys(
+    part: Part, now: Roots, others: Mapping[str, RangeWrites]
+) -> dict[Range, dict[Key, Any]]:
+    """Return the keys that were read in ranges that have changed, or that others write."""
+    return {
+        each: entries
+        for each, entries in part.keys.items()
+        if not is_unchanged(part, each, now) or any(each in writes for writes in others.values())
+    }
 
 
 def _scans_overlap(

@@ -117,10 +117,18 @@ def spread(
     lows = newest.trees.tree(tree).lows
     parts: dict[int, dict[Key, Any]] = {}
     rest = iter(entries.items())
+    is_short = len(entries) <= CHANGES_AT_ONCE
     for start in range(0, len(entries), CHANGES_AT_ONCE):
         if start:
             yield
-        for key, value in islice(rest, CHANGES_AT_ONCE):
+        some = entries if is_short else dict(islice(rest, CHANGES_AT_ONCE))
+        first, last = bisect_right(lows, min(some)), bisect_right(lows, max(some))
+        if first == last:  # most often, rows that are written together lie together
+            if is_short:
+                return {ranges[first]: entries}
+            parts.setdefault(first, {}).update(some)
+            continue
+        for key, value in some.items():
             at = bisect_right(lows, key)
             if at in parts:
                 parts[at][key] = value

@@ -13,7 +13,7 @@ one after the other.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -22,6 +22,8 @@ import msgspec
 from qserver.storage.btree import (
     Key,
     Value,
+    count_between,
+    entries_at,
     first_entries,
     get,
     last_entries,
@@ -32,6 +34,7 @@ from qserver.storage.btree import (
 from qserver.storage.catalog import Catalog
 from qserver.storage.columns import Part, chunks
 from qserver.storage.ranges import Range, Trees
+from qserver.values.keys import TOP
 from qserver.values.relations import Definition
 
 Page: TypeAlias = tuple[list[Key], list[Value]]
@@ -83,6 +86,22 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         """Call `value_runs`, likewise."""
         return self.value_runs(tree, low, high)
 
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+        """Return the number of entries with low <= key < high."""
+        roots = self.trees.tree(tree).roots_between(low, high)
+        return sum([count_between(root, low, high) for root in roots])
+
+    def entries_at(self, tree: int, keys: list[Key]) -> dict[Key, Value]:
+        """Return the entries at those of the ascending keys that exist."""
+        found: dict[Key, Value] = {}
+        start = 0
+        for root, _, high in self.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP)):
+            assert high is not None, "there is a last key"
+            stop = bisect_left(keys, high, start)
+            found |= entries_at(root, keys[start:stop])
+            start = stop
+        return found
+
     def scan_chunks(
         self,
         tree: int,
@@ -93,9 +112,6 @@ class Snapshot(msgspec.Struct, frozen=True, eq=False):
         """Yield the same values in the same order, as chunks where there are enough."""
         for root in self.trees.tree(tree).roots_between(low, high):
             yield from chunks(root, low, high)
-
-    def count(self, tree: int) -> int:
-        return len(self.trees.tree(tree))
 
     def pages(
         self, tree: int, low: Key | None = None, high: Key | None = None, backward: bool = False

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from qserver.errors import DuplicateTable, UndefinedTable, UniqueViolation
-from qserver.storage.btree import Key, Value, entries_at, pages
+from qserver.storage.btree import Key, Value, pages
 from qserver.storage.catalog import Catalog
 from qserver.storage.columns import Part, chunks, pieces
 from qserver.storage.snapshot import Page, Predicate, Snapshot
@@ -36,13 +36,15 @@ Journal: TypeAlias = list[tuple[Table, Value | None, Value | None]]
 class ScannedRange(msgspec.Struct):
     """Keys low <= key < high of a tree were read; only rows that satisfy `predicate` mattered.
 
-    Not frozen: a scan that ends early narrows its range to the keys that it handed out.
+    `counted`: of each key, only whether it is there. Not frozen: a scan that ends early narrows its
+    range to the keys that it handed out.
     """
 
     tree: int
     low: Key | None
     high: Key | None
     predicate: Predicate | None
+    counted: bool = False
 
     def __contains__(self, key: Key) -> bool:
         return (self.low is None or self.low <= key) and (self.high is None or key < self.high)
@@ -159,6 +161,20 @@ class Transaction:
             stream = _overlaid(self.snapshot.pages(tree, low, high), own, backward=False)
             return (values for _, values in stream)
         return self.snapshot.value_runs(tree, low, high)
+
+    def count(self, tree: int, low: Key | None = None, high: Key | None = None) -> int:
+        """Return the number of entries with low <= key < high.
+
+        The footprint is which keys are there, not what is at them.
+        """
+        scanned = ScannedRange(tree, low, high, None, counted=True)
+        self.ranges.append(scanned)
+        number = self.snapshot.count(tree, low, high)
+        own = self._own_changes(scanned) if self.writes or self.earlier else {}
+        if own:
+            number -= len(self.snapshot.entries_at(tree, sorted(own)))
+            number += sum([value is not None for value in own.values()])
+        return number
 
     def scan_chunks(
         self,
@@ -282,7 +298,7 @@ class Transaction:
 
     def _entries_if_free(self, table: Table, rows: list[Value]) -> dict[int, TreeWrites] | None:
         """Return all entries of new rows by tree; None unless all keys are known to be free."""
-        rows_of: TreeWrites = dict(zip(map(table.key_of, rows), rows, strict=True))
+        rows_of: TreeWrites = dict(zip(table.keys_of(rows), rows, strict=True))
         if len(rows_of) < len(rows) or not self._are_free(table.id, rows_of):
             return None
         entries = {table.id: rows_of}
@@ -301,15 +317,8 @@ class Transaction:
             changes = layer.get(tree) if layer else None
             if changes and not changes.keys().isdisjoint(entries):
                 return False
-        keys = sorted(entries)
-        pieces = self.snapshot.trees.tree(tree).pieces(keys[0], (*keys[-1], TOP))
-        start = 0
-        for root, _, high in pieces:
-            assert high is not None, "there is a last key"
-            stop = bisect_left(keys, high, start)
-            if entries_at(root, keys[start:stop]):
-                return False
-            start = stop
+        if self.snapshot.entries_at(tree, sorted(entries)):
+            return False
         self.keys.setdefault(tree, {}).update(dict.fromkeys(entries))
         return True
 

@@ -238,13 +238,15 @@ class _Reading:
 
     def _take_number(self, token: str) -> None:
         digits, _, fraction = token.partition(".")
-        if (self._has_date() or self.time_only) and self.time is None:
+        if self.is_julian and not self._has_date() and not fraction:
+            self._take_ordinal(int(digits) - _JULIAN_OF_ORDINAL)
+        elif self.time_only and (self._has_date() or self.time is not None):
+            raise self._bad_syntax()  # beside a time of day, a date has marks in it
+        elif (self._has_date() or self.time_only) and self.time is None:
             if len(digits) not in (4, 6):
                 raise self._bad_syntax()
             pairs = [digits[at : at + 2] for at in range(0, len(digits), 2)]
             self._take_time(":".join(pairs) + (f".{fraction}" if fraction else ""))
-        elif self.is_julian and not self._has_date() and not fraction:
-            self._take_ordinal(int(digits) - _JULIAN_OF_ORDINAL)
         elif len(digits) == 4 and len(fraction) == 3 and self.year is self.month is None:
             self._take_day_of_year(int(digits), int(fraction))
         elif "." in token:

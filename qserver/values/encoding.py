@@ -28,7 +28,7 @@ most rows there is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import lru_cache
@@ -82,20 +82,19 @@ def decode(data: bytes) -> Any:
         raise _corrupted(data, error) from error
 
 
-def encode_entries(entries: Sequence[Entry]) -> bytes:
-    """Encode writes by key; a row of None is a deletion.
+def encode_entries(entries: Mapping[Key, Row | None], plain: bool = False) -> bytes:
+    """Encode writes by key; a row of None is a deletion."""
+    return encode_columns(list(entries), list(entries.values()), plain)
 
-    Keys and rows are stored as two columns: as fast to write as pairs, and faster to read.
+
+def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None], plain: bool = False) -> bytes:
+    """Encode keys and rows as two columns: as fast to write as pairs, and faster to read.
+
+    `plain`: the table's definition proves that there is nothing to replace.
     """
-    if not entries:
-        return _encode(((), ()))
-    keys, rows = zip(*entries, strict=True)
-    return encode_columns(keys, rows)
-
-
-def encode_columns(keys: Sequence[Key], rows: Sequence[Row | None]) -> bytes:
-    """The same bytes, from keys and rows in two columns."""
     try:
+        if plain:
+            return _encode((keys, rows))
         if _all_plain(map(type, _flat(keys))) and _all_plain(map(type, _flat(filter(None, rows)))):
             return _encode((keys, rows))
         return _encode((_replaced(keys, _REPLACE_IN_ROW), _replaced(rows, _REPLACE_IN_ROW)))

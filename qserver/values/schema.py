@@ -38,9 +38,9 @@ from qserver.errors import (
 from qserver.limits import COLUMNS_MAX, IDENTIFIER_BYTES_MAX, INDEX_COLUMNS_MAX
 from qserver.values.admission import Admitter, admitter
 from qserver.values.constraints import Check, ForeignKey
-from qserver.values.keys import Key, KeyFunction, Row, make_key
+from qserver.values.keys import Key, KeyFunction, KeysFunction, Row, make_key, make_keys
 from qserver.values.text_output import shown
-from qserver.values.types import BIGINT, CAREFUL_KINDS, SqlType, type_of_value
+from qserver.values.types import BIGINT, CAREFUL_KINDS, PLAIN_KINDS, SqlType, type_of_value
 
 ROW_ID = "row_id"
 PUBLIC = "public"
@@ -167,6 +167,7 @@ class Table:
     schema: str = PUBLIC
 
     key_of: KeyFunction = field(init=False, compare=False, repr=False)
+    keys_of: KeysFunction = field(init=False, compare=False, repr=False)
     positions: dict[str, int] = field(init=False, compare=False, repr=False)
     """The positions of the visible columns, by name. Do not mutate."""
     _admitters: tuple[Admitter, ...] = field(init=False, compare=False, repr=False)
@@ -177,8 +178,10 @@ class Table:
         _check_table(self)
         if not self.primary_key_name and not self.has_row_id:
             object.__setattr__(self, "primary_key_name", f"{self.name}_pkey")
+        careful = _needs_care(self.columns, self.primary_key)
         compiled = {
-            "key_of": make_key(self.primary_key, _needs_care(self.columns, self.primary_key)),
+            "key_of": make_key(self.primary_key, careful),
+            "keys_of": make_keys(self.primary_key, careful),
             "positions": {
                 column.name: at for at, column in enumerate(self.columns) if not column.hidden
             },
@@ -189,6 +192,11 @@ class Table:
             object.__setattr__(self, name, value)
         entries = {index.id: _entry_function(self, index) for index in self.indexes}
         object.__setattr__(self, "_entries", entries)
+
+    @property
+    def is_plain(self) -> bool:
+        """Do its rows hold only values that are stored just as they are? See `encoding`."""
+        return all(column.type.kind in PLAIN_KINDS for column in self.columns)
 
     @property
     def key(self) -> str:

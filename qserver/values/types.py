@@ -212,6 +212,11 @@ CAREFUL_KINDS: Final = frozenset(
 )
 """Kinds with values that are not their own key elements, see `keys`."""
 
+PLAIN_KINDS: Final = frozenset(
+    {Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.VARCHAR, Kind.CHAR}
+)
+"""Kinds whose values are their own key elements, and are stored just as they are."""
+
 INTEGER_BITS: Final = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
 
 # `timestamp(3) without time zone`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import trio
@@ -10,54 +10,57 @@ import trio
 from qserver.errors import QserverError, SerializationFailure
 from qserver.limits import ANSWER_BYTES_WHOLE
 from qserver.query.sql_database import Result, TransactionResult
+from qserver.sql.execution import Rows
 from qserver.storage.conflict import Conflict
 from qserver.web.json_values import encode_json
-from qserver.web.rows import ROWS_ENCODED_AT_ONCE, RowEncoder
+from qserver.web.rows import RowEncoder
 from qserver.web.shapes import ErrorAnswer, ErrorObject, Timings
 
-Write = Callable[[RowEncoder, list[tuple[Any, ...]]], bytes]
+Write = Callable[[RowEncoder, Rows], bytes]
 WRITERS: Final[dict[str, Write]] = {"objects": RowEncoder.objects, "arrays": RowEncoder.arrays}
 
 _TRUNCATED: Final = b',"truncated":true'
 
 
-Encoded = tuple[RowEncoder, list[tuple[Any, ...]]]
+Encoded = tuple[RowEncoder, Rows]
+Sliced = tuple[RowEncoder, list[Rows]]
 
 
-async def is_long(encoded: Sequence[Encoded]) -> bool:
-    """Are the rows too many for one whole answer?
+async def sliced(every: Sequence[Encoded]) -> tuple[list[Sliced], bool]:
+    """The rows of each result in slices, and: are they too many for one whole answer?
 
     Raises if one row is too big to send at all.
     """
-    size = 0
-    for encoder, rows in encoded:
-        for part in encoder.cut(rows):
-            size += encoder.size_about(part)
+    results, total = [], 0
+    for encoder, rows in every:
+        slices = []
+        for part, size in encoder.cut(rows):
+            slices.append(part)
+            total += size
             if len(rows) > len(part):
                 await trio.lowlevel.checkpoint()
-    return size > ANSWER_BYTES_WHOLE
+        results.append((encoder, slices))
+    return results, total > ANSWER_BYTES_WHOLE
 
 
-async def rows_json(encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write) -> bytes:
+async def rows_json(encoder: RowEncoder, slices: Sequence[Rows], write: Write) -> bytes:
     """All rows as one JSON array; yields to other tasks after each slice."""
-    if len(rows) <= ROWS_ENCODED_AT_ONCE:
-        return write(encoder, rows)
+    if len(slices) == 1:
+        return write(encoder, slices[0])
     parts = []
-    for part in rows_in_parts(encoder, rows, write):
+    for part in rows_in_parts(encoder, slices, write):
         parts.append(part)
         await trio.lowlevel.checkpoint()
     return b"".join(parts)
 
 
-def rows_in_parts(
-    encoder: RowEncoder, rows: list[tuple[Any, ...]], write: Write
-) -> Iterator[bytes]:
+def rows_in_parts(encoder: RowEncoder, slices: Iterable[Rows], write: Write) -> Iterator[bytes]:
     """The same array in parts, each encoded on demand."""
     between = b"["
-    for part in encoder.cut(rows):
-        yield between + write(encoder, part)[1:-1]
+    for part in slices:
+        yield b"".join((between, memoryview(write(encoder, part))[1:-1]))
         between = b","
-    yield b"]" if rows else b"[]"
+    yield b"[]" if between == b"[" else b"]"
 
 
 def query_tail(
@@ -131,13 +134,13 @@ def transaction_body(
 
 
 def transaction_in_parts(
-    outcome: TransactionResult, encoded: Sequence[Encoded], write: Write
+    outcome: TransactionResult, every: Sequence[Sliced], write: Write
 ) -> Iterator[bytes]:
     """The results of a transaction in parts, without `transaction_tail`."""
     between = TRANSACTION_HEAD
-    for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
+    for result, (encoder, slices) in zip(outcome.results, every, strict=True):
         yield b'%b{"columns":%b,"rows":' % (between, encoder.columns_json)
-        yield from rows_in_parts(encoder, rows, write)
+        yield from rows_in_parts(encoder, slices, write)
         yield result_tail(result, encoder)
         between = b","
 

@@ -17,10 +17,17 @@ from itertools import count
 from typing import Final
 from urllib.parse import quote
 
-from qserver.errors import InvalidRequest, MethodNotAllowed, NotFound, QserverError
+from qserver.errors import (
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    QserverError,
+    UnsupportedMediaType,
+)
 from qserver.http1 import Request
 from qserver.web.calls import Endpoint, Facts, Preflight, Refusal
-from qserver.web.catalogue import find_route, routes_of
+from qserver.web.catalogue import BODILESS, find_route, routes_of
+from qserver.web.compression import negotiate
 from qserver.web.cors import Cors
 from qserver.web.dataplane import HOT
 from qserver.web.hosts import VIA, Hosts, Place
@@ -28,6 +35,7 @@ from qserver.web.routes import make_routes
 from qserver.web.routes.bridge import Bridge, RouteEndpoint
 from qserver.web.rows import RowEncoders
 from qserver.web.service import Service, State
+from qserver.web.statuses import Pairs
 
 _ONCE: Final = (b"authorization", b"content-type", b"x-database", b"idempotency-key")
 
@@ -46,6 +54,7 @@ class Application:
         self.running = running
         self._hosts = Hosts(settings.data_url, settings.alias_url, settings.control_url)
         self._cors = Cors(settings.cors_origins)
+        self._compresses = settings.compression
         self._encoders = RowEncoders()
         self._bridge = routes(service)
         self._numbers = count(1)
@@ -62,10 +71,26 @@ class Application:
         every_answer = self._cors.answer(headers.get(b"origin"))
         if place is Place.ALIAS:  # handle it as the data plane does, with a Via header
             every_answer = [*every_answer, VIA]
-        facts = Facts(self.service, self._next_id, request, headers, every_answer, request.own_id)
+        compression = None
+        if self._compresses:
+            compression = negotiate(_values(request, b"accept-encoding"))
+            every_answer = _with_vary(every_answer, b"Accept-Encoding")
+        facts = Facts(
+            self.service,
+            self._next_id,
+            request,
+            headers,
+            every_answer,
+            request.own_id,
+            compression,
+        )
         repeated = _repeated(request, headers)
         if repeated is not None:
             return Refusal(facts, "repeated header", lambda: _given_twice(repeated))
+        if request.method not in BODILESS and b"content-encoding" in headers:
+            codings = b", ".join(_values(request, b"content-encoding"))
+            if codings.strip().lower() not in (b"", b"identity"):
+                return Refusal(facts, "compressed body", lambda: _compressed(codings))
         hot = HOT.get(request.path)
         if hot is not None and request.method == "POST" and place is not Place.CONTROL:
             return hot(facts, request.path, self._encoders)
@@ -109,6 +134,28 @@ def _repeated(request: Request, headers: dict[bytes, bytes]) -> bytes | None:
         return None
     names = [name for name, _ in request.headers]
     return next((name for name in _ONCE if names.count(name) > 1), None)
+
+
+def _values(request: Request, name: bytes) -> list[bytes]:
+    """The values of a header that may occur several times."""
+    return [value for each, value in request.headers if each == name]
+
+
+def _with_vary(headers: Pairs, name: bytes) -> Pairs:
+    """The headers, with one more request header that the answer depends on."""
+    varies = [value for each, value in headers if each == b"vary"]
+    others = [pair for pair in headers if pair[0] != b"vary"]
+    return [*others, (b"vary", b", ".join([*varies, name]))]
+
+
+def _compressed(codings: bytes) -> QserverError:
+    """To decompress is to let a few bytes become many."""
+    error = UnsupportedMediaType(
+        f"a body with Content-Encoding {codings.decode('latin-1')!r} is not understood here",
+        hint="Send it as it is, without Content-Encoding.",
+    )
+    error.is_compressed = True
+    return error
 
 
 def _given_twice(name: bytes) -> QserverError:

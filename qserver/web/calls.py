@@ -13,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from sys import maxsize
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
@@ -25,11 +26,14 @@ from qserver.http1 import (
     ClientGone,
     Headers,
     IncomingBody,
+    Parts,
     Request,
     Respond,
     Response,
 )
+from qserver.limits import COMPRESSED_AT_ONCE_BYTES
 from qserver.web.answers import error_body
+from qserver.web.compression import Compression, compressed_parts
 from qserver.web.service import UNLIMITED, Service, State
 from qserver.web.statuses import STATUSES, Pair, Pairs, headers_of, status_of
 
@@ -51,9 +55,11 @@ class Facts:
     headers: Mapping[bytes, bytes]
     """By name; of several with one name, the last."""
     every_answer: Pairs
-    """CORS, Via."""
+    """CORS, Via, Vary."""
     given_id: str | None
     """The caller's own X-Request-Id, if it is safe."""
+    compression: Compression | None
+    """How the client wants its answers compressed."""
 
 
 class Endpoint:
@@ -61,7 +67,7 @@ class Endpoint:
 
     kind: type[Call]
 
-    def __init__(self, facts: Facts, name: str) -> None:
+    def __init__(self, facts: Facts, name: str, *, compressible: bool = False) -> None:
         self.service = facts.service
         self.next_id = facts.next_id
         self.request = facts.request
@@ -74,6 +80,9 @@ class Endpoint:
         self.token = _bearer(facts.headers.get(b"authorization"))
         self.json_headers = Headers([JSON, *UNLIMITED, *facts.every_answer])
         """The headers of most answers."""
+        self.compression = facts.compression if compressible else None
+        self.plain_bytes_max = maxsize if self.compression is None else self.compression.bytes_min
+        """The length of the longest body that is sent as it is."""
 
     def handle(self, body: bytes | IncomingBody, client: Client, respond: Respond) -> Answer:
         call = self.kind(self, body, client, respond)
@@ -144,8 +153,33 @@ class Call(ABC):
     # --- answers ----------------------------------------------------------------------------------
 
     def answer(self, status: int, headers: Headers, body: bytes) -> Response:
-        self.endpoint.metrics.count(status, perf_counter() - self.started)
+        endpoint = self.endpoint
+        endpoint.metrics.count(status, perf_counter() - self.started)
+        if len(body) > endpoint.plain_bytes_max:
+            return self._compressed(status, headers, body)
         return Response(status, headers, body, self.request_id)
+
+    def answer_in_parts(self, headers: Headers, parts: Parts, *, live: bool = False) -> Response:
+        """An answer that is made while it is sent. A reader of a `live` one waits for each part."""
+        compression = self.endpoint.compression
+        if compression is None or (live and not compression.required):
+            return Response(200, headers, parts, self.request_id)
+        return self._compressed(200, headers, parts)
+
+    def _compressed(self, status: int, headers: Headers, body: bytes | Parts) -> Response:
+        endpoint = self.endpoint
+        compression = endpoint.compression
+        assert compression is not None
+        coding = compression.coding
+        packed: bytes | Parts | None
+        if isinstance(body, bytes) and len(body) <= COMPRESSED_AT_ONCE_BYTES:
+            packed = coding.compressed(body)
+        else:
+            packed = compressed_parts(body, coding, endpoint.service.memory)
+        if packed is None:
+            return Response(status, headers, body, self.request_id)
+        encoded = Headers([*headers.pairs, (b"content-encoding", coding.name)])
+        return Response(status, encoded, packed, self.request_id)
 
     def failed(self, error: Exception) -> Response:
         """The answer for a request that raised an error. Every error passes here."""

@@ -15,6 +15,9 @@ from typing import Final
 from qserver.limits import BENCH_COST_REQUESTS, SELF_TEST_COST_REQUESTS
 from qserver.web import shapes
 
+BODILESS: Final = ("GET", "HEAD", "OPTIONS")
+"""Methods whose body, if there is one, is not read."""
+
 
 class Plane(Enum):
     """The hosts that serve a route."""
@@ -54,6 +57,11 @@ class Route:
     body_optional: bool = False
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
+
+    @property
+    def is_compressible(self) -> bool:
+        """Answers of the control plane contain secrets, see `compression`."""
+        return self.plane is not Plane.CONTROL
 
     @property
     def name(self) -> str:

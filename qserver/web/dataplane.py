@@ -30,10 +30,11 @@ from qserver.query.sql_database import Options, Statement, TransactionResult, Wa
 from qserver.web.answers import (
     WRITERS,
     Encoded,
-    is_long,
+    Sliced,
     query_tail,
     rows_in_parts,
     rows_json,
+    sliced,
     transaction_body,
     transaction_in_parts,
     transaction_tail,
@@ -60,7 +61,7 @@ class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
-        super().__init__(facts, name)
+        super().__init__(facts, name, compressible=True)
         headers = facts.headers
         self.encoders = encoders
         self.content_type = headers.get(b"content-type", b"")
@@ -143,15 +144,16 @@ class HotCall(KeyedCall):
     ) -> Response:
         """Encode the answer in slices, with a checkpoint after each, or send it in parts."""
         try:
-            if await is_long(every):
-                return self._in_parts(outcome, every)
+            results, are_long = await sliced(every)
+            if are_long:
+                return self._in_parts(outcome, results)
             write = WRITERS[self._form]
-            rows = [await rows_json(encoder, rows, write) for encoder, rows in every]
+            rows = [await rows_json(encoder, slices, write) for encoder, slices in results]
             return self.answer(200, self.headers(), self.whole(outcome, every, rows))
         except Exception as error:
             return self.failed(error)
 
-    def _in_parts(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Response:
+    def _in_parts(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Response:
         """A long answer. Its rows count as used memory until they have been sent."""
         pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
         if outcome.committed:
@@ -167,7 +169,7 @@ class HotCall(KeyedCall):
             pool.give_back(held)
             self.count(200)
 
-        return Response(200, self.headers(), AnswerParts(parts(), ended), self.request_id)
+        return self.answer_in_parts(self.headers(), AnswerParts(parts(), ended))
 
     @abstractmethod
     def whole(
@@ -176,7 +178,7 @@ class HotCall(KeyedCall):
         """The body of the answer; `rows` holds the rows of each result, in JSON."""
 
     @abstractmethod
-    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         """The same body in parts, each made on demand."""
 
     def exec_us(self) -> int:
@@ -232,10 +234,10 @@ class QueryCall(HotCall):
         tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
         return b"%b%b%b" % (encoder.query_head, rows, tail)
 
-    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
-        (result,), ((encoder, rows),) = outcome.results, every
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
+        (result,), ((encoder, slices),) = outcome.results, every
         yield encoder.query_head
-        yield from rows_in_parts(encoder, rows, WRITERS[self._form])
+        yield from rows_in_parts(encoder, slices, WRITERS[self._form])
         times = self.elapsed_us(), self.exec_us()
         yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
 
@@ -278,7 +280,8 @@ class QueryCall(HotCall):
                 (b"x-accel-buffering", b"no"),
             )
         )
-        return Response(200, out, AnswerParts(rows.parts(check), ended), self.request_id)
+        parts = AnswerParts(rows.parts(check), ended)
+        return self.answer_in_parts(out, parts, live=not endpoint.lines)
 
 
 class TextCall(QueryCall):
@@ -318,7 +321,7 @@ class TransactionCall(HotCall):
         encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
         return transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
 
-    def parts_of(self, outcome: TransactionResult, every: Sequence[Encoded]) -> Iterator[bytes]:
+    def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         yield from transaction_in_parts(outcome, every, WRITERS[self._form])
         yield transaction_tail(outcome, self.elapsed_us(), self.exec_us())
 

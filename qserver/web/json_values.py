@@ -35,6 +35,7 @@ from qserver.values.zoned_time import ZonedTime
 Converter = Callable[[Any], Any]
 
 encode_json: Final = msgspec.json.Encoder().encode
+encode_lines: Final = msgspec.json.Encoder().encode_lines
 
 
 @lru_cache(maxsize=4096)

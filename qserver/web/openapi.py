@@ -11,7 +11,8 @@ import msgspec
 from qserver import __version__
 from qserver.config import Settings
 from qserver.web import shapes
-from qserver.web.catalogue import Plane, Query, Route
+from qserver.web.catalogue import BODILESS, Plane, Query, Route
+from qserver.web.compression import CODINGS
 
 REFERENCE: Final = "#/components/schemas/{name}"
 
@@ -102,6 +103,8 @@ def _responses(route: Route) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": route.purpose}
     if route.answer is not None:
         answer["content"] = {route.media: {"schema": _answer_schema(route)}}
+    if route.is_compressible and route.answer is not None:
+        answer["headers"] = {"Content-Encoding": _CONTENT_ENCODING}
     if route.path in ("/v1/query", "/query"):
         for media in ("text/event-stream", "application/x-ndjson"):
             answer["content"][media] = {"schema": {"type": "string"}}
@@ -111,6 +114,8 @@ def _responses(route: Route) -> dict[str, Any]:
         statuses |= {400}
     if route.plane is Plane.CONTROL:
         statuses |= {307, 404}
+    if route.method not in BODILESS:
+        statuses |= {415}
     if route.answer is shapes.QueryAnswer or route.answer is shapes.TransactionAnswer:
         statuses |= {503}
     for status in sorted(statuses):
@@ -157,6 +162,11 @@ def _in_query(query: Query) -> dict[str, Any]:
 def _is_struct(shape: type) -> bool:
     return issubclass(shape, msgspec.Struct)
 
+
+_CONTENT_ENCODING: Final = {
+    "description": "The coding of a long answer, one that the request's Accept-Encoding allows.",
+    "schema": {"enum": [coding.name.decode() for coding in CODINGS]},
+}
 
 _DATABASE_HEADER: Final = {
     "name": "X-Database",

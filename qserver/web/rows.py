@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import starmap
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
 
 from qserver.limits import ANSWER_PART_BYTES, PLANS_KEPT_MAX, ROW_BYTES_MAX
 from qserver.sql.execution import Rows
-from qserver.values.sizes import check_rows, is_sized, size_of
+from qserver.values.sizes import check_rows, is_sized, size_of, size_of_all
 from qserver.values.types import SqlType
-from qserver.web.json_values import converter, encode_json
+from qserver.web.json_values import converter, encode_json, encode_lines
 
 VALUE_BYTES_FLAT: Final = 8
 """The size of a short value and the punctuation around it and its name, without the name."""
@@ -65,35 +66,31 @@ class RowEncoder:
         """The approximate size of the rows as objects; more where characters need escapes."""
         size = self._flat * len(rows)
         for at in self._long:
-            for row in rows:
-                size += size_of(row[at])
+            if len(rows) == 1:
+                size += size_of(rows[0][at])
+            else:
+                size += size_of_all(map(itemgetter(at), rows))
         return size
 
-    def cut(self, rows: Rows) -> Iterator[Rows]:
-        """Cut rows into parts that are quick to encode and limited in size.
+    def cut(self, rows: Rows) -> Iterator[tuple[Rows, int]]:
+        """Cut rows into slices that are quick to encode and limited in size; with their sizes.
 
         A single row that is too big is refused. A statement that writes never has one: it was
         refused before the commit.
         """
         most = max(1, min(ROWS_ENCODED_AT_ONCE, ANSWER_PART_BYTES // self._flat))
         for start in range(0, len(rows), most):
-            part = rows[start : start + most]
-            if self.size_about(part) <= ANSWER_PART_BYTES:
-                yield part
-            else:
-                yield from self._cut_by_size(part)
+            yield from self._halved(rows[start : start + most])
 
-    def _cut_by_size(self, rows: Rows) -> Iterator[Rows]:
-        start = size = 0
-        for at, row in enumerate(rows):
-            own = self.size_about([row])
-            if own > ROW_BYTES_MAX:
-                check_rows([row], self._long)
-            if size + own > ANSWER_PART_BYTES and at > start:
-                yield rows[start:at]
-                start, size = at, 0
-            size += own
-        yield rows[start:]
+    def _halved(self, rows: Rows) -> Iterator[tuple[Rows, int]]:
+        size, half = self.size_about(rows), len(rows) // 2
+        if size > ANSWER_PART_BYTES and half:
+            yield from self._halved(rows[:half])
+            yield from self._halved(rows[half:])
+            return
+        if size > ROW_BYTES_MAX:
+            check_rows(rows, self._long)
+        yield rows, size
 
     def objects(self, rows: Rows) -> bytes:
         """A JSON array of objects."""
@@ -103,9 +100,9 @@ class RowEncoder:
         """A JSON array of arrays."""
         return encode_json(list(self._converted(rows)) if self._convert else rows)
 
-    def lines(self, rows: Rows) -> list[bytes]:
-        """One JSON object for each row."""
-        return [encode_json(each) for each in self._objects(rows)]
+    def lines(self, rows: Rows) -> bytes:
+        """A JSON object for each row, each on a line of its own."""
+        return encode_lines(self._objects(rows))
 
     def _objects(self, rows: Rows) -> list[Any]:
         if not self._convert:

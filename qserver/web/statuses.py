@@ -77,6 +77,8 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"allow", ", ".join(error.allowed).encode())]
     if isinstance(error, RateLimited):
         return [(b"retry-after", b"%d" % error.retry_after_seconds)]
+    if isinstance(error, UnsupportedMediaType) and error.is_compressed:
+        return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
     if status_of(error) == 503:

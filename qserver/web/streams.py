@@ -58,13 +58,10 @@ class EventStream:
         )
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        version = stream.version
-        return b"".join(
-            [
-                b"event: row\nid: %d:%d\ndata: %b\n\n" % (version, number, line)
-                for number, line in enumerate(self.encoder.lines(rows), first)
-            ]
-        )
+        event = b"event: row\nid: %d:%%d\ndata: %%b\n\n" % stream.version
+        lines = self.encoder.lines(rows).split(b"\n")
+        lines.pop()  # what follows the last line
+        return b"".join(map(event.__mod__, enumerate(lines, first)))
 
     def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
         return (
@@ -93,7 +90,7 @@ class JsonLines:
         return b""
 
     def rows(self, stream: RowStream, first: int, rows: Rows) -> bytes:
-        return b"\n".join(self.encoder.lines(rows)) + b"\n"
+        return self.encoder.lines(rows)
 
     def done(self, stream: RowStream, count: int, total_us: int, exec_us: int) -> bytes:
         return b""
@@ -134,7 +131,7 @@ class RowParts:
                 page = await stream.step()
                 seconds += trio.current_time() - began
                 await still_allowed()
-                for part in form.encoder.cut(page) if page else ():
+                for part, _ in form.encoder.cut(page) if page else ():
                     first, count = count + 1, count + len(part)
                     data = form.rows(stream, first, part)
                     asked = trio.current_time()

@@ -11,6 +11,7 @@ from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from qserver.values.schema import Table
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 
 
 def _narrow(original: Any, change: Any) -> Any:
@@ -105,7 +106,7 @@ MUTANTS: Final = (
         "a backward scan that is left early depends only on the first entry that it found",
         ("sql_bounds",),
         ((transaction.Transaction, "_scan", _to_the_first_of_several),),
-        shape=(("clients", 6), ("max_retries", 5)),
+        shape=(*CROWDED, ("max_retries", 5)),
     ),
     Mutant(
         "note_an_upper_bound_as_excluded",

@@ -15,6 +15,7 @@ from qserver.errors import LogFailed
 from qserver.storage.btree import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import SAVES_FAIL, SYNCS_FAIL
 
 
 def _cut_before_durable(original: Any) -> Any:
@@ -102,12 +103,14 @@ MUTANTS: Final = (
         "a checkpoint that failed counts as saved",
         ("bank", "hot_key", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_failed),),
+        shape=SAVES_FAIL,
     ),
     Mutant(
         "use_page_numbers_again",
         "numbers of an attempt whose outcome is unknown are given to other pages",
         ("bank", "hot_key", "registers", "list_append"),
         ((saved_pages.SavedPages, "begin", _use_numbers_again),),
+        shape=SAVES_FAIL,
     ),
     Mutant(
         "forget_pages_too_early",
@@ -120,5 +123,6 @@ MUTANTS: Final = (
         "after the log has failed, recovery begins with what was published, not what is durable",
         ("bank", "hot_key", "list_append"),
         ((generation.Generation, "known", _know_what_is_not_durable),),
+        shape=SYNCS_FAIL,
     ),
 )

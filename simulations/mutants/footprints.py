@@ -9,6 +9,7 @@ from qserver.storage import conflict
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 
 
 def _forget_ranges(original: Any) -> Any:
@@ -56,6 +57,39 @@ def _miss_half_of_the_difference(original: Any) -> Any:
     return difference
 
 
+def _count_without_footprint(original: Any) -> Any:
+    def count(self: Transaction, *bounds: Any) -> int:
+        number: int = original(self, *bounds)
+        self.ranges.pop()
+        return number
+
+    return count
+
+
+def _count_only_what_goes(original: Any) -> Any:
+    def matters(scanned: ScannedRange, was: Any, becomes: Any) -> bool:
+        return becomes is None if scanned.counted else bool(original(scanned, was, becomes))
+
+    return matters
+
+
+def _forget_what_lies_before(original: Any) -> Any:
+    def scan(self: Transaction, scanned: ScannedRange, backward: bool, *options: Any) -> Any:
+        first = None
+        stream = original(self, scanned, backward, *options)
+        try:
+            for page in stream:
+                first = first or page[0][0]
+                yield page
+        except GeneratorExit:
+            stream.close()
+            if backward and first is not None:
+                scanned.high = (*first, TOP)
+            raise
+
+    return scan
+
+
 MUTANTS: Final = (
     Mutant(
         "forget_ranges",
@@ -68,6 +102,7 @@ MUTANTS: Final = (
         "a scan that ran to its end counts only up to the last key that it found",
         ("range_sums",),
         ((Transaction, "_scan", _narrow_every_scan),),
+        shape=CROWDED,
     ),
     Mutant(
         "ignore_rows_before",
@@ -80,6 +115,24 @@ MUTANTS: Final = (
         "that a key was found absent is not part of the footprint",
         ("unique_keys", "list_append"),
         ((Transaction, "get_entry", _forget_absent_keys),),
+    ),
+    Mutant(
+        "count_without_footprint",
+        "the footprint lacks the ranges whose keys were counted",
+        ("sql_predicates",),
+        ((Transaction, "count", _count_without_footprint),),
+    ),
+    Mutant(
+        "count_only_what_goes",
+        "a key that comes into a range that was counted is no conflict",
+        ("sql_predicates",),
+        ((conflict, "_matters", _count_only_what_goes),),
+    ),
+    Mutant(
+        "forget_what_lies_before",
+        "a scan backward that is left early, as for max, does not mind keys behind its first",
+        ("sql_predicates",),
+        ((Transaction, "_scan", _forget_what_lies_before),),
     ),
     Mutant(
         "miss_half_of_the_difference",

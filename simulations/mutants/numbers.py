@@ -16,6 +16,7 @@ from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.values.relations import Sequence
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 
 
 def _reserve_in_memory_only(original: Any) -> Any:
@@ -192,6 +193,7 @@ MUTANTS: Final = (
         "ALTER SEQUENCE does not mind numbers that were reserved while it ran",
         SEQUENCES,
         ((sequence_values, "state_of", _redefine_without_footprint),),
+        shape=CROWDED,
     ),
     Mutant(
         "restart_at_once",

@@ -20,10 +20,10 @@ from qserver.query import foreign_keys
 from qserver.storage import btree, conflict, routing
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant, edited
+from simulations.mutants.shapes import CROWDED
 from simulations.sizes import SMALL
 
 _SMALL: Final = (("sizes", SMALL),)
-_CROWDED: Final = (("clients", 12), ("long_work", 0.0))
 _SLOW_SYNCS: Final = (
     ("probabilities", {"sync_slow": 0.7, "sync_fails": 0.05, "process_crash": 0.01}),
 )
@@ -57,7 +57,7 @@ MUTANTS: Final = (
         Transaction._are_free,
         "(self.writes, self.earlier)",
         "(self.writes,)",
-        _CROWDED,
+        (*CROWDED, ("long_work", 0.0)),
     ),
     _mutant(
         "take_two_unique_keys_for_free",

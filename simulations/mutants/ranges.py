@@ -19,6 +19,7 @@ from qserver.storage.snapshot import Page, Snapshot
 from qserver.storage.transaction import ScannedRange, Transaction
 from qserver.values.keys import TOP
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 from simulations.sizes import JOINED, NARROW
 
 
@@ -239,7 +240,7 @@ MUTANTS: Final = (
         "a transaction goes to the shards that had its keys when it read them",
         ("list_append", "range_sums", "sql_queue"),
         ((coordinator, "parts_of", _route_by_what_was_read),),
-        shape=WITH_RANGES,
+        shape=(*WITH_RANGES, *CROWDED),
     ),
     Mutant(
         "ask_all_but_the_last",
@@ -267,7 +268,7 @@ MUTANTS: Final = (
         "a range that was several when it was scanned is compared with the first of them",
         (*SCANS, "sql_queue"),
         ((conflict, "_changes", _compare_with_the_first_root),),
-        shape=WITH_RANGES,
+        shape=(*WITH_RANGES, *CROWDED),
     ),
     Mutant(
         "take_any_root_for_the_same",

@@ -21,7 +21,7 @@ from qserver.storage.btree import Tree
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from simulations.mutants.mutant import Mutant
-from simulations.sizes import SMALL
+from simulations.mutants.shapes import OFTEN_SAVED, SYNCS_FAIL
 
 
 class _ShortLog:
@@ -134,13 +134,6 @@ def _fight_on(original: Any) -> Any:
     return end
 
 
-OFTEN_SAVED: Final = (
-    ("sizes", SMALL),
-    ("checkpoint_log_bytes", 500),
-    ("checkpoint_pages_at_once", 1),
-)
-"""Checkpoints of many pages, each saved by itself."""
-
 MUTANTS: Final = (
     Mutant(
         "fight_on",
@@ -186,27 +179,27 @@ MUTANTS: Final = (
         "a branch that a crash left without its children stays on the disk for ever",
         ("range_sums", "list_append", "sql_queue"),
         ((saved_pages.SavedPages, "restore", _keep_incomplete),),
-        shape=OFTEN_SAVED,
+        shape=SYNCS_FAIL,
     ),
     Mutant(
         "count_as_saved_when_written",
         "a page counts as saved when it was written, though its checkpoint came to nothing",
-        ("bank", "registers"),
+        ("bank", "list_append", "sql_queue"),
         ((saved_pages.Save, "_new_pages", _count_as_saved_when_written),),
-        shape=(*OFTEN_SAVED, ("clients", 6), ("transactions_per_client", 40)),
+        shape=SYNCS_FAIL,
     ),
     Mutant(
         "confirm_what_was_broken_off",
         "a checkpoint that was broken off because a sync of the log failed counts as saved",
         ("bank", "hot_key", "list_append", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_was_broken_off),),
-        shape=OFTEN_SAVED,
+        shape=SYNCS_FAIL,
     ),
     Mutant(
         "begin_before_the_last_is_there",
         "the next group of the log is begun before the last is known to be there",
         ("bank", "hot_key", "list_append"),
         ((log_writer.LogWriter, "run", _begin_before_the_last_is_there),),
-        shape=(("eager_log", True), ("delay_seconds", 0.0001)),
+        shape=(*SYNCS_FAIL, ("eager_log", True), ("delay_seconds", 0.0001)),
     ),
 )

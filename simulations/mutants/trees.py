@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from qserver.storage import btree, conflict, snapshot, transaction
+from qserver.storage import btree, conflict, snapshot
 from qserver.storage.btree import Branch, Key, Leaf, Tree, Value, branch_of
 from simulations.mutants.mutant import Mutant
 from simulations.sizes import SMALL
@@ -163,7 +163,7 @@ MUTANTS: Final = (
         "look_left_of_a_separator",
         "an INSERT of several rows takes a key for free that begins a page",
         ("sql_upserts",),
-        ((transaction, "entries_at", _look_left_of_a_separator),),
+        ((snapshot, "entries_at", _look_left_of_a_separator),),
         shape=(("sizes", SMALL),),
     ),
     Mutant(

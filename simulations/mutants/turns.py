@@ -18,6 +18,7 @@ from qserver.errors import CheckViolation, QueryCanceled
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import merge_writes
 from simulations.mutants.mutant import Mutant
+from simulations.mutants.shapes import CROWDED
 
 
 class _KeptReply(Reply[Any]):
@@ -169,5 +170,6 @@ MUTANTS: Final = (
         "a shard accepts a blind write of a key that an undecided transaction writes",
         ("blind_writes",),
         ((shard, "writes_overlap", lambda original: _never),),
+        shape=CROWDED,
     ),
 )

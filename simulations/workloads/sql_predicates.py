@@ -2,7 +2,8 @@
 
     doctors    one may go off call if two are on call in that shift   write skew
     bookings   a room is booked if no booking overlaps                phantoms in an index
-    entries    a group gets one more if it has fewer than four        phantoms in a range of keys
+    entries    a group gets one more if it has fewer than four        phantoms in a count
+    floors     the next is one higher than the highest                phantoms behind the last
 
 Each is one statement with a subquery. The subquery reads a predicate and not a row, and it must
 still hold when the statement commits.
@@ -29,6 +30,7 @@ BOOK = """INSERT INTO bookings SELECT $1, $2, $3, $4 WHERE NOT EXISTS
     (SELECT 1 FROM bookings WHERE room = $2 AND start < $4 AND stop > $3)"""
 ENTER = f"""INSERT INTO entries SELECT $1
     WHERE (SELECT count(*) FROM entries WHERE id >= $2 AND id < $3) < {GROUP_MOST}"""
+BUILD = "INSERT INTO floors SELECT $1, coalesce(max(height), 0) + 1 FROM floors"
 
 WRONG: Final = {
     "a shift without a doctor": """SELECT shift FROM doctors GROUP BY shift
@@ -37,6 +39,8 @@ WRONG: Final = {
         ON a.room = b.room AND a.number < b.number AND a.start < b.stop AND b.start < a.stop""",
     "a group that is too large": f"""SELECT id / {GROUP_KEYS} FROM entries
         GROUP BY id / {GROUP_KEYS} HAVING count(*) > {GROUP_MOST}""",
+    "two floors at one height": """SELECT height FROM floors
+        GROUP BY height HAVING count(*) > 1""",
 }
 """Queries that must find nothing."""
 
@@ -52,6 +56,8 @@ class SqlPredicates(SqlWorkload):
             start integer NOT NULL, stop integer NOT NULL)""",
         "CREATE INDEX bookings_of_room ON bookings (room, start)",
         "CREATE TABLE entries (id integer PRIMARY KEY)",
+        "CREATE TABLE floors (number integer PRIMARY KEY, height integer)",
+        "CREATE INDEX floors_by_height ON floors (height)",
     )
 
     async def transaction(self, service: Service, number: int) -> None:
@@ -61,11 +67,13 @@ class SqlPredicates(SqlWorkload):
             await self._change(service, Statement(LEAVE, [doctor, doctor % SHIFTS]))
         elif kind < 0.45:
             await self._change(service, Statement(RETURN, [doctor]))
-        elif kind < 0.65:
+        elif kind < 0.6:
             start = self.chance.randrange(60)
             room, stop = self.chance.randrange(ROOMS), start + self.chance.randrange(1, 8)
             await self._change(service, Statement(BOOK, [number, room, start, stop]), number)
-        elif kind < 0.85:
+        elif kind < 0.7:
+            await self._change(service, Statement(BUILD, [number]), number)
+        elif kind < 0.87:
             step = (number - 1) % self.profile.transactions_per_client
             low = step // 4 * GROUP_KEYS
             statement = Statement(ENTER, [low + number, low, low + GROUP_KEYS])
@@ -97,5 +105,6 @@ class SqlPredicates(SqlWorkload):
             self._judge(what, await self.must(service, query))
         bookings = await self.must(service, "SELECT number FROM bookings")
         entries = await self.must(service, f"SELECT id % {GROUP_KEYS} FROM entries")
-        numbers = [row[0] for row in bookings.rows + entries.rows]
+        floors = await self.must(service, "SELECT number FROM floors")
+        numbers = [row[0] for row in bookings.rows + entries.rows + floors.rows]
         self.problems += self.book.compare(numbers, service)

@@ -387,3 +387,25 @@ def test_a_key_that_is_none_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         Client("http://127.0.0.1:1", key)
     assert key not in str(caught.value) + str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://127.9.9.9", True),
+        ("http://[::1]:8000", True),
+        ("https://localhost", True),
+        ("https://LOCALHOST:8443", True),
+        ("https://db.example.com", False),
+        ("http://localhost.example.com", False),
+        ("http://10.0.0.1", False),
+        ("http://[2001:db8::1]", False),
+    ],
+)
+async def test_only_a_server_elsewhere_is_asked_to_compress(url: str, local: bool) -> None:
+    with Client(url, KEY) as blocking:
+        async with TrioClient(url, KEY) as waiting:
+            for client in (blocking, waiting):
+                accepted = client._http.headers["accept-encoding"]
+                assert accepted == "identity" if local else "gzip" in accepted

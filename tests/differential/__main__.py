@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, help="stop after so long instead")
     parser.add_argument("--seed", type=int, help="of the first program")
+    parser.add_argument("--large", action="store_true", help="tables of thousands of rows")
     parser.add_argument("--replay", action="store_true", help="the program of --seed alone")
     parser.add_argument("--no-shrink", action="store_true", help="show differences as they came")
     parser.add_argument("--no-keep", action="store_true", help="do not write what is found")
@@ -27,7 +28,7 @@ def main() -> int:
     seed = SystemRandom().randrange(1_000_000_000) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     try:
-        report = trio.run(run, seed, _limit(options), not options.no_shrink)
+        report = trio.run(run, seed, _limit(options), options.large, not options.no_shrink)
     except NoOracle as error:
         print(f"there is no PostgreSQL package for this platform: {error}")
         return 2
@@ -40,21 +41,22 @@ def main() -> int:
     return 1 if report.failures else 0
 
 
-async def run(seed: int, enough: Callable[[Report], bool], shrink: bool) -> Report:
+async def run(seed: int, enough: Callable[[Report], bool], large: bool, shrink: bool) -> Report:
     with opened_postgres() as postgres:
-        return await Campaign(postgres, shrink=shrink, tell=tell).run(seed, enough)
+        campaign = Campaign(postgres, large=large, shrink=shrink, tell=tell)
+        return await campaign.run(seed, enough)
 
 
-def show(failure: Failure) -> None:
+def show(failure: Failure, large: bool) -> None:
     print(f"\n=== seed {failure.seed}")
     for step in failure.steps[:-1]:
         print(f"{step.sql};")
     print(failure.difference)
-    print(f"replay: {replay(failure.seed)}", flush=True)
+    print(f"replay: {replay(failure.seed, large)}", flush=True)
 
 
-def replay(seed: int) -> str:
-    return f".venv/bin/python -m tests.differential --replay --seed {seed}"
+def replay(seed: int, large: bool) -> str:
+    return f".venv/bin/python -m tests.differential {'--large ' * large}--replay --seed {seed}"
 
 
 def _limit(options: argparse.Namespace) -> Callable[[Report], bool]:
@@ -82,7 +84,7 @@ def tell(report: Report, seed: int) -> None:
     """What was found; then a line, on a terminal drawn over itself, elsewhere now and then."""
     for failure in report.failures:
         if failure.seed == seed:
-            show(failure)
+            show(failure, report.large)
     line = f"{report.total} statements, {len(report.failures)} differences, seed {seed}"
     if sys.stdout.isatty():
         print(f"\r\x1b[K{line}", end="", flush=True)

@@ -11,6 +11,7 @@ from typing import Final
 from tests.differential.accepted import RULES, accepted_by
 from tests.differential.comparison import Difference, Step, difference
 from tests.differential.engines import Outcome, Postgres, Qserver
+from tests.differential.large.programs import LargeProgram
 from tests.differential.programs import Program
 from tests.differential.shrinking import Attempt, Shrinker
 from tests.differential.templates import all_names
@@ -33,6 +34,7 @@ class Failure:
 class Report:
     """What a campaign met."""
 
+    large: bool = False
     statements: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -87,11 +89,13 @@ class Campaign:
         self,
         postgres: Postgres,
         *,
+        large: bool = False,
         shrink: bool = True,
         tell: Callable[[Report, int], None] = lambda report, seed: None,
     ) -> None:
         self.postgres = postgres
-        self.report = Report()
+        self.report = Report(large)
+        self._large = large
         self._shrink = shrink
         self._tell = tell
 
@@ -105,7 +109,12 @@ class Campaign:
 
     async def run_seed(self, seed: int) -> None:
         """One program, to its end: a difference does not stop it, unless rows may differ now."""
-        program = Program(seed)
+        program = LargeProgram(seed) if self._large else Program(seed)
+        with program.bounds():
+            await self._run(program)
+
+    async def _run(self, program: Program | LargeProgram) -> None:
+        seed = program.seed
         history: list[Step] = []
         self.postgres.reset()
         async with opened_sql() as database:

@@ -175,7 +175,17 @@ class Changes:
             else:
                 arms.append(f"WHEN NOT MATCHED{test} THEN {self._merge_insert(table, source_only)}")
         on = f"{table.name}.id = o.id"
-        return f"MERGE INTO {table.name} USING {other.name} AS o ON {on} {' '.join(arms)}"
+        lot = self.random.random()
+        if lot < 0.2:
+            self.queries.reached["MERGE USING a query"] += 1
+            used = f"(SELECT * FROM {other.name} WHERE id IS NOT NULL) AS o"
+        elif lot < 0.4:
+            self.queries.reached["WITH … MERGE"] += 1
+            tail = f"MERGE INTO {table.name} USING o ON {on} {' '.join(arms)}"
+            return f"WITH o AS (SELECT * FROM {other.name} WHERE id > 2) {tail}"
+        else:
+            used = f"{other.name} AS o"
+        return f"MERGE INTO {table.name} USING {used} ON {on} {' '.join(arms)}"
 
     def _merge_insert(self, table: Table, scope: Scope) -> str:
         if self.random.random() < 0.2:
@@ -236,6 +246,10 @@ class Changes:
         if lot < 0.3 and column.kind.endswith("[]"):
             element = column.kind.removesuffix("[]")
             return f"{column.name}[{self.random.randint(1, 3)}] = {literal(self.random, element)}"
+        if lot < 0.3 and column.kind == "jsonb":
+            self.queries.reached["assignment to a part of jsonb"] += 1
+            part = self.random.choice(("['a']", "['k']['b']", "[0]", "['b'][1]", "[-1]"))
+            return f"{column.name}{part} = {literal(self.random, 'jsonb')}"
         return f"{column.name} = {self.expressions.of(column.kind, scope, 1)}"
 
     def _where(self, scope: Scope) -> str:
@@ -252,7 +266,7 @@ class Changes:
         scope = scope or Scope(_visible(table))
         kinds = [self.random.choice(scope.kinds()) for _ in range(self.random.randint(1, 3))]
         items = (
-            f"{self.expressions.of(kind, scope, self.random.randint(0, 1))} AS r{number}"
+            f"{self.expressions.of(kind, scope, self.random.choice((0, 1, 1, 3)))} AS r{number}"
             for number, kind in enumerate(kinds)
         )
         return f" RETURNING {', '.join(items)}"

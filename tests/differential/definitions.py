@@ -63,6 +63,12 @@ class Model:
         self.writable.pop(name, None)
         self._publish()
 
+    def forget_views(self) -> None:
+        """They are what they are now, and nobody reads them any more."""
+        self.views.clear()
+        self.writable.clear()
+        self._publish()
+
     def new_name(self, stem: str) -> str:
         self.made += 1
         return f"{stem}{self.made}"
@@ -99,6 +105,11 @@ class Definitions:
             (self.create_writable_view, 8),
             (self.add_label, 2),
             (self.look_at_columns, 5),
+            (self.create_table_like, 3),
+            (self.replace_view, 3),
+            (self.drop_constraint, 3),
+            (self.several_actions, 4),
+            (self.rename_view_column, 2),
         )
         make = self.random.choices([each for each, _ in makers], [each for _, each in makers])[0]
         self.model.queries.reached[make.__name__] += 1
@@ -164,6 +175,49 @@ class Definitions:
         tail = self.random.choice(("", "", "", " WITH NO DATA"))
         return Definition(
             f"CREATE TABLE {name} AS {query.sql}{tail}", lambda: self.model.put(table)
+        )
+
+    def create_table_like(self) -> Definition:
+        """The columns of another table; what they have beside their types is said to the model."""
+        table = self._table()
+        name = self.model.new_name("n")
+        what = self.random.choice(("", " INCLUDING ALL", " INCLUDING DEFAULTS INCLUDING GENERATED"))
+        columns = tuple(
+            replace(each, clause=each.clause if what else each.clause.split("GENERATED")[0].strip())
+            for each in table.columns
+        )
+        key = table.key if "ALL" in what else ()
+        made = Table(name, columns, key)
+        return Definition(
+            f"CREATE TABLE {name} (LIKE {table.name}{what})", lambda: self.model.put(made)
+        )
+
+    def replace_view(self) -> Definition:
+        """A view anew, with one more column or with others, which is refused."""
+        if not self.model.views:
+            return self.create_view()
+        view = self.random.choice(list(self.model.views.values()))
+        inner = ", ".join(each.name for each in view.columns)
+        table = self._table()
+        query = self.model.queries.select(1)
+        sql = self.random.choice(
+            (
+                query.sql,
+                f"SELECT id FROM {table.name}",
+                f"SELECT {inner}, 1 AS more FROM {view.name}",
+            )
+        )
+        return Definition(f"CREATE OR REPLACE VIEW {view.name} AS {sql}", self.model.forget_views)
+
+    def rename_view_column(self) -> Definition:
+        if not self.model.views:
+            return self.create_view()
+        view = self.random.choice(list(self.model.views.values()))
+        column = self.random.choice(view.columns)
+        name = self.model.new_name("q")
+        return Definition(
+            f"ALTER VIEW {view.name} RENAME COLUMN {column.name} TO {name}",
+            self.model.forget_views,
         )
 
     def create_index(self) -> Definition:
@@ -342,8 +396,44 @@ class Definitions:
             text = f"FOREIGN KEY ({table.columns[-1].name}) {self._reference() or 'REFERENCES t0'}"
             if "DEFAULT" in text.split("REFERENCES")[0] or "REFERENCES" not in text:
                 text = f"CHECK ({self._check(column)})"
+        defers = ""
+        if "CHECK" not in text and self.random.random() < 0.2:
+            defers = self.random.choice((" NOT DEFERRABLE", " INITIALLY IMMEDIATE"))
         valid = " NOT VALID" if "UNIQUE" not in text and self.random.random() < 0.2 else ""
-        return Definition(f"ALTER TABLE {table.name} ADD CONSTRAINT {name} {text}{valid}")
+        return Definition(f"ALTER TABLE {table.name} ADD CONSTRAINT {name} {text}{defers}{valid}")
+
+    def drop_constraint(self) -> Definition:
+        """One that there may be: the key, or one that was added."""
+        table = self._table()
+        name = self.random.choice(
+            (f"{table.name}_pkey", f"{table.name}_id_key", f"k{self.model.made}")
+        )
+        changed = replace(table, key=())
+        words = self.random.choice(("", "", "IF EXISTS "))
+        return Definition(
+            f"ALTER TABLE {table.name} DROP CONSTRAINT {words}{name}",
+            lambda: self.model.put(changed),
+        )
+
+    def several_actions(self) -> Definition:
+        """Two or three actions of one ALTER TABLE, each as it would be alone."""
+        table = self._table()
+        letter = self.model.new_name("p")
+        column = random_column(self.random, letter, random_kind(self.random))
+        if column.clause == "NOT NULL":
+            column = replace(column, clause="")
+        usable = [each for each in table.columns if "GENERATED" not in each.clause]
+        other = self.random.choice(usable)
+        actions = [
+            f"ADD COLUMN {column.definition}",
+            f"ALTER COLUMN {other.name} SET DEFAULT {literal(self.random, other.kind)}",
+            f"ADD CONSTRAINT {self.model.new_name('k')} CHECK ({self._check(other)})",
+        ]
+        changed = replace(table, columns=(*table.columns, column))
+        return Definition(
+            f"ALTER TABLE {table.name} {', '.join(self.random.sample(actions, 3))}",
+            lambda: self.model.put(changed),
+        )
 
     def rename_table(self) -> Definition:
         table = self._table()

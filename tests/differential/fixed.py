@@ -10,9 +10,13 @@ from tests.differential.engines import Postgres
 STATEMENTS: Final = 500
 """Of one test. Counted, not timed: on a busy machine it takes longer, and does the same."""
 
+LARGE_STATEMENTS: Final = 140
 
-async def programs_agree(postgres: Postgres, seed: int) -> None:
-    report = await Campaign(postgres).run(seed, lambda report: report.total >= STATEMENTS)
+
+async def programs_agree(postgres: Postgres, seed: int, *, large: bool = False) -> None:
+    most = LARGE_STATEMENTS if large else STATEMENTS
+    campaign = Campaign(postgres, large=large)
+    report = await campaign.run(seed, lambda report: report.total >= most)
     print(report)
     assert not report.failures, f"base seed {seed}\n{_told(report)}"
     assert report.share() > 0.6, "most statements must succeed and show something"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -42,6 +43,10 @@ class Program:
         self.model = Model(self.queries)
         self.changes = Changes(self.random, self.queries)
         self.definitions = Definitions(self.random, self.model)
+
+    def bounds(self) -> AbstractContextManager[None]:
+        """The bounds of qserver for this program: its own."""
+        return nullcontext()
 
     def steps(self) -> Iterator[Drawn]:
         for sql in self.schema.statements():

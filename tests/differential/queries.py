@@ -9,6 +9,7 @@ row by row, as a multiset, or in the order of the columns `ordered_by`.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from random import Random
@@ -21,6 +22,8 @@ from tests.differential.sources import Derived, Named, Output, Source, Sources
 from tests.differential.windows import windowed
 
 DEPTH: Final = 3
+OVER: Final = re.compile(r"((?:(?! OVER \().)*) OVER \((.*)\)", re.DOTALL)
+PARTED: Final = re.compile(r"(PARTITION BY (?:(?!ORDER BY).)*?) (ORDER BY .*)", re.DOTALL)
 FAMILIES: Final = (
     ("int2", "int4", "int8", "numeric", "float4", "float8"),
     ("date", "timestamp", "timestamptz"),
@@ -56,10 +59,12 @@ class Body:
     group: str = ""
     distinct: str = ""
     key: tuple[int, ...] | None = None
+    windows: str = ""
 
     def sql(self) -> str:
         items = ", ".join(f"{text} AS {output.name}" for text, output in self.items)
-        return f"SELECT {self.distinct}{items} FROM {self.source.sql}{self.where}{self.group}"
+        rest = f"{self.where}{self.group}{self.windows}"
+        return f"SELECT {self.distinct}{items} FROM {self.source.sql}{rest}"
 
 
 class Queries:
@@ -122,7 +127,8 @@ class Queries:
         columns = tuple(
             Output(f"unnamed{at}", output.kind) for at, (_, output) in enumerate(body.items)
         )
-        return Query(f"SELECT {items} FROM {body.source.sql}{body.where}{body.group}", columns)
+        rest = f"{body.where}{body.group}{body.windows}"
+        return Query(f"SELECT {items} FROM {body.source.sql}{rest}", columns)
 
     # --- the bodies of SELECT ---
 
@@ -232,6 +238,11 @@ class Queries:
             self.reached["GROUP BY"] += 1
             return f" GROUP BY {', '.join(texts)}", True
         self.reached["grouping sets"] += 1
+        if lot < 0.74:
+            self.reached["several grouping sets"] += 1
+            word = self.random.choice(("", "", "DISTINCT ", "ALL "))
+            other = self.random.choice(("ROLLUP", "CUBE"))
+            return f" GROUP BY {word}{texts[0]}, {other} ({', '.join(texts)})", False
         if lot < 0.8:
             return f" GROUP BY ROLLUP ({', '.join(texts)})", False
         if lot < 0.88:
@@ -251,7 +262,33 @@ class Queries:
         for kind in self._some_kinds(scope)[:2]:
             made = self.expressions.of(kind, scope, self.random.randint(0, 1))
             items.append((made, Output(f"v{len(items)}", kind)))
-        return Body(source, tuple(items), self._where(scope, depth))
+        windows = ""
+        if self.random.random() < 0.25:
+            self.reached["named windows"] += 1
+            items, windows = self._named_windows(items)
+        return Body(source, tuple(items), self._where(scope, depth), windows=windows)
+
+    def _named_windows(
+        self, items: list[tuple[str, Output]]
+    ) -> tuple[list[tuple[str, Output]], str]:
+        """The same windows with names: whole, or with their partitions alone."""
+        made: list[tuple[str, Output]] = []
+        definitions: list[str] = []
+        for text, output in items:
+            whole = OVER.fullmatch(text)
+            if whole is None:
+                made.append((text, output))
+                continue
+            call, window = whole[1], whole[2]
+            name = self.sources.alias("win")
+            parted = PARTED.fullmatch(window)
+            if parted is not None and self.random.random() < 0.5:
+                definitions.append(f"{name} AS ({parted[1]})")
+                made.append((f"{call} OVER ({name} {parted[2]})", output))
+            else:
+                definitions.append(f"{name} AS ({window})")
+                made.append((f"{call} OVER {name}", output))
+        return made, f" WINDOW {', '.join(definitions)}" if definitions else ""
 
     def _distinct_on(self, body: Body) -> Query:
         """The order that decides which row stays is the key of the source."""
@@ -329,6 +366,11 @@ class Queries:
         parts = [self._order_item(query, at) for at in order]
         sql = f"{query.sql} ORDER BY {', '.join(parts)}"
         self.reached["ORDER BY"] += 1
+        if not total and self.random.random() < 0.15:
+            self.reached["WITH TIES"] += 1
+            count = self.random.randint(1, 4)
+            sql += f" FETCH FIRST {count} ROWS WITH TIES"
+            return replace(query, sql=sql, ordered_by=tuple(order))
         limited = total and self.random.random() < (0.5 if top else 0.8)
         if limited:
             self.reached["LIMIT"] += 1
@@ -385,8 +427,22 @@ class Queries:
         word = self.random.choice(("UNION", "UNION ALL"))
         first = f"SELECT 0, v0 FROM ({anchor.sql()}) AS z(v0, v1)"
         again = f"SELECT r.n + 1, {step} FROM {name} AS r WHERE r.n < {self.random.randint(1, 4)}"
-        columns = (Output("n", "int4"), Output("v", "int4"))
-        return f"{name}(n, v) AS ({first} {word} {again})", Named(name, columns, None)
+        columns: tuple[Output, ...] = (Output("n", "int4"), Output("v", "int4"))
+        tail = ""
+        lot = self.random.random()
+        if lot < 0.15:
+            self.reached["SEARCH"] += 1
+            way = self.random.choice(("DEPTH", "BREADTH"))
+            by = self.random.choice(("n", "v", "n, v"))
+            tail = f" SEARCH {way} FIRST BY {by} SET seq"
+        elif lot < 0.35:
+            self.reached["CYCLE"] += 1
+            again = f"SELECT (r.n + 1) % 3, {step} FROM {name} AS r WHERE r.n < 3"
+            marks = self.random.choice(("", " TO 'y' DEFAULT 'n'", " TO 1 DEFAULT 0"))
+            tail = f" CYCLE n SET looped{marks} USING path"
+            if not marks:
+                columns = (*columns, Output("looped", "bool"))
+        return f"{name}(n, v) AS ({first} {word} {again}){tail}", Named(name, columns, None)
 
     # --- within others ---
 
@@ -425,9 +481,20 @@ class Queries:
             self.reached["EXISTS"] += 1
             word = self.random.choice(("EXISTS", "NOT EXISTS"))
             return f"({word} (SELECT 1 FROM {source.sql}{where}))"
+        if self.random.random() < 0.2:
+            return self._row_predicate(scope, inner, source, where)
         self.reached["IN subquery"] += 1
         kind = self.random.choice(COMMON)
         value = self.expressions.of(kind, scope, 1)
         made = self.expressions.of(kind, inner, 1)
         word = self.random.choice(("IN", "NOT IN", "= ANY", "<> ALL", "< ANY", ">= ALL"))
         return f"({value} {word} (SELECT {made} FROM {source.sql}{where}))"
+
+    def _row_predicate(self, scope: Scope, inner: Scope, source: Source, where: str) -> str:
+        """A row among the rows of a query."""
+        self.reached["row IN subquery"] += 1
+        kinds = self.random.choices(COMMON, k=2)
+        left = ", ".join(self.expressions.of(kind, scope, 1) for kind in kinds)
+        right = ", ".join(self.expressions.of(kind, inner, 1) for kind in kinds)
+        word = self.random.choice(("IN", "NOT IN", "= ANY", "<> ALL"))
+        return f"(({left}) {word} (SELECT {right} FROM {source.sql}{where}))"

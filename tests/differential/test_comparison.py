@@ -87,6 +87,7 @@ def test_blanks_of_char_are_accepted_in_json_and_other_blanks_are_not() -> None:
     made = "SELECT to_jsonb(greatest('a'::char(3), 'b'::char(5))) FROM t"
     one, other = rows('["a  "]', type_name="jsonb"), rows('["a"]', type_name="jsonb")
     assert rule_for(one, other, made) == "char_blanks"
+    assert rule_for(one, other, "SELECT to_jsonb(array_agg(a)) FROM t") == "char_blanks"
     assert rule_for(one, other, "SELECT to_jsonb(a) FROM t") is None
     assert rule_for(one, rows('["b"]', type_name="jsonb"), made) is None
     assert rule_for(rows('[" a"]', type_name="jsonb"), other, made) is None
@@ -193,3 +194,11 @@ def test_only_an_index_of_an_expression_with_where_may_fail_to_compute() -> None
     assert rule_for(good, failed, "CREATE INDEX ON t (gcd(h, h))") is None
     assert rule_for(good, failed, "CREATE INDEX ON t (h) WHERE h > 0") is None
     assert rule_for(good, Outcome(error="23505"), partial) is None
+
+
+def test_a_comparison_of_texts_is_accepted_in_the_case_of_a_generated_column_alone() -> None:
+    refused, made = Outcome(error="42P22"), Outcome()
+    case = "CREATE TABLE t (a int GENERATED ALWAYS AS (CASE 'x' WHEN 'y' THEN 1 END) STORED)"
+    assert rule_for(refused, made, case) == "literals_in_generated"
+    assert rule_for(refused, made, "SELECT CASE 'x' WHEN 'y' THEN 1 END") is None
+    assert rule_for(refused, Outcome(error="22012"), case) is None

@@ -1,4 +1,4 @@
-"""Appends without the thread: only while it has nothing to do, and while syncs are short."""
+"""Appends without the thread: only while nothing else is to be done, and while syncs are short."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import pytest
 import trio
 
 from qserver.durability import sqlite
+from qserver.durability.serial_queue import SerialQueue
 from qserver.durability.sqlite import open_log
 from qserver.durability.sqlite_file import SqliteFile
-from qserver.durability.writer_thread import WriterThread
+from qserver.durability.thread_pool import ThreadPool
 from qserver.errors import LogFailed
 
 
-async def test_a_call_is_done_here_only_when_the_thread_has_nothing_to_do() -> None:
-    thread = WriterThread("worker")
+async def test_a_call_is_done_here_only_when_no_other_is_to_be_done() -> None:
+    queue = SerialQueue(ThreadPool(), "worker")
     go_on = threading.Event()
     done: list[str] = []
     async with trio.open_nursery() as nursery:
@@ -26,52 +27,53 @@ async def test_a_call_is_done_here_only_when_the_thread_has_nothing_to_do() -> N
             go_on.wait()
             done.append("there")
 
-        waiting = thread.run(wait)
+        waiting = queue.run(wait)
         nursery.start_soon(_awaited, waiting)
-        assert not thread.run_here(lambda: done.append("here")), "it would overtake"
+        assert not queue.run_here(lambda: done.append("here")), "it would overtake"
         go_on.set()
     assert done == ["there"]
-    assert thread.run_here(lambda: done.append("here"))
+    assert queue.run_here(lambda: done.append("here"))
     assert done == ["there", "here"]
-    await thread.aclose(lambda: None)
+    await queue.aclose(lambda: None)
 
 
 async def _awaited(waiting: Any) -> None:
     await waiting
 
 
-async def test_a_call_is_not_done_here_while_the_thread_does_what_could_wait() -> None:
+async def test_a_call_is_not_done_here_while_a_thread_does_what_could_wait() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def idle() -> None:
         begun.set()
         go_on.wait()
 
-    thread = WriterThread("worker", idle)
+    queue = SerialQueue(ThreadPool(), "worker", idle)
+    assert queue.run_here(lambda: None)
     assert await trio.to_thread.run_sync(begun.wait, 60)
-    assert not thread.run_here(lambda: None)
+    assert not queue.run_here(lambda: None)
     go_on.set()
-    while not thread.run_here(lambda: None):
+    while not queue.run_here(lambda: None):
         await trio.lowlevel.checkpoint()
-    await thread.aclose(lambda: None)
+    await queue.aclose(lambda: None)
 
 
-async def test_the_thread_becomes_idle_again_after_a_call_that_was_done_here() -> None:
+async def test_a_queue_becomes_idle_again_after_a_call_that_was_done_here() -> None:
     idle = threading.Semaphore(0)
-    thread = WriterThread("worker", idle.release)
+    queue = SerialQueue(ThreadPool(), "worker", idle.release)
     for _ in range(3):
-        assert await trio.to_thread.run_sync(lambda: idle.acquire(timeout=60))
-        while not thread.run_here(lambda: None) or not thread._jobs.qsize():
+        while not queue.run_here(lambda: None):
             await trio.lowlevel.checkpoint()
-    await thread.aclose(lambda: None)
+        assert await trio.to_thread.run_sync(lambda: idle.acquire(timeout=60))
+    await queue.aclose(lambda: None)
 
 
 async def test_an_error_of_a_call_here_is_raised_here_and_the_next_call_is_done() -> None:
-    thread = WriterThread("worker")
+    queue = SerialQueue(ThreadPool(), "worker")
     with pytest.raises(ZeroDivisionError):
-        thread.run_here(lambda: 1 // 0)  # type: ignore[arg-type]
-    assert thread.run_here(lambda: None)
-    await thread.aclose(lambda: None)
+        queue.run_here(lambda: 1 // 0)  # type: ignore[arg-type]
+    assert queue.run_here(lambda: None)
+    await queue.aclose(lambda: None)
 
 
 def always_quick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,10 +129,11 @@ async def test_an_append_here_that_fails_says_so_and_appends_nothing(
         assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
 
 
-async def test_a_disk_that_is_new_slow_or_closed_is_left_to_the_thread(
+async def test_a_disk_that_is_new_slow_or_closed_is_left_to_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = Threads(monkeypatch)
+    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
     async with await open_log(tmp_path / "log") as log:
         await log.append([(1, b"one")])
         monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
@@ -144,7 +147,7 @@ async def test_a_disk_that_is_new_slow_or_closed_is_left_to_the_thread(
 
 
 async def test_nothing_is_done_here_after_the_end() -> None:
-    thread = WriterThread("worker")
-    await thread.aclose(lambda: None)
+    queue = SerialQueue(ThreadPool(), "worker")
+    await queue.aclose(lambda: None)
     with pytest.raises(AssertionError, match="closed"):
-        thread.run_here(lambda: None)
+        queue.run_here(lambda: None)

@@ -12,7 +12,6 @@ from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.saved_pages import Save
 from qserver.durability.sqlite import SqliteLog
 from qserver.durability.sqlite_file import SqliteFile
-from qserver.durability.writer_thread import _Job
 from qserver.engine.checkpointer import Checkpointer
 
 
@@ -106,7 +105,7 @@ def acknowledge_early() -> None:
     """An append is called done when it is begun."""
 
     async def append(log: SqliteLog, records: Sequence[StoredRecord]) -> None:
-        log._thread._jobs.put(_Job(lambda: log._file.append(records)))
+        log._queue._begin(lambda: log._file.append(records))
 
     SqliteLog.append = append  # type: ignore[method-assign, assignment]
 

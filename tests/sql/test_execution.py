@@ -12,6 +12,7 @@ from qserver.query.cursor import END
 from qserver.query.sql_database import SqlDatabase
 from qserver.query.statements import StatementRun
 from qserver.storage.transaction import Transaction
+from qserver.values.keys import NULL_KEY
 from tests.sql.databases import opened_sql
 
 
@@ -99,6 +100,49 @@ async def test_a_range_of_keys_reads_only_that_range() -> None:
         transaction = read_by(database, "SELECT s FROM t WHERE id >= 10 AND id < 20")
         (scanned,) = transaction.ranges
         assert [at for at in range(1, 101) if (at,) in scanned] == list(range(10, 20))
+
+
+async def test_a_count_reads_which_keys_are_there() -> None:
+    async with opened_sql() as database:
+        await with_rows(database)
+        transaction = read_by(database, "SELECT count(*) FROM t WHERE id >= 10 AND id < 20")
+        (scanned,) = transaction.ranges
+        assert [at for at in range(1, 101) if (at,) in scanned] == list(range(10, 20))
+        assert scanned.counted and keys_of(transaction) == []
+        transaction = read_by(database, "SELECT count(*) FROM t")
+        (scanned,) = transaction.ranges
+        assert (scanned.low, scanned.high, scanned.counted) == (None, None, True)
+
+
+async def test_an_extreme_reads_no_further_than_the_row_that_has_it() -> None:
+    async with opened_sql() as database:
+        await with_rows(database)
+        await database.execute("INSERT INTO t VALUES (101, NULL, NULL), (102, NULL, NULL)")
+        transaction = read_by(database, "SELECT min(id), max(n) FROM t")
+        table = transaction.table("t")
+        (index,) = table.indexes
+        least, greatest = sorted(transaction.ranges, key=lambda each: each.tree)
+        assert (least.tree, greatest.tree) == (table.id, index.id)
+        assert (0,) in least and (1,) in least and (2,) not in least
+        assert (9, 98) not in greatest and (9, 99) in greatest and (10, 1) in greatest
+        assert (NULL_KEY, 101) not in greatest
+
+
+@pytest.mark.parametrize("length", [-2, 0, 3, 511, 512, 1023, 1024, 5000])
+async def test_a_text_is_made_the_same_short_and_long(length: int) -> None:
+    """A short one is made directly, a long one is charged first."""
+    sql = """SELECT repeat(s, n), lpad(s, n, 'é-'), rpad(s, n, '-'), lpad(s, n)
+        FROM (VALUES ('ab', $1::int), (NULL, 3), ('x', NULL)) AS v(s, n)"""
+    most, missing = max(length, 0), max(length - 2, 0)
+    async with opened_sql() as database:
+        rows = (await database.execute(sql, [length])).rows
+        assert rows[0] == (
+            "ab" * length,
+            ("é-" * missing)[:missing] + "ab"[:most],
+            "ab"[:most] + "-" * missing,
+            " " * missing + "ab"[:most],
+        )
+        assert rows[1:] == [(None,) * 4] * 2
 
 
 # --- yielding, and limits ---

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qserver.sql.fingerprint import ROWS_MARK, parameterize
-from qserver.sql.value_rows import find_rows
+from qserver.sql import value_rows
+from qserver.sql.fingerprint import ROWS_MARK, parameterize, parameterize_plain_rows
+from qserver.sql.value_rows import find_plain_rows, find_rows
 
 
 def read(rows: str) -> tuple[list[tuple[Any, ...]], str]:
@@ -146,3 +147,93 @@ def test_whatever_is_written_is_read_again(columns: list[list[Any]]) -> None:
     values, kinds = read(text)
     assert values == rows
     assert len(kinds) == len(columns)
+
+
+# --- at once --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(1, 'a'), (-2, 'b')",
+        "( 1 ,\n'' ) , (2147483648, 'é🔑')",
+        "(1, null), (NULL, 'b')",
+        "(NULL, NULL), (NULL, NULL)",
+        "(true, 'with, and -- no /* meaning */'), (false, '{}')",
+    ],
+)
+@pytest.mark.parametrize("tail", ["", " ;\n", " RETURNING id", "\nON CONFLICT (id) DO NOTHING"])
+def test_plain_rows_are_read_at_once(rows: str, tail: str) -> None:
+    sql = f"INSERT INTO t VALUES {rows}{tail}"
+    assert find_plain_rows(sql) == find_rows(sql) is not None
+    assert parameterize_plain_rows(sql) == parameterize(sql)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "(1, 'it''s'), (2, 'b')",
+        "(1, '(a)'), (2, 'b')",
+        "(1, 'a)'), (2, 'b(')",
+        "(1, 'NULL'), (NULL, 'b')",
+        "(1, 'null'), (NULL, 'b')",
+        "(1, 'a\\'), (2, 'b')",
+        "(1, '\"'), (2, 'b')",
+        "(1, '('), [2, 'b')",
+        "(1, 'a'), [2, 'b']",
+        "(1, {}), (2, {})",
+        "(1, 'a\tb'), (2, 'c')",
+        "(1.5, 'a'), (2, 'b')",
+        "(1, 'a'), (2147483648, 'b')",
+        "(1, E'a'), (2, 'b')",
+        "(1, 'a'), (2, 3)",
+        "(1, 'a'), (2)",
+        "(1, 'a'), ($1, 'b')",
+        "(1, 'a'), (2, 'b'), (f(3), 'c')",
+        "(1, 'a'), (2, 'b'::text)",
+        "(1, 'a')",
+        "(), ()",
+    ],
+)
+def test_what_may_mean_something_else_is_not_read_at_once(
+    monkeypatch: pytest.MonkeyPatch, rows: str
+) -> None:
+    monkeypatch.setattr(value_rows, "_SAMPLE_LENGTH", 0)  # the kinds are those of the first row
+    assert find_plain_rows(f"INSERT INTO t VALUES {rows} RETURNING id") is None
+
+
+SCRAPS = ["a", "b", "'", "''", '"', "\\", "(", ")", "),(", "[", "]", ",", "null", "NULL", "--"]
+SCRAPS += ["/*", "*/", " ", "\n", "\x01", "é", "🔑", "{", "}", "1", ") on", ") returning x", ";"]
+STRINGS = st.lists(st.sampled_from(SCRAPS), max_size=4).map(lambda each: f"'{''.join(each)}'")
+WORDS = ["1", "-2", "0", "-0", "007", "+1", "2147483647", "2147483648", "-9223372036854775809"]
+WORDS += ["1.10", "1e400", "1e999999", ".5", "5.", "1E2", "1_0", "NULL", "null", "Null", "TRUE"]
+WORDS += ["true", "E'a'", "'a' 'b'", "'a'\n'b'", "'1'::int", "$1", "?", "f(1)", "DEFAULT", "[1]"]
+WORDS += ["{}", "1 -- x\n", "/* x */ 1", "'' ''", "x''", "nan", "\f1", "\xa0"]
+cells = st.sampled_from(WORDS) | STRINGS | st.sampled_from(["1", "'a'", "NULL"])
+lists = st.lists(
+    st.lists(cells, min_size=2, max_size=2).map(lambda row: f"({', '.join(row)})"), min_size=2
+)
+TAILS = ["", ";", " RETURNING id", " ON CONFLICT DO NOTHING", ", (3, 4)", " -- (", ") AS x", " on"]
+
+
+@given(
+    rows=lists,
+    comma=st.sampled_from([",", " , ", ",\n", " -- x\n,"]),
+    head=st.sampled_from(
+        ["INSERT INTO t VALUES", "VALUES", "CREATE VIEW v AS VALUES", "-- VALUES"]
+    ),
+    tail=st.sampled_from(TAILS),
+    sample=st.sampled_from([0, 1024]),
+)
+def test_what_is_read_at_once_is_what_the_ordinary_way_reads(
+    rows: list[str], comma: str, head: str, tail: str, sample: int
+) -> None:
+    sql = f"{head} {comma.join(rows)}{tail}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(value_rows, "_SAMPLE_LENGTH", sample)
+        at_once = find_plain_rows(sql)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(value_rows, "find_plain_rows", lambda sql: None)
+        ordinary = find_rows(sql)
+    if at_once is not None:
+        assert repr(at_once) == repr(ordinary)

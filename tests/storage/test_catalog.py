@@ -6,7 +6,8 @@ from qserver.storage.catalog import Catalog, changes_from_plain, changes_to_plai
 from qserver.values.encoding import decode, encode
 from qserver.values.enumeration import enumeration_of
 from qserver.values.relations import Definition, Sequence, View
-from qserver.values.types import TEXT
+from qserver.values.schema import Column, define_table
+from qserver.values.types import INTEGER, NUMERIC, TEXT
 from tests.storage.databases import EMAIL, PEOPLE, PLACE, PLAIN
 
 
@@ -45,6 +46,15 @@ def test_an_index_belongs_to_the_rows_of_its_table_as_long_as_there_is_one() -> 
     assert list(map(renamed.table_of_tree, trees)) == [1, 2, 2, 2, 77]
     gone = renamed.changed({"folk": None}, trees_used=4)
     assert list(map(gone.table_of_tree, trees)) == list(trees)
+
+
+def test_a_catalog_knows_the_trees_with_plain_rows() -> None:
+    odd = define_table(9, "odd", [Column("id", INTEGER), Column("price", NUMERIC)], ["id"])
+    catalog = Catalog().changed({"plain": PLAIN, "odd": odd}, trees_used=9)
+    assert set(catalog.plain) == {PLAIN.id}
+    renamed = catalog.changed({"plainer": PLAIN, "plain": None}, trees_used=9)
+    assert set(renamed.plain) == {PLAIN.id}
+    assert not renamed.changed({"plainer": None}, trees_used=9).plain
 
 
 VIEW = View("names", (("name", TEXT),), ("email",), "SELECT email FROM people", ("people",))

@@ -69,9 +69,10 @@ def test_a_scan_shows_the_snapshot_with_the_writes_made_in_either_direction(
     assert transaction.rows(PLAIN, low, high) == [row for _, row in expected]
     pages = list(transaction.scan_values(PLAIN.id, low, high))
     assert sorted(row for page in pages for row in page) == [row for _, row in expected]
+    assert transaction.count(PLAIN.id, low, high) == len(expected)
     for key in model | earlier | own:
         assert transaction.get(PLAIN, key) == now.get(key)
-    assert [(each.low, each.high) for each in transaction.ranges] == [(low, high)] * 4
+    assert [(each.low, each.high) for each in transaction.ranges] == [(low, high)] * 5
 
 
 @unhurried

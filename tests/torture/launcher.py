@@ -33,7 +33,6 @@ from qserver.cli import main  # noqa: E402
 from qserver.durability.port import StoredRecord  # noqa: E402
 from qserver.durability.sqlite import SqliteLog  # noqa: E402
 from qserver.durability.sqlite_file import SqliteFile  # noqa: E402
-from qserver.durability.writer_thread import _Job  # noqa: E402
 from qserver.engine import sequence_states  # noqa: E402
 from tests.torture.deaths import BUGS, STEPS  # noqa: E402
 
@@ -66,7 +65,7 @@ def acknowledge_early() -> None:
     """An append is called done when it is begun; the file has it a moment later."""
 
     async def append(log: SqliteLog, records: Sequence[StoredRecord]) -> None:
-        log._thread._jobs.put(_Job(lambda: _append_late(log, records)))
+        log._queue._begin(lambda: _append_late(log, records))
 
     SqliteLog.append = append  # type: ignore[method-assign, assignment]
 

@@ -13,7 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import DataCorrupted
-from qserver.values.encoding import decode, decode_entries, encode, encode_entries
+from qserver.values.encoding import (
+    decode,
+    decode_entries,
+    encode,
+    encode_columns,
+    encode_entries,
+)
 from qserver.values.enumeration import Label
 from qserver.values.interval import Interval
 from qserver.values.jsonb import Jsonb
@@ -41,7 +47,7 @@ def test_a_value_comes_back_exactly(value: Any) -> None:
 
 @given(st.lists(st.tuples(rows, st.one_of(st.none(), rows)), max_size=6))
 def test_entries_come_back_exactly(entries: list[Any]) -> None:
-    back = decode_entries(encode_entries(entries))
+    back = decode_entries(encode_columns([key for key, _ in entries], [row for _, row in entries]))
     assert isinstance(back, list)
     assert exactly(tuple(back)) == exactly(tuple(entries))
 
@@ -90,7 +96,7 @@ def test_entries_come_back_exactly(entries: list[Any]) -> None:
 )
 def test_awkward_values_come_back_exactly(value: Any) -> None:
     assert exactly(decode(encode(value))) == exactly(value)
-    assert exactly(decode_entries(encode_entries([((value,), (1, value))]))[0]) == exactly(
+    assert exactly(decode_entries(encode_entries({(value,): (1, value)}))[0]) == exactly(
         ((value,), (1, value))
     )
 
@@ -109,7 +115,19 @@ def test_sequences_come_back_as_tuples_and_mappings_as_mappings() -> None:
 
 def test_a_tuple_within_a_row_comes_back_as_a_tuple() -> None:
     entries: list[Any] = [((1,), (1, ("a", (SOME_DATE,)))), ((2,), None)]
-    assert decode_entries(encode_entries(entries)) == entries
+    assert decode_entries(encode_entries(dict(entries))) == entries
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.tuples(st.integers(-(2**63), 2**63 - 1)),
+            st.none() | st.tuples(st.none() | st.booleans(), st.text(), st.integers(-1, 1)),
+        )
+    )
+)
+def test_plain_entries_are_encoded_as_all_are(entries: list[Any]) -> None:
+    assert encode_entries(dict(entries), plain=True) == encode_entries(dict(entries))
 
 
 def test_what_is_seen_as_equal_by_python_is_encoded_differently() -> None:

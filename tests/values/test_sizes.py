@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qserver.values.jsonb import Jsonb
-from qserver.values.sizes import ELEMENT_BYTES, is_sized, size_of
+from qserver.values.sizes import ELEMENT_BYTES, is_sized, size_of, size_of_all
 from qserver.values.types import INTEGER, NUMERIC, TEXT, Kind, SqlType, array_of
 
 
@@ -35,6 +35,30 @@ def test_texts_and_numbers_count_as_python_keeps_them() -> None:
     assert size_of("ä" * 1000) >= 1000
     assert size_of("\u4e2d" * 1000) >= 2000
     assert size_of(Decimal("7" * 100_000)) > 40_000
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [None, None],
+        ["abc", "", "defgh"],
+        ["abc", None, "de"],
+        [b"abcd", None],
+        [Jsonb('{"a": 1}'), Jsonb("2"), None],
+        [("ab", "c"), (), None, ("d",)],
+        [Decimal("1.5"), Decimal("7" * 1000)],
+    ],
+)
+def test_the_size_of_many_values_is_that_of_each(values: list[Any]) -> None:
+    assert size_of_all(iter(values)) == sum(map(size_of, values))
+
+
+def test_the_size_of_texts_is_never_far_from_that_of_each() -> None:
+    for texts in (["a" * 100, "ä" * 100, None], ["\u4e2d" * 7, "\U0001f600" * 50, "x"]):
+        total, each = size_of_all(texts), sum(map(size_of, texts))
+        assert each - 64 * len(texts) <= total <= each + 64 * len(texts)
+        assert total >= sum(len(text) for text in texts if text is not None)
 
 
 def test_a_declared_precision_bounds_a_number() -> None:

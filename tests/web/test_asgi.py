@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from qserver.control.plane import CONTROL
 from qserver.http1 import PENDING, Request, Response
 from qserver.limits import BODY_UNREAD_BYTES_MAX, REQUEST_BODY_BYTES_MAX
 from qserver.web import dataplane
+from qserver.web.answers import Encoded, Sliced
 from qserver.web.app import Application
 from qserver.web.asgi import AsgiApplication, Message, _Waiting
 from qserver.web.calls import Rest
@@ -188,11 +190,11 @@ async def test_a_long_answer_without_memory_is_refused_unless_it_is_of_what_has_
         await Server(b'{"sql": "create table t (i int)"}').ask(app)
         pool = app.service.memory
 
-        async def is_long(every: object) -> bool:
+        async def sliced(every: Sequence[Encoded]) -> tuple[list[Sliced], bool]:
             pool.take_anyway(pool.most)  # others hold all there is
-            return True
+            return [(encoder, [rows]) for encoder, rows in every], True
 
-        monkeypatch.setattr(dataplane, "is_long", is_long)
+        monkeypatch.setattr(dataplane, "sliced", sliced)
         monkeypatch.setattr(dataplane, "ROWS_ENCODED_AT_ONCE", 0)
         server = Server(json.dumps({"sql": sql}).encode())
         await server.ask(app)

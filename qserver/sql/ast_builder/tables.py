@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from qserver.errors import SqlSyntaxError
+from qserver.errors import FeatureNotSupported, SqlSyntaxError
 from qserver.sql.ast import (
     ColumnDefinition,
     Constraint,
@@ -21,6 +21,11 @@ from qserver.sql.ast_builder.precedence import operand
 Options = tuple[tuple[str, str], ...]
 # Kinds that PostgreSQL can check at the end of a transaction.
 _DEFERRABLE = frozenset({"primary key", "unique", "foreign key"})
+_DEFERS = frozenset({"deferrable", "initially deferred"})
+_EXCLUSIVE = {
+    ("deferrable", "not deferrable"): "DEFERRABLE/NOT DEFERRABLE",
+    ("initially immediate", "initially deferred"): "INITIALLY IMMEDIATE/DEFERRED",
+}
 
 
 class Tables:
@@ -168,7 +173,7 @@ class Tables:
         name, constraint, *attributes = children
         made = [_named(constraint, name)]
         for attribute in attributes:
-            _attach(attribute, made)
+            _attach(attribute, made, of_table=True)
         return made[0]
 
     def unique_columns(self, children: Children) -> Constraint:
@@ -248,17 +253,38 @@ class Attribute:
         self.start = start
 
 
-def _attach(attribute: Attribute, constraints: list[Constraint]) -> None:
+def _attach(attribute: Attribute, constraints: list[Constraint], *, of_table: bool = False) -> None:
+    """Add an attribute to the last constraint, which PostgreSQL refuses in its own words."""
     last = constraints[-1] if constraints else None
-    if last is None or (attribute.words != "not valid" and last.kind not in _DEFERRABLE):
-        raise SqlSyntaxError(
-            f"misplaced {attribute.words.upper()} clause", position=attribute.start + 1
-        )
-    words = (*last.attributes, attribute.words)
+    words = attribute.words
+    fits = of_table or words == "not valid" or (last is not None and last.kind in _DEFERRABLE)
+    if last is None or not fits:
+        raise SqlSyntaxError(f"misplaced {words.upper()} clause", position=attribute.start + 1)
+    if last.kind not in _DEFERRABLE and words in _DEFERS:
+        what = f"{last.kind.upper()} constraints cannot be marked DEFERRABLE"
+        raise FeatureNotSupported(what, position=attribute.start + 1)
+    _refuse_conflict(attribute, last.attributes, of_table)
+    together = (*last.attributes, words)
     key = last.foreign_key
     if key is not None:
-        key = replace(key, deferrable=bool({"deferrable", "initially deferred"} & set(words)))
-    constraints[-1] = replace(last, attributes=words, foreign_key=key)
+        key = replace(key, deferrable=not _DEFERS.isdisjoint(together))
+    constraints[-1] = replace(last, attributes=together, foreign_key=key)
+
+
+def _refuse_conflict(attribute: Attribute, before: tuple[str, ...], of_table: bool) -> None:
+    wrong = None
+    for pair, name in _EXCLUSIVE.items():
+        others = [each for each in before if each in pair]
+        if attribute.words not in pair or not others:
+            continue
+        if not of_table:
+            wrong = f"multiple {name} clauses not allowed"
+        elif attribute.words not in others:
+            wrong = "conflicting constraint properties"
+    if {*before, attribute.words} >= {"not deferrable", "initially deferred"}:
+        wrong = wrong or "constraint declared INITIALLY DEFERRED must be DEFERRABLE"
+    if wrong is not None:
+        raise SqlSyntaxError(wrong, position=attribute.start + 1)
 
 
 def _named(constraint: Constraint, name: Any) -> Constraint:

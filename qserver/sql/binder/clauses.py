@@ -24,6 +24,7 @@ class Clause(Enum):
     OFFSET = "OFFSET"
     FILTER = "FILTER"
     WINDOW = "window definitions"
+    FRAME = "window definitions, in a frame"
     VALUES = "VALUES"
     RETURNING = "RETURNING"
     UPDATE = "UPDATE"
@@ -39,11 +40,25 @@ class Clause(Enum):
 
 
 _AGGREGATES_ALLOWED: Final = frozenset(
-    {Clause.TARGETS, Clause.HAVING, Clause.ORDER_BY, Clause.DISTINCT_ON, Clause.WINDOW}
+    {
+        Clause.TARGETS,
+        Clause.HAVING,
+        Clause.ORDER_BY,
+        Clause.DISTINCT_ON,
+        Clause.WINDOW,
+        Clause.FRAME,
+    }
 )
 _WINDOWS_ALLOWED: Final = frozenset({Clause.TARGETS, Clause.ORDER_BY, Clause.DISTINCT_ON})
 _ROWS_ALLOWED: Final = frozenset(
-    {Clause.TARGETS, Clause.ORDER_BY, Clause.GROUP_BY, Clause.DISTINCT_ON, Clause.FUNCTION_IN_FROM}
+    {
+        Clause.TARGETS,
+        Clause.ORDER_BY,
+        Clause.GROUP_BY,
+        Clause.DISTINCT_ON,
+        Clause.FUNCTION_IN_FROM,
+        Clause.WINDOW,
+    }
 )
 _OF_DEFINITIONS: Final = {
     Clause.DEFAULT: "DEFAULT expression",
@@ -71,13 +86,18 @@ def refuse_grouping(clause: Clause) -> QserverError | None:
 def refuse_window(clause: Clause) -> QserverError | None:
     if clause in _WINDOWS_ALLOWED:
         return None
-    return WindowingError(f"window functions are not allowed in {clause.value}")
+    return WindowingError(f"window functions are not allowed in {_named(clause)}")
 
 
 def refuse_rows(clause: Clause) -> QserverError | None:
     if clause in _ROWS_ALLOWED:
         return None
-    return FeatureNotSupported(f"set-returning functions are not allowed in {clause.value}")
+    return FeatureNotSupported(f"set-returning functions are not allowed in {_named(clause)}")
+
+
+def _named(clause: Clause) -> str:
+    named = Clause.WINDOW if clause is Clause.FRAME else clause
+    return str(named.value)
 
 
 def refuse_subquery(clause: Clause) -> QserverError | None:

@@ -151,6 +151,8 @@ def alike(
         target = type_of_values(binding, operands, construct)
     else:
         target = shared_type([each.type for each in operands], construct, positions)
+        if target.kind is Kind.CHAR:
+            target = _with_blanks_of(operands, target)
     return (
         tuple(
             [
@@ -160,6 +162,14 @@ def alike(
         ),
         target,
     )
+
+
+def _with_blanks_of(operands: Sequence[Operand], target: SqlType) -> SqlType:
+    """Return CHAR(n) if all operands but NULL have that n: its values keep their blanks."""
+    types = [
+        each.type for each in operands if not (isinstance(each, Unknown) and each.name is None)
+    ]
+    return types[0] if all(each == types[0] for each in types) else target
 
 
 def type_of_values(binding: Binding, operands: Sequence[Operand], construct: str) -> SqlType:

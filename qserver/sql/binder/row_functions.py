@@ -9,8 +9,9 @@ A function inside another one's arguments comes before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from qserver.errors import FeatureNotSupported
 from qserver.sql import ast
@@ -18,8 +19,9 @@ from qserver.sql.binder.calling import operator, resolved_by
 from qserver.sql.binder.clauses import Clause, refuse_rows
 from qserver.sql.binder.coercion import implicit
 from qserver.sql.binder.operands import Operand, RowValue, located
+from qserver.sql.binder.same import same
 from qserver.sql.binder.scope import Scope
-from qserver.sql.expressions import Coalesce, Column, Expression
+from qserver.sql.expressions import Coalesce, Column, Expression, WindowCall
 from qserver.sql.functions.resolve import ResolvedTableFunction, resolve_table_function
 from qserver.sql.plan import FunctionScan, Join, OutputColumn, Plan
 from qserver.sql.walk import sources_named
@@ -82,6 +84,45 @@ def join_row_functions(scope: Scope, plan: Plan, functions: Sequence[FunctionSca
         plan = Join("inner", plan, _in_step(scope, ready), None, lateral=True)
         waiting = [each for each in waiting if each not in ready]
     return plan
+
+
+def functions_named(
+    nodes: Iterable[Any], functions: Sequence[FunctionScan]
+) -> tuple[list[FunctionScan], list[FunctionScan]]:
+    """Split functions: those that the nodes name, with those in their arguments; and the others."""
+    named: set[int] = set()
+    for node in nodes:
+        named |= sources_named(node)
+    for each in reversed(functions):  # functions in its arguments come before it
+        if each.source in named:
+            for argument in each.arguments:
+                named |= sources_named(argument)
+    first = [each for each in functions if each.source in named]
+    return first, [each for each in functions if each.source not in named]
+
+
+def functions_of_windows(
+    scope: Scope, windows: Sequence[WindowCall], functions: Sequence[FunctionScan]
+) -> tuple[list[FunctionScan], list[FunctionScan], dict[tuple[int, int], Expression]]:
+    """Split functions: those that windows go by, and the others.
+
+    One of the others that is equal to one of the first is the same: the columns to take instead.
+    """
+    first, others = functions_named(windows, functions)
+    late: list[FunctionScan] = []
+    shared: dict[tuple[int, int], Expression] = {}
+    for each in others:
+        twin = next((one for one in first if _is_twin(scope, one, each)), None)
+        if twin is None:
+            late.append(each)
+            continue
+        for at, column in enumerate(twin.columns):
+            shared[each.source, at] = Column(twin.source, at, column.type, True, column.name)
+    return first, late, shared
+
+
+def _is_twin(scope: Scope, one: FunctionScan, other: FunctionScan) -> bool:
+    return one.function is other.function and same(one.arguments, other.arguments, scope.literals)
 
 
 def _in_step(scope: Scope, functions: Sequence[FunctionScan]) -> Plan:

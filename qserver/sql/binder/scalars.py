@@ -22,8 +22,7 @@ from qserver.sql.binder.row_types import as_row, row_type
 from qserver.sql.binder.rows import compare, disjunction, is_null
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.type_names import bind_type
-from qserver.sql.expressions import Array, Case, Column, Constant, Expression, IsNull, IsTruth, Slot
-from qserver.sql.walk import everything
+from qserver.sql.expressions import Array, Case, Constant, Expression, IsNull, IsTruth, Slot
 from qserver.values.types import (
     BIGINT,
     BOOLEAN,
@@ -171,36 +170,7 @@ def bind_case(scope: Scope, node: ast.Case) -> Expression:
         otherwise = scope.bind(node.otherwise)
     places = [leftmost(node.otherwise or node), *[leftmost(then) for _, then in node.whens]]
     (last, *firsts), target = alike(binding, [otherwise, *results], "CASE", places)
-    return _reached(Case(tuple(zip(conditions, firsts, strict=True)), last, target))
-
-
-def _reached(case: Case) -> Case:
-    """Without casts of literals that no row reaches, as behind WHEN true: they may fail.
-
-    A literal that only has to be read is read all the same.
-    """
-    whens: list[tuple[Expression, Expression]] = []
-    certain = False
-    for when, result in case.whens:
-        never = certain or (isinstance(when, Constant) and when.value is not True)
-        if not (never and _casts_literals(result)):
-            whens.append((when, result))
-        certain = certain or (isinstance(when, Constant) and when.value is True)
-    otherwise = case.otherwise
-    if certain and _casts_literals(otherwise):
-        otherwise = Constant(None, case.type)
-    if not whens:
-        whens = [(Constant(True, BOOLEAN), otherwise)]
-    return Case(tuple(whens), otherwise, case.type)
-
-
-def _casts_literals(expression: Expression) -> bool:
-    """Is it made of literals, of which one is cast and none read?"""
-    nodes = list(everything(expression))
-    slots = [each for each in nodes if type(each) is Slot]
-    casts = any(each.convert is not None for each in slots)
-    reads = any(each.reader is not None for each in slots)
-    return casts and not reads and not any(type(each) is Column for each in nodes)
+    return Case(tuple(zip(conditions, firsts, strict=True)), last, target)
 
 
 # --- arrays --------------------------------------------------------------------------------------

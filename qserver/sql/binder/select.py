@@ -44,7 +44,11 @@ from qserver.sql.binder.ordering import (
 )
 from qserver.sql.binder.outputs import Output, bind_targets, typed
 from qserver.sql.binder.prepared import Finished, Outline, Prepared
-from qserver.sql.binder.row_functions import join_row_functions
+from qserver.sql.binder.row_functions import (
+    functions_named,
+    functions_of_windows,
+    join_row_functions,
+)
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import retyped
 from qserver.sql.binder.windows import bind_unused_window
@@ -59,7 +63,7 @@ from qserver.sql.plan import (
     Sort,
     Window,
 )
-from qserver.sql.walk import sources_named
+from qserver.sql.walk import substituted
 from qserver.values.types import SqlType
 
 
@@ -138,7 +142,15 @@ class _Select:
             level.sources.update(each.source for each in early)
             plan, expressions, late = self._grouped(plan, expressions, late)
         if level.windows:
+            first, late, shared = functions_of_windows(self.scope, level.windows, late)
+            plan = join_row_functions(self.scope, plan, first)
             plan = Window(plan, level.window_source, tuple(level.windows))
+            expressions = [substituted(each, shared) for each in expressions]
+            self.order = [
+                OrderKey(key.item, key.output, substituted(key.expression, shared))
+                for key in self.order
+            ]
+            self.on = [(at, substituted(each, shared)) for at, each in self.on]
         plan = join_row_functions(self.scope, plan, late)
         query = self._projected(plan, expressions, wanted)
         types = [
@@ -157,15 +169,7 @@ class _Select:
         functions = self.level.row_functions
         if not functions:
             return [], []
-        named: set[int] = set()
-        for key in (*self.group_by.keys, *self.level.calls):
-            named |= sources_named(key)
-        for each in reversed(functions):  # functions in its arguments come before it
-            if each.source in named:
-                for argument in each.arguments:
-                    named |= sources_named(argument)
-        early = [each for each in functions if each.source in named]
-        return early, [each for each in functions if each.source not in named]
+        return functions_named((*self.group_by.keys, *self.level.calls), functions)
 
     def _grouped(
         self, plan: Plan, expressions: list[Expression], late: list[FunctionScan]

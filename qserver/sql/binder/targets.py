@@ -17,7 +17,7 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import bind_targets
-from qserver.sql.binder.relations import AnyRelation, relation_of_table
+from qserver.sql.binder.relations import AnyRelation, Relation, relation_of_table
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.sources import missing_table
 from qserver.sql.binder.table_expressions import checks_of
@@ -123,6 +123,9 @@ def bind_returning(
     if not targets:
         return None
     inner = scope.inside().with_relations(relations)
+    for relation in relations:
+        if isinstance(relation, Relation):
+            inner.level.sources.add(relation.source)
     outputs = bind_targets(inner, targets, Clause.RETURNING)
     expressions = tuple([settled(scope.binding, output.operand) for output in outputs])
     columns = tuple(

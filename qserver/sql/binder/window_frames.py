@@ -105,7 +105,7 @@ def _offset(
     scope: Scope, frame: ast.Frame, node: ast.Expression, order_by: Sequence[SortKey]
 ) -> Expression:
     """Bind the offset of a frame: in rows or groups, or in the unit of the sort key."""
-    operand = scope.bind_in(Clause.WINDOW, node)
+    operand = scope.bind_in(Clause.FRAME, node)
     word, position = frame.mode.upper(), leftmost(node)
     if frame.mode == "range":
         wanted = _distance(order_by[0].expression.type, operand.type, position)

@@ -7,7 +7,7 @@ columns of the query's provisional window source. `window_frames` binds the wind
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from qserver.errors import (
     FeatureNotSupported,
@@ -67,13 +67,12 @@ def bind_window_call(scope: Scope, node: ast.Call, name: str) -> Expression:
         level.window_source = binding.new_source()
     call = _call(scope, node, name)
     row_functions = {each.source for each in level.row_functions}
-    for each in everything(call):
-        if type(each) is not Column:
-            continue
+    given = {id(each) for part in (*call.arguments, call.filter) for each in _columns(part)}
+    for each in _columns(call):
         if each.source == level.window_source:
             error = WindowingError("window function calls cannot be nested")
             raise located(error, binding.position_of(each))
-        if each.source in row_functions:
+        if each.source in row_functions and id(each) in given:
             error = FeatureNotSupported(
                 "window function calls cannot contain set-returning function calls",
                 hint="You might be able to move the set-returning function "
@@ -87,6 +86,10 @@ def bind_window_call(scope: Scope, node: ast.Call, name: str) -> Expression:
     column = Column(level.window_source, at, call.type, call.nullable, name)
     binding.remember(column, node.position)
     return column
+
+
+def _columns(node: Any) -> list[Column]:
+    return [] if node is None else [each for each in everything(node) if type(each) is Column]
 
 
 def bind_unused_window(scope: Scope, window: ast.Window) -> None:

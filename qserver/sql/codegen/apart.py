@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ PIECE_LENGTH = 8 * 1024
 LINES_MOST = 64
 """Conditional expressions in sequence on one line: Python nests them."""
 
+_MADE: Final = re.compile(r"made\[(\d+)\]")
 _BUILTINS: Final = frozenset(dir(builtins))
 
 
@@ -86,6 +88,24 @@ class _NoChoice:
 
 
 NO_CHOICE: Final = _NoChoice()
+
+
+def sliced(codes: list[str]) -> list[str]:
+    """Merge items that are consecutive in the list of slots into slices."""
+    found: list[str] = []
+    first = last = -1
+    for code in [*codes, ""]:
+        match = _MADE.fullmatch(code)
+        at = -1 if match is None else int(match[1])
+        if first >= 0 and at == last + 1:
+            last = at
+            continue
+        if first >= 0:
+            found.append(f"made[{first}]" if first == last else f"*made[{first}:{last + 1}]")
+        first = last = at
+        if at < 0 and code:
+            found.append(code)
+    return found
 
 
 def is_long(codes: Iterable[str]) -> bool:

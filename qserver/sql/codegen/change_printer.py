@@ -25,12 +25,14 @@ from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import values_given_once
 from qserver.sql.codegen.pipeline import Pipeline
-from qserver.sql.codegen.runtime import refuse_null
+from qserver.sql.codegen.runtime import pages_of, refuse_null
+from qserver.sql.codegen.value_lists import is_given
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import Change
 from qserver.sql.walk import everything, output_sources
 from qserver.values.schema import Table
 from qserver.values.sizes import is_sized, size_of
+from qserver.values.types import TEXT_KINDS
 
 CHANGE_COSTS_ROWS = 8
 """Writing a row costs as much as this many rows of a scan."""
@@ -73,6 +75,9 @@ class ChangePrinter:
             self.source.line(f"{self.fresh_rows} = []")
         self.written = self.source.fresh("n")
         self.source.line(f"{self.written} = 0")
+        if _inserts_given_rows(statement):
+            self._insert_given_rows(statement)
+            return
         if any(isinstance(each, plan.Scan) for each in everything(node)):
             kept = self.pipeline.keep(node, RowVariables())
             self.pipeline.replay(
@@ -84,6 +89,26 @@ class ChangePrinter:
             )
         if statement.on_conflict is None:
             self.source.line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
+
+    def _insert_given_rows(self, statement: plan.Insert) -> None:
+        """Print the insertion of literal rows as they are, a page at a time."""
+        assert isinstance(statement.plan, plan.Values)
+        line, page, row = self.source.line, self.source.fresh("page"), self.source.fresh("r")
+        self.source.name("pages_of", pages_of)
+        rows = f"pages_of(slots[{statement.plan.slot}], {ROWS_INSERTED_AT_ONCE})"
+        with self.source.block(f"for {page} in {rows}:"):
+            self.pipeline.charge_rows(f"len({page})")
+            doubtful = self._doubtful(statement.table, statement.values, row)
+            if doubtful:
+                line(f"{row} = next(({row} for {row} in {page} if {doubtful}), None)")
+                with self.source.block(f"if {row} is not None:"):
+                    line(f"refuse_null({self.table}, {row})")
+            line(f"transaction.insert_many({self.table}, {page})")
+            if self.counted:
+                line(f"affected += len({page})")
+            line(f"context.write_rows(len({page}), {len(statement.table.columns)})")
+            with self.source.block(f"if len({page}) == {ROWS_INSERTED_AT_ONCE}:"):
+                self.pipeline.yield_check()
 
     def _insert_row(self, statement: plan.Insert, rows: RowVariables) -> None:
         line = self.source.line
@@ -109,13 +134,15 @@ class ChangePrinter:
         sized = [at for at, each in enumerate(values) if is_sized(each.type)]
         fresh = [at for at in sized if not _is_column(values[at], old, at)]
         given = values_given_once(values, node)
-        long = [f"size_of({new}[{at}])" for at in fresh if at not in given]
+        long = [self._size(values[at], f"{new}[{at}]") for at in fresh if at not in given]
         if not (long or (fresh and old is not None)):
             return
         self.source.name("size_of", size_of)
         self.source.name("refuse_row", refuse_row)
         line, size, whole = self.source.line, self.source.fresh("n"), self.source.fresh("n")
-        others = [f"size_of({new}[{at}])" for at in sized if at not in fresh or at in given]
+        others = [
+            self._size(values[at], f"{new}[{at}]") for at in sized if at not in fresh or at in given
+        ]
         line(f"{size} = {' + '.join(long) or '0'}")
         line(f"{whole} = {' + '.join([size, *others])}")
         with self.source.block(f"if {whole} > {ROW_BYTES_MAX}:"):
@@ -129,6 +156,14 @@ class ChangePrinter:
             if self.fresh_rows:
                 line(f"transaction.insert_many({self.table}, {self.fresh_rows})")
                 line(f"{self.fresh_rows} = []")
+
+    def _size(self, value: Expression, code: str) -> str:
+        """Return the code of `size_of`, without the call for an ordinary text."""
+        if value.type.kind not in TEXT_KINDS:
+            return f"size_of({code})"
+        name = self.source.fresh("v")
+        size = f"len({name}) if ({name} := {code}).isascii() else size_of({name})"
+        return f"(0 if {code} is None else {size})" if value.nullable else f"({size})"
 
     def _insert_with_others(self, new: str) -> None:
         """Collect rows: one insertion of many rows is much cheaper."""
@@ -298,14 +333,9 @@ class ChangePrinter:
         rows: RowVariables,
     ) -> None:
         """Print the NOT NULL checks of nullable values, and the CHECKs."""
-        doubtful = [
-            f"{new}[{at}] is None"
-            for at, (column, value) in enumerate(zip(table.columns, values, strict=True))
-            if value.nullable and not column.nullable
-        ]
+        doubtful = self._doubtful(table, values, new)
         if doubtful:
-            self.source.name("refuse_null", refuse_null)
-            with self.source.block(f"if {' or '.join(doubtful)}:"):
+            with self.source.block(f"if {doubtful}:"):
                 self.source.line(f"refuse_null({self.table}, {new})")
         for check in checks:
             self.source.name("fail_check", fail_check)
@@ -315,12 +345,33 @@ class ChangePrinter:
                 name = self.source.known(check.name, "name")
                 self.source.line(f"{fail}({self.table}, {name}, {new})")
 
+    def _doubtful(self, table: Table, values: tuple[Expression, ...], new: str) -> str:
+        """Return the condition that a row has NULL in a column that is NOT NULL; "" for never."""
+        self.source.name("refuse_null", refuse_null)
+        return " or ".join(
+            f"{new}[{at}] is None"
+            for at, (column, value) in enumerate(zip(table.columns, values, strict=True))
+            if value.nullable and not column.nullable
+        )
+
     def done(self, rows: RowVariables) -> None:
         """Print the count of an affected row, and its RETURNING."""
         if self.counted:
             self.source.line("affected += 1")
         if self.statement.returning is not None:
             self.give(self.printer.values(self.statement.returning.expressions, rows))
+
+
+def _inserts_given_rows(statement: plan.Insert) -> bool:
+    """Tell whether the rows are a list of literals just as it was given."""
+    node = statement.plan
+    return (
+        isinstance(node, plan.Values)
+        and is_given(node)
+        and len(node.items[0]) == len(statement.values)
+        and all(_is_column(each, node.source, at) for at, each in enumerate(statement.values))
+        and not (statement.checks or statement.on_conflict or statement.returning)
+    )
 
 
 def _changes_unique_key(statement: plan.Update) -> bool:

@@ -17,7 +17,16 @@ from functools import lru_cache
 from typing import Any
 
 from qserver.sql.execution import CostlyCall
-from qserver.sql.expressions import Apply, Cast, Column, Constant, Expression, IsDistinct, Slot
+from qserver.sql.expressions import (
+    Apply,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    Folded,
+    IsDistinct,
+    Slot,
+)
 from qserver.sql.functions.costs import BASED, FREE, PATTERNED, Cost, cast_cost, cost_of, linear
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.walk import everything, free_sources, has_subquery, is_volatile
@@ -75,7 +84,7 @@ def _is_cheap_comparison(expression: Apply) -> bool:
     function = expression.function
     if function.cost is not None or function.name not in _COMPARISONS:
         return False
-    return any(isinstance(each, Slot | Constant) for each in expression.arguments) or all(
+    return any(isinstance(each, Slot | Constant | Folded) for each in expression.arguments) or all(
         each.type.kind is Kind.NUMERIC for each in expression.arguments
     )
 

@@ -44,6 +44,7 @@ from qserver.sql.codegen.subqueries import Subqueries, may_yield
 from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Slot
+from qserver.sql.folding import is_cast_literal
 from qserver.sql.plan import Change, OutputColumn, Select
 from qserver.sql.walk import has_subquery
 from qserver.values.schema import Table
@@ -55,7 +56,7 @@ PAGE_ROWS = 256
 ROWS_FIRST_MOST = 1024
 """The most first rows of a range that are read at once, without a yield."""
 
-READER_CALLS = ("get_entry", "scan", "scan_values", "scan_chunks", "first_rows")
+READER_CALLS = ("get_entry", "scan", "scan_values", "scan_chunks", "first_rows", "count")
 """Methods of the reader that compiled code calls."""
 
 COUNTED_CALLS = ("costly", "compute", "weigh")
@@ -282,19 +283,16 @@ class _Compiler:
                     self.source.line(f"{name} = {reader}.{name}")
             place = self.source.place()
             # Literals are read before anything is computed from one, as a cast of a text is.
-            for name, slot in sorted(self.printer.slots.items(), key=lambda each: _casts(each[1])):
+            for name, slot in sorted(self.printer.slots.items(), key=_is_cast):
                 self._slot(name, slot)
             printed.append(self.source.text())
-            printed += [", ".join(self.printer.sets.values())]
+            printed += self.printer.constants.lines
             calls = [name for name in COUNTED_CALLS if any(map(_NAMES[name].search, printed))]
             self.source.insert(place, [f"    {name} = context.{name}" for name in calls])
             if self.printer.made:
                 maker = self.source.known(made_slots(tuple(self.printer.made)), "slots")
                 self.source.line(f"made = {maker}(slots, context)")
-            for name, items in self.printer.sets.items():
-                self.source.line(f"{name}_all = {{{items}}}")
-                self.source.line(f"{name} = {name}_all - {{None}}")
-        return lines + functions
+        return lines + self.printer.constants.lines + functions
 
     def _slot(self, name: str, slot: Slot) -> None:
         value = f"slots[{slot.name!r}]"
@@ -322,6 +320,5 @@ class _Compiler:
             self.source.line("raise")
 
 
-def _casts(slot: Slot) -> bool:
-    """Is more done to the literal than to read it?"""
-    return slot.convert is not None and slot.convert is not slot.reader
+def _is_cast(named: tuple[str, Slot]) -> bool:
+    return is_cast_literal(named[1])

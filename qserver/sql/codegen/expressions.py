@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long
+from qserver.sql.codegen.apart import LINES_MOST, Apart, is_long, sliced
 from qserver.sql.codegen.charges import (
     comparison_of,
     cost_of_cast,
@@ -27,10 +27,12 @@ from qserver.sql.codegen.charges import (
     measured,
     size_code,
 )
+from qserver.sql.codegen.constants import Constants
 from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.in_lists import in_list, is_fixed
 from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
-from qserver.sql.codegen.source import Source, brackets_of
+from qserver.sql.codegen.source import SIMPLE, Source, brackets_of
 from qserver.sql.effort import Effort
 from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import (
@@ -46,6 +48,7 @@ from qserver.sql.expressions import (
     Elements,
     Exists,
     Expression,
+    Folded,
     InList,
     InQuery,
     IsDistinct,
@@ -57,22 +60,20 @@ from qserver.sql.expressions import (
     ScalarQuery,
     Slot,
 )
+from qserver.sql.folding import is_surely_null
 from qserver.sql.functions.arrays.functions import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.sql.functions.registry import Function
-from qserver.values.keys import canonical
+from qserver.sql.walk import everything
 from qserver.values.sizes import size_of
-from qserver.values.types import CAREFUL_KINDS, Kind
+from qserver.values.types import Kind
 
-_SIMPLE = re.compile(r"\w+(\[\d+\])?")
 _FIELD = re.compile(r"\{(\w+)\}")
 _ROW = re.compile(r"\b[rat]\d+\b")
 
 SLOTS_NAMED_MOST = 256
 """The most slots that are local variables; further slots are in a list."""
-
-_MADE = re.compile(r"made\[(\d+)\]")
 
 BRACKETS_MOST = 50
 """How deep brackets may nest in printed code; Python allows 200."""
@@ -88,7 +89,7 @@ class Printer:
         self._names_of_slots: dict[int | str, list[tuple[Slot, str]]] = {}
         self.made: list[Slot] = []
         """Slots beyond SLOTS_NAMED_MOST: items of a list instead of variables."""
-        self.sets: dict[str, str] = {}
+        self.constants = Constants(self)
         self.apart = Apart(source)
         self.functions: list[str] = []
         self.row_of_literals: str | None = None
@@ -136,7 +137,8 @@ class Printer:
             return code
         name = self.source.fresh("deep")
         rows = ", ".join(sorted(set(_ROW.findall(code))))
-        self.functions += [f"    def {name}({rows}):", f"        return {code}"]
+        functions = self.constants.lines if self.constants.printing else self.functions
+        functions += [f"    def {name}({rows}):", f"        return {code}"]
         return f"{name}({rows})"
 
     def values(self, expressions: tuple[Expression, ...], rows: RowVariables) -> str:
@@ -154,7 +156,7 @@ class Printer:
         """Return expressions separated by commas. Consecutive slots become a slice."""
         codes = [self.value(each, rows) for each in expressions]
         if self.made:
-            codes = _sliced(codes)
+            codes = sliced(codes)
         return self.apart.items(codes) if is_long(codes) else ", ".join(codes)
 
     # --- leaves ---
@@ -172,6 +174,8 @@ class Printer:
             return "context.next_row_id()"
         if self.row_of_literals is not None and isinstance(expression.name, int):
             return self._literal_of_row(expression)
+        if self.constants.is_cast_in_place(expression):
+            return self.converted(expression, f"slots[{expression.name!r}]")
         names = self._names_of_slots.setdefault(expression.name, [])
         for slot, name in names:
             if slot == expression:
@@ -212,10 +216,16 @@ class Printer:
     def column(self, expression: Column, rows: RowVariables) -> str:
         return rows.column(expression)
 
+    def folded(self, expression: Folded, rows: RowVariables) -> str:
+        """Return the name of a constant that is computed before any row."""
+        if self.row_of_literals is not None or self.constants.printing:
+            return self.value(expression.expression, rows)
+        return self.constants.named(expression)
+
     # --- functions ---
 
     def apply(self, expression: Apply, rows: RowVariables) -> str:
-        if _is_surely_null(expression):
+        if self._is_surely_null(expression):
             return "None"
         checks, result = self._call(expression, rows)
         if not checks:
@@ -223,7 +233,7 @@ class Printer:
         return f"(None if {' or '.join(checks)} else {result})"
 
     def apply_truth(self, expression: Apply, rows: RowVariables) -> str:
-        if _is_surely_null(expression):
+        if self._is_surely_null(expression):
             return "False"
         checks, result = self._call(expression, rows, "is not None")
         return (
@@ -233,37 +243,53 @@ class Printer:
         )
 
     def apply_falsity(self, expression: Apply, rows: RowVariables) -> str:
-        if _is_surely_null(expression):
+        if self._is_surely_null(expression):
             return "False"
         checks, result = self._call(expression, rows, "is not None")
         wrong = f"({result} is False)" if expression.function.gives_null else f"not {result}"
         return f"({' and '.join([*checks, wrong])})"
 
+    def _is_surely_null(self, expression: Apply) -> bool:
+        """Tell whether it is NULL; only its constants are computed then."""
+        if self.constants.printing or not is_surely_null(expression):
+            return False
+        self.constants.compute(expression)
+        return True
+
     def _call(
         self, apply: Apply, rows: RowVariables, check: str = "is None"
     ) -> tuple[list[str], str]:
-        """Return the NULL checks of the arguments, and the call, which uses their variables."""
+        """Return the NULL checks of the arguments, and the call, which uses their variables.
+
+        All arguments are computed, even if one is NULL: what fails in another is an error. Only a
+        constant that is NULL decides alone.
+        """
+        constants: list[str] = []
         checks: list[str] = []
+        computed: list[str] = []
         codes: list[str] = []
         before: list[str] = []
         sized = measured(apply)
         function, arguments = apply.function, apply.arguments
+        can_be_null = function.strict and any(each.nullable for each in arguments)
         for position, argument in enumerate(arguments):
             code = self.value(argument, rows)
-            if function.strict and argument.nullable:
-                if _SIMPLE.fullmatch(code):
-                    checks.append(f"{code} {check}")
-                else:
-                    name = self.source.fresh("v")
-                    checks.append(f"({name} := {code}) {check}")
-                    code = name
-            elif not _SIMPLE.fullmatch(code) and (
-                position in sized or _used_often(function, position)
-            ):
+            if SIMPLE.fullmatch(code):
+                if function.strict and argument.nullable:
+                    decides = is_fixed(argument) and not self.constants.printing
+                    (constants if decides else checks).append(f"{code} {check}")
+            elif can_be_null:
+                name = self.source.fresh("v")
+                computed.append(f"(({name} := {code}) {check})")
+                code = name
+            elif position in sized or _used_often(function, position):
                 name = self.source.fresh("v")
                 before.append(f"({name} := {code})")
                 code = name
             codes.append(code)
+        if computed:
+            checks.insert(0, (" | " if check == "is None" else " & ").join(computed))
+        checks = constants + checks
         result = self.call(function, codes)
         if sized:
             result = self._counted(apply, sized, codes, result)
@@ -275,7 +301,10 @@ class Printer:
         """Return a call that is direct if its arguments are short and costly otherwise."""
         slow = self.costly(costly_call(apply.function), codes)
         if sized == (-1,):
-            return slow
+            length = apply.function.length
+            if length is None or not apply.function.strict:
+                return slow
+            return f"({quick} if {self.fill(length, codes)} < {BYTES_SMALL} else {slow})"
         sizes = []
         for at in sized:
             size = self._size(apply.arguments[at], codes[at])
@@ -327,7 +356,7 @@ class Printer:
         code = self.value(expression.operand, rows)
         cost = cost_of_cast(expression)
         nullable = expression.operand.nullable
-        kept = code if _SIMPLE.fullmatch(code) else self.source.fresh("v")
+        kept = code if SIMPLE.fullmatch(code) else self.source.fresh("v")
         first = code if kept == code else f"({kept} := {code})"
         if cost is None:
             result = f"{name}({kept if nullable else code})"
@@ -375,7 +404,7 @@ class Printer:
         return self.truth(expression.operand, rows)
 
     def is_null(self, expression: IsNull, rows: RowVariables) -> str:
-        if not expression.operand.nullable:
+        if not expression.operand.nullable and not _may_fail(expression.operand):
             return repr(expression.negated)
         what = "is not None" if expression.negated else "is None"
         return f"({self.value(expression.operand, rows)} {what})"
@@ -406,7 +435,7 @@ class Printer:
     def _kept(self, expression: Expression, rows: RowVariables) -> tuple[str, str]:
         """Return code that assigns the value to a variable, or "", and the name to use."""
         code = self.value(expression, rows)
-        if _SIMPLE.fullmatch(code):
+        if SIMPLE.fullmatch(code):
             return "", code
         name = self.source.fresh("v")
         return f"({name} := {code})", name
@@ -422,10 +451,11 @@ class Printer:
         *first, last = expression.operands
         for operand in first:
             if not operand.nullable:
-                last = operand  # later operands are never evaluated
+                last = operand  # later operands are never evaluated, except for their constants
+                self.constants.compute(expression)
                 break
             code = self.value(operand, rows)
-            if _SIMPLE.fullmatch(code):
+            if SIMPLE.fullmatch(code):
                 choices.append((f"{code} is not None", code))
             else:
                 name = self.source.fresh("v")
@@ -443,64 +473,17 @@ class Printer:
     # --- IN (list) ---
 
     def in_list_truth(self, expression: InList, rows: RowVariables) -> str:
-        return self._in_list(expression, rows, truth=True)
+        return in_list(self, self.constants, expression, rows, truth=True)
 
     def in_list_falsity(self, expression: InList, rows: RowVariables) -> str:
-        return self._in_list(expression, rows, truth=False)
+        return in_list(self, self.constants, expression, rows, truth=False)
 
-    def _in_list(self, expression: InList, rows: RowVariables, truth: bool) -> str:
-        """Print whether the condition is true, or is false; NULL is neither."""
-        if not all(isinstance(item, Constant | Slot | Elements) for item in expression.items):
-            return self._in_expressions(expression, rows, truth)
-        found_wanted = truth != expression.negated
-        careful = expression.operand.type.kind in CAREFUL_KINDS
-        name = self._set_of(expression.items, rows, careful)
-        code = self.value(expression.operand, rows)
-        if careful:
-            code = f"canonical({code})"
-        if found_wanted:
-            return f"({code} in {name})"  # the set has no NULL
-        checks = [f"None not in {name}_all"] if _may_hold_null(expression.items) else []
-        if expression.operand.nullable:
-            if not _SIMPLE.fullmatch(code):
-                kept = self.source.fresh("v")
-                code, first = kept, f"({kept} := {code}) is not None"
-            else:
-                first = f"{code} is not None"
-            checks.insert(0, first)
-        outside = " and ".join([*checks, f"{code} not in {name}"])
-        if isinstance(expression.items[0], Elements):  # an empty array decides even for NULL
-            outside = f"not {name}_all or {outside}"
-        return f"({outside})"
-
-    def _set_of(self, items: tuple[Expression, ...], rows: RowVariables, careful: bool) -> str:
-        code = self.items(items, rows)
-        if careful:  # Python's == and hash differ from SQL's
-            self.source.name("canonical", canonical)
-            code = f"*map(canonical, ({code},))"
-        for name, known in self.sets.items():
-            if known == code:
-                return name
-        name = self.source.fresh("set")
-        self.sets[name] = code
-        return name
+    # --- the rest ---
 
     def elements(self, expression: Elements, rows: RowVariables) -> str:
         """Unpack the elements of an array into the items of a list."""
         self.source.name("elements_of", elements_of)
         return f"*elements_of({self.value(expression.array, rows)})"
-
-    def _in_expressions(self, expression: InList, rows: RowVariables, truth: bool) -> str:
-        equal, operand = expression.equal, expression.operand
-        equals: tuple[Expression, ...] = tuple(
-            Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
-            for item in expression.items
-        )
-        either: Expression = Or(equals) if len(equals) > 1 else equals[0]
-        whole = Not(either) if expression.negated else either
-        return self.truth(whole, rows) if truth else self.falsity(whole, rows)
-
-    # --- the rest ---
 
     def array(self, expression: Array, rows: RowVariables) -> str:
         values = self.values(expression.items, rows)
@@ -530,45 +513,22 @@ class Printer:
         return self.subqueries.quantified(expression, rows)
 
 
-def _sliced(codes: list[str]) -> list[str]:
-    """Merge items that are consecutive in the list of slots into slices."""
-    found: list[str] = []
-    first = last = -1
-    for code in [*codes, ""]:
-        match = _MADE.fullmatch(code)
-        at = -1 if match is None else int(match[1])
-        if first >= 0 and at == last + 1:
-            last = at
-            continue
-        if first >= 0:
-            found.append(f"made[{first}]" if first == last else f"*made[{first}:{last + 1}]")
-        first = last = at
-        if at < 0 and code:
-            found.append(code)
-    return found
-
-
-def _is_surely_null(expression: Apply, deep: int = 4) -> bool:
-    """Is an argument NULL, whatever the others are? A few steps down are looked at."""
-    return expression.function.strict and any(
-        (isinstance(argument, Constant) and argument.value is None)
-        or (deep > 0 and isinstance(argument, Apply) and _is_surely_null(argument, deep - 1))
-        for argument in expression.arguments
-    )
+def _may_fail(expression: Expression) -> bool:
+    """Is something computed for it that may raise an error?"""
+    return any(type(each) in (Apply, Cast, ScalarQuery) for each in everything(expression))
 
 
 def _used_often(function: Function, position: int) -> bool:
+    if function.length is not None:
+        return True
     return function.inline is not None and function.inline.count(f"{{{position}}}") > 1
-
-
-def _may_hold_null(items: tuple[Expression, ...]) -> bool:
-    return any(item.nullable for item in items)
 
 
 _VALUES: dict[type, Callable[[Printer, Any, RowVariables], str]] = {
     Constant: Printer.constant,
     Slot: Printer.slot,
     Column: Printer.column,
+    Folded: Printer.folded,
     Apply: Printer.apply,
     Cast: Printer.cast,
     IsNull: Printer.is_null,

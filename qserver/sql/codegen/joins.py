@@ -240,6 +240,8 @@ def _width(node: plan.Plan, made: int) -> int:
             continue
         if isinstance(each, plan.Scan):
             return len(each.table.columns)
+        if isinstance(each, plan.Count):
+            return 2
         if isinstance(each, plan.Aggregate):
             return len(each.keys) + len(each.calls) + 1
         if isinstance(each, plan.Window):

@@ -12,7 +12,7 @@ from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.joins import produce_join
 from qserver.sql.codegen.pipeline import Consumer, Pipeline, Producers
 from qserver.sql.codegen.row_limits import produce_limit
-from qserver.sql.codegen.scans import produce_scan
+from qserver.sql.codegen.scans import produce_count, produce_scan
 from qserver.sql.codegen.set_operations import produce_distinct, produce_set_operation
 from qserver.sql.codegen.sorting import produce_sort, produce_top_n
 from qserver.sql.codegen.value_lists import produce_values
@@ -77,6 +77,7 @@ def produce_common_table_scan(
 PRODUCERS: Final[Producers] = {
     plan.OneRow: produce_one_row,
     plan.Scan: produce_scan,
+    plan.Count: produce_count,
     plan.Values: produce_values,
     plan.FunctionScan: produce_function_scan,
     plan.Join: produce_join,

@@ -1,11 +1,34 @@
-"""The interface between expressions and subqueries, which print each other."""
+"""The interfaces between expressions and what they are made of, which print each other."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from qserver.sql.codegen.current_rows import RowVariables
-from qserver.sql.expressions import ArrayQuery, Exists, InQuery, Quantified, ScalarQuery
+from qserver.sql.codegen.source import Source
+from qserver.sql.expressions import (
+    ArrayQuery,
+    Exists,
+    Expression,
+    InQuery,
+    Quantified,
+    ScalarQuery,
+)
+
+
+class ExpressionPrinter(Protocol):
+    """Prints expressions, for constants and lists inside of them."""
+
+    source: Source
+
+    def value(self, expression: Expression, rows: RowVariables, /) -> str: ...
+
+    def truth(self, expression: Expression, rows: RowVariables, /) -> str: ...
+
+    def falsity(self, expression: Expression, rows: RowVariables, /) -> str: ...
+
+    def items(self, expressions: Sequence[Expression], rows: RowVariables, /) -> str: ...
 
 
 class SubqueryPrinter(Protocol):

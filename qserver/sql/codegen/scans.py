@@ -101,6 +101,23 @@ def produce_first_rows(pipeline: Pipeline, node: plan.Scan, most: str, take: Pag
         take(page, printer.row, "", printer.inner)
 
 
+def produce_count(
+    pipeline: Pipeline, node: plan.Count, rows: RowVariables, consume: Consumer
+) -> None:
+    """Print the count of a range's entries, without a look at them."""
+    scan, index, source = node.input, node.input.access.index, pipeline.source
+    printer = _ScanPrinter(pipeline, scan, rows, lambda _: None)
+    by = scan.table if index is None else index
+    columns = scan.table.primary_key if index is None else index.columns
+    number, row = source.fresh("n"), source.fresh("r")
+    source.line(f"{number} = 0")
+    _, low, high, checks = printer.bounds(columns, () if index is None else index.descending)
+    with source.block_if(checks):
+        source.line(f"{number} = count({by.id}, {low}, {high})")
+    source.line(f"{row} = ({number}, 0)")
+    consume(rows.with_row(node.source, row, 2))
+
+
 class _ScanPrinter:
     def __init__(
         self,
@@ -217,7 +234,7 @@ class _ScanPrinter:
         self.source.name("NULL_KEY", NULL_KEY)
         for_each, elements, checks = self._equal_elements(positions, descending)
         found = self.node.access.range
-        if found.low is None and found.high is None:
+        if found.low is None and found.high is None and not found.not_null:
             if not elements:
                 return for_each, "None", "None", checks
             prefix = ", ".join(elements)
@@ -227,6 +244,9 @@ class _ScanPrinter:
         high = [*elements, "NULL_KEY"] if self.node.table.columns[position].nullable else []
         if not high and elements:
             high = [*elements, "TOP"]
+        if any(descending[len(elements) : len(elements) + 1]):  # NULLs first, and no bounds
+            self.source.name("Descending", Descending)
+            low, high = [*elements, "Descending(NULL_KEY)", "TOP"], [*elements, "TOP"]
         if found.low is not None:
             expression, included = found.low
             element = self._element(expression, position, False, checks)

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+SIMPLE = re.compile(r"\w+(\[\d+\])?")
+"""Code that costs nothing and has no effect: a name, or an item of one."""
+
 
 class Source:
     def __init__(self) -> None:

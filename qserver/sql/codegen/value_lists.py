@@ -43,15 +43,20 @@ def _rows_of_slots(items: list[str], node: plan.Values) -> str | None:
     return f"({', '.join([*items[:single], rest])},)"
 
 
+def is_given(node: plan.Values) -> bool:
+    """Tell whether the rows are those of a parameterized list, unconverted."""
+    return node.repeated and all(
+        isinstance(each, Slot) and each.name == at and each.convert is None
+        for at, each in enumerate(node.items[0])
+    )
+
+
 def _repeated_values(
     pipeline: Pipeline, node: plan.Values, rows: RowVariables, consume: Consumer
 ) -> None:
     """Print the loop over a parameterized list: its slots are positions in a row of literals."""
     (item,) = node.items
-    if all(
-        isinstance(each, Slot) and each.name == at and each.convert is None
-        for at, each in enumerate(item)
-    ):
+    if is_given(node):
         pipeline.loop(node.source, f"slots[{node.slot}]", rows, consume, len(item))
         return
     given, row = pipeline.source.fresh("given"), pipeline.source.fresh("r")

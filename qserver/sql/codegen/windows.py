@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Final
 
 from qserver.errors import FeatureNotSupported, QserverError
@@ -17,7 +18,7 @@ from qserver.sql.walk import output_sources
 from qserver.values.casts import cast_function
 from qserver.values.interval import Interval
 from qserver.values.keys import NULL_KEY, Descending, canonical
-from qserver.values.types import TIME_KINDS
+from qserver.values.types import FLOAT_KINDS, INTEGER_KINDS, TIME_KINDS
 from qserver.values.zoned_time import ZonedTime
 
 
@@ -87,6 +88,8 @@ class _Steps:
                 f" {key.type} and offset type {offset.type}"
             ) from None
         self.add, self.subtract = add.function.call, subtract.function.call
+        if key.type.kind in (*INTEGER_KINDS, *FLOAT_KINDS):  # a bound may be beyond all values
+            self.add, self.subtract = operator.add, operator.sub
         self._as_operand = cast_function(key.type, add.parameters[0])
         self._as_result = cast_function(key.type, add.returns)
         self._offset_as_operand = cast_function(offset.type, add.parameters[1])

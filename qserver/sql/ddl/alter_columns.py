@@ -11,6 +11,7 @@ from qserver.errors import (
     DatatypeMismatch,
     DuplicateColumn,
     FeatureNotSupported,
+    InvalidColumnDefinition,
     InvalidTableDefinition,
     NotInPrerequisiteState,
     SqlSyntaxError,
@@ -39,7 +40,7 @@ from qserver.sql.ddl.rewrite import (
     try_default,
     with_new_trees,
 )
-from qserver.sql.ddl.texts import rename_column_in
+from qserver.sql.ddl.texts import mentions, rename_column_in
 from qserver.sql.ddl.view_texts import follow_column
 from qserver.values.casts import assignment_function
 from qserver.values.relations import Sequence, View
@@ -179,6 +180,7 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     assert action.type is not None
     at = _position(table, action.name)
     sql_type = work.type(action.type)
+    _require_cast(table.columns[at], sql_type, action)
     yield from _check_default(work, table, table.columns[at], sql_type, action.expression)
     yield from _require_unused(work, table, action.name)
     if sql_type == table.columns[at].type and action.expression is None:
@@ -204,6 +206,21 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
         require_order(new.columns[at])
     yield from check_definition(work, new)
     return 0
+
+
+def _require_cast(column: Column, sql_type: SqlType, action: ast.AlterAction) -> None:
+    """Require that the values can be assigned to the new type, if USING does not make others."""
+    if action.expression is not None:
+        if column.generated is not None:
+            raise InvalidColumnDefinition(
+                "cannot specify USING when altering type of generated column",
+                detail=f'Column "{column.name}" is a generated column.',
+            )
+        return
+    try:
+        assignment_function(column.type, sql_type)
+    except CannotCoerce:
+        raise _no_automatic_cast(column, str(sql_type), action) from None
 
 
 def _check_default(
@@ -252,6 +269,13 @@ def _no_automatic_cast(column: Column, sql_type: str, action: ast.AlterAction) -
 
 
 def _require_unused(work: Work, table: Table, column: str) -> Generator[Any, Any, None]:
+    for each in table.columns:
+        if each.hidden or each.generated is None or not mentions(each.generated, column):
+            continue  # what an index computes follows the type
+        raise FeatureNotSupported(
+            "cannot alter type of a column used by a generated column",
+            detail=f'Column "{column}" is used by generated column "{each.name}".',
+        )
     for other in work.transaction.catalog.definitions():
         if not isinstance(other, View) or table.key not in other.uses:
             continue

@@ -55,6 +55,9 @@ class Function:
     """The cost of a call, see `costs`; None: the default, for arguments that can be long."""
     explodes: bool = False
     """Whether the cost depends on more than the lengths of the arguments."""
+    length: str | None = None
+    """Of a function that explodes: Python source, as `inline`, of the length that it works on. A
+    short one is as cheap as short arguments are elsewhere."""
     prepare: Callable[[Any], Callable[..., Any]] | None = None
     """If the last argument is the same for all rows, `prepare(last)` returns a function of the
     others with the same result: a pattern is then compiled once, not looked up for each row."""

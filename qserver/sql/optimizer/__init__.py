@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from qserver.sql.effort import Effort
 from qserver.sql.optimizer.access_path_selection import access_path_selection
+from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
 from qserver.sql.optimizer.estimate import RowCount, with_estimates
 from qserver.sql.optimizer.join_ordering import join_ordering
 from qserver.sql.optimizer.order_preservation import order_preservation
@@ -46,6 +47,7 @@ RULES: Final[tuple[Rule, ...]] = (
     join_ordering,
     access_path_selection,
     sort_elimination,
+    aggregate_elimination,
     order_preservation,
     vectorization,
     with_estimates,

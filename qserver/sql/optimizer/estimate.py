@@ -127,6 +127,7 @@ def _set_operation(node: plan.SetOperation, row_count: RowCount) -> float:
 _ESTIMATES: dict[type, Callable[[Any, RowCount], float]] = {
     plan.Scan: _scan,
     plan.OneRow: lambda node, row_count: 1.0,
+    plan.Count: lambda node, row_count: 1.0,
     plan.Values: lambda node, row_count: float(len(node.items)),
     plan.FunctionScan: lambda node, row_count: 100.0,
     plan.CommonTableScan: lambda node, row_count: 100.0,

@@ -3,7 +3,6 @@
     Limit(Sort(x))                      holds only rows that can be among the first
     Sort by the key (Scan)              reads the tree in its order
     Limit(Sort by the key (Scan))       the same, and stops
-    min or max of a key (Scan)          the same, for the first or the last
 
 Trees are read forward or backward, so a descending key needs no sort either.
 """
@@ -13,20 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qserver.sql import plan
-from qserver.sql.expressions import Column, Constant, IsNull, SortKey
+from qserver.sql.expressions import Column, SortKey
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.optimizer.predicate_pushdown import push
 from qserver.sql.plan import Plan
-from qserver.sql.walk import (
-    conjunction,
-    conjuncts,
-    has_subquery,
-    is_volatile,
-    substituted,
-    tree_rebuilt,
-)
+from qserver.sql.walk import has_subquery, is_volatile, substituted, tree_rebuilt
 from qserver.values.schema import Index
-from qserver.values.types import BIGINT
 
 
 def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
@@ -35,8 +26,6 @@ def sort_elimination(node: Plan, row_count: RowCount) -> Plan:
             return below_projections(each)
         if isinstance(each, plan.Limit):
             return _limit(each)
-        if isinstance(each, plan.Aggregate):
-            return _extreme(each)
         if isinstance(each, plan.Filter) and isinstance(each.input, plan.Project):
             return push(each, ())  # the limit above it has moved below the projection
         return each
@@ -51,7 +40,7 @@ def below_projections(node: plan.Sort) -> Plan:
     """
     below = node.input
     if not isinstance(below, plan.Project):
-        return _scan_in_order(node, all_rows=True) or node
+        return scan_in_order(node, all_rows=True) or node
     replacements = {
         (below.source, position): expression
         for position, expression in enumerate(below.expressions)
@@ -76,33 +65,13 @@ def _limit(node: plan.Limit) -> Plan:
         return replace(below, input=_limit(replace(node, input=below.input)))
     if not isinstance(below, plan.Sort):
         return node
-    scan = _scan_in_order(below)
+    scan = scan_in_order(below)
     if scan is not None:
         return replace(node, input=scan)  # `order_preservation` sets how many rows are wanted
     return plan.TopN(below.input, below.keys, node.limit, node.offset)
 
 
-def _extreme(node: plan.Aggregate) -> Plan:
-    """Compute min and max of a column that a tree orders from its first or last row."""
-    if node.keys or node.grouping_sets is not None or len(node.calls) != 1:
-        return node
-    (call,), scan = node.calls, node.input
-    name = call.aggregate.name
-    if name not in ("min", "max") or call.filter is not None or not isinstance(scan, plan.Scan):
-        return node
-    column, last = call.arguments[0], name == "max"
-    if not isinstance(column, Column):
-        return node
-    ordered = _scan_in_order(plan.Sort(scan, (SortKey(column, last, last),)))
-    if ordered is None:
-        return node
-    if last and column.nullable:  # NULLs sort last
-        known = [*conjuncts(ordered.condition), IsNull(column, negated=True)]
-        ordered = replace(ordered, condition=conjunction(known))
-    return replace(node, input=plan.Limit(ordered, Constant(1, BIGINT)))
-
-
-def _scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
+def scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
     """Return the scan in the order of the sort, if a tree has it.
 
     If all rows are wanted, a sort is faster than a look-up for each row by another index.
@@ -119,27 +88,34 @@ def _scan_in_order(node: plan.Sort, all_rows: bool = False) -> plan.Scan | None:
         if (same or (free and not all_rows)) and all(position >= 0 for position in index.columns):
             orders.append((index, index.columns, index.descending))
     for by, columns, descending in orders:
-        if any(descending):
-            continue
         equal = len(scan.access.range.equal) if scan.access.index is by else 0
-        backward = _direction(scan, node.keys, columns[equal:])
+        backward = _direction(scan, node.keys, columns[equal:], descending[equal:])
         if backward is not None:
             access = replace(scan.access, index=by, backward=backward)
             return replace(scan, access=access)
     return None
 
 
-def _direction(scan: plan.Scan, keys: tuple[SortKey, ...], columns: tuple[int, ...]) -> bool | None:
-    """Return False to read forward, True backward, None if the keys are not the columns' order."""
+def _direction(
+    scan: plan.Scan,
+    keys: tuple[SortKey, ...],
+    columns: tuple[int, ...],
+    descending: tuple[bool, ...],
+) -> bool | None:
+    """Return False to read forward, True backward, None if the keys are not the columns' order.
+
+    NULLs are last in a column of a tree, and first in a descending one.
+    """
     if not keys or len(keys) > len(columns):
         return None
-    backward = keys[0].descending
-    for key, position in zip(keys, columns, strict=False):
+    directions = descending or (False,) * len(columns)
+    backward = keys[0].descending != directions[0]
+    for key, position, down in zip(keys, columns, directions, strict=False):
         column = key.expression
         if not (isinstance(column, Column) and column.source == scan.source):
             return None
-        if column.position != position or key.descending != backward:
+        if column.position != position or key.descending != (down != backward):
             return None
-        if column.nullable and key.nulls_first != backward:
+        if column.nullable and key.nulls_first != key.descending:
             return None
     return backward

@@ -114,7 +114,7 @@ class RouteEndpoint(Endpoint):
     kind = RouteCall
 
     def __init__(self, facts: Facts, route: Route, bridge: Bridge) -> None:
-        super().__init__(facts, route.path)
+        super().__init__(facts, route.path, compressible=route.is_compressible)
         self.route = route
         self.bridge = bridge
         self.cost = route.cost

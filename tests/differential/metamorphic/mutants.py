@@ -20,7 +20,7 @@ from qserver.sql.codegen.expressions import Printer
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.set_operations import produce_distinct
 from qserver.sql.codegen.subqueries import Subqueries
-from qserver.sql.expressions import Expression, IsNull
+from qserver.sql.expressions import Expression
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
 from qserver.storage import transaction
 from simulations.mutants.mutant import Mutant, planted
@@ -29,10 +29,18 @@ from tests.differential.metamorphic.cases import ORDINARY, SAME
 from tests.differential.metamorphic.relations import RELATIONS
 
 # The package names the functions as it names their modules.
-access_path_selection, join_ordering, predicate_pushdown, sort_elimination, subquery_unnesting = (
+(
+    access_path_selection,
+    aggregate_elimination,
+    join_ordering,
+    predicate_pushdown,
+    sort_elimination,
+    subquery_unnesting,
+) = (
     import_module(f"qserver.sql.optimizer.{name}")
     for name in (
         "access_path_selection",
+        "aggregate_elimination",
         "join_ordering",
         "predicate_pushdown",
         "sort_elimination",
@@ -211,15 +219,13 @@ def _remember_by_fewer_columns(original: Any) -> Any:
 
 
 def _greatest_may_be_null(original: Any) -> Any:
-    def extreme(node: plan.Aggregate) -> Any:
-        made = original(node)
-        if made is node:
+    def extreme(*arguments: Any) -> Any:
+        made = original(*arguments)
+        if made is None:
             return made
         scan = made.input.input
-        known = [each for each in conjuncts(scan.condition) if not isinstance(each, IsNull)]
-        return replace(
-            made, input=replace(made.input, input=replace(scan, condition=conjunction(known)))
-        )
+        access = replace(scan.access, range=replace(scan.access.range, not_null=False))
+        return replace(made, input=replace(made.input, input=replace(scan, access=access)))
 
     return extreme
 
@@ -433,8 +439,8 @@ MUTANTS: Final = (
     _mutant(
         "greatest-is-null",
         "the greatest of an index may be NULL",
-        "without sort_elimination",
-        sort_elimination,
+        "without aggregate_elimination",
+        aggregate_elimination,
         "_extreme",
         _greatest_may_be_null,
     ),

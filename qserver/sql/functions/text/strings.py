@@ -253,7 +253,10 @@ def _paddings() -> Iterator[Function]:
     for name, call in (("lpad", left_pad), ("rpad", right_pad)):
         for others in ((), (TEXT,)):
             parameters = (TEXT, INTEGER, *others)
-            yield Function(name, parameters, TEXT, call, cost=pad_cost, explodes=True)
+            length = "len({0}) + {1} + len({2})" if others else "len({0}) + {1}"
+            yield Function(
+                name, parameters, TEXT, call, cost=pad_cost, explodes=True, length=length
+            )
 
 
 FUNCTIONS: Final = (
@@ -264,7 +267,13 @@ FUNCTIONS: Final = (
     Function("upper", (TEXT,), TEXT, upper, cost=linear(6)),
     Function("initcap", (TEXT,), TEXT, initcap, cost=linear(200)),
     *_paddings(),
-    Function("repeat", (TEXT, INTEGER), TEXT, repeat, cost=repeat_cost, explodes=True),
+    Function(
+        *("repeat", (TEXT, INTEGER), TEXT, repeat),
+        inline="{0} * {1}",
+        cost=repeat_cost,
+        explodes=True,
+        length="len({0}) * {1}",
+    ),
     Function("replace", (TEXT, TEXT, TEXT), TEXT, replace, cost=replace_cost),
     Function("translate", (TEXT, TEXT, TEXT), TEXT, translate, cost=linear(6)),
     Function("reverse", (TEXT,), TEXT, reverse, inline="{0}[::-1]"),

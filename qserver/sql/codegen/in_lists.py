@@ -1,0 +1,89 @@
+"""Prints IN with a list: a set that is made once, or comparisons where an item needs the row."""
+
+from __future__ import annotations
+
+from qserver.sql.codegen.constants import Constants
+from qserver.sql.codegen.current_rows import RowVariables
+from qserver.sql.codegen.port import ExpressionPrinter
+from qserver.sql.codegen.source import SIMPLE
+from qserver.sql.expressions import (
+    Apply,
+    Constant,
+    Elements,
+    Expression,
+    Folded,
+    InList,
+    Not,
+    Or,
+    Slot,
+)
+from qserver.values.keys import canonical
+from qserver.values.types import CAREFUL_KINDS
+
+
+def in_list(
+    printer: ExpressionPrinter,
+    constants: Constants,
+    expression: InList,
+    rows: RowVariables,
+    truth: bool,
+) -> str:
+    """Print whether the condition is true, or is false; NULL is neither."""
+    if not all(is_fixed(each) and constants.is_ready(each) for each in expression.items):
+        return _in_expressions(printer, expression, rows, truth)
+    found_wanted = truth != expression.negated
+    careful = expression.operand.type.kind in CAREFUL_KINDS
+    name = _set_of(printer, constants, expression.items, rows, careful)
+    code = printer.value(expression.operand, rows)
+    if careful:
+        code = f"canonical({code})"
+    if found_wanted:
+        return f"({code} in {name})"  # the set has no NULL
+    checks = [f"None not in {name}_all"] if _may_hold_null(expression.items) else []
+    if expression.operand.nullable:
+        if not SIMPLE.fullmatch(code):
+            kept = printer.source.fresh("v")
+            code, first = kept, f"({kept} := {code}) is not None"
+        else:
+            first = f"{code} is not None"
+        checks.insert(0, first)
+    outside = " and ".join([*checks, f"{code} not in {name}"])
+    if isinstance(expression.items[0], Elements):  # an empty array decides even for NULL
+        outside = f"not {name}_all or {outside}"
+    return f"({outside})"
+
+
+def _set_of(
+    printer: ExpressionPrinter,
+    constants: Constants,
+    items: tuple[Expression, ...],
+    rows: RowVariables,
+    careful: bool,
+) -> str:
+    code = printer.items(items, rows)
+    if careful:  # Python's == and hash differ from SQL's
+        printer.source.name("canonical", canonical)
+        code = f"*map(canonical, ({code},))"
+    return constants.set_of(code)
+
+
+def _in_expressions(
+    printer: ExpressionPrinter, expression: InList, rows: RowVariables, truth: bool
+) -> str:
+    equal, operand = expression.equal, expression.operand
+    equals: tuple[Expression, ...] = tuple(
+        Apply(equal, (operand, item), expression.type, operand.nullable or item.nullable)
+        for item in expression.items
+    )
+    either: Expression = Or(equals) if len(equals) > 1 else equals[0]
+    whole = Not(either) if expression.negated else either
+    return printer.truth(whole, rows) if truth else printer.falsity(whole, rows)
+
+
+def is_fixed(expression: Expression) -> bool:
+    """Is it the same for all rows of an execution?"""
+    return isinstance(expression, Constant | Slot | Folded | Elements)
+
+
+def _may_hold_null(items: tuple[Expression, ...]) -> bool:
+    return any(item.nullable for item in items)

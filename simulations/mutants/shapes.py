@@ -1,0 +1,51 @@
+"""Shapes of the runs that hunt a planted bug: what has to happen often for the bug to show.
+
+A bug that one run in a hundred meets is found by luck, and any change of the code may end that
+luck. With its shape, each bug fails at least one run in ten or so.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from simulations.sizes import SMALL
+
+Shape: TypeAlias = tuple[tuple[str, Any], ...]
+
+CROWDED: Final[Shape] = (("clients", 12),)
+"""Many transactions at once, for bugs between two of one round."""
+
+OFTEN_SAVED: Final[Shape] = (
+    ("sizes", SMALL),
+    ("checkpoint_log_bytes", 500),
+    ("checkpoint_pages_at_once", 1),
+)
+"""Checkpoints of many pages, each saved by itself."""
+
+_ALL_THE_TIME: Final[Shape] = (
+    ("transactions_per_client", 40),
+    ("checkpoint_log_bytes", 300),
+    ("checkpoint_pages_at_once", 1),
+)
+
+SAVES_FAIL: Final[Shape] = (
+    *_ALL_THE_TIME,
+    (
+        "probabilities",
+        {
+            "checkpoint_fails": 0.15,
+            "actor_killed": 0.01,
+            "process_crash": 0.03,
+            "sync_slow": 0.15,
+            "tail_kept": 0.5,
+        },
+    ),
+)
+"""Checkpoints that fail half-way, and restarts and crashes soon after."""
+
+SYNCS_FAIL: Final[Shape] = (
+    *_ALL_THE_TIME,
+    ("sizes", SMALL),
+    ("probabilities", {"sync_fails": 0.05, "process_crash": 0.015, "sync_slow": 0.3}),
+)
+"""Syncs of the log that fail while a checkpoint is under way, and crashes soon after."""
