@@ -19,14 +19,21 @@ Buffers: TypeAlias = dict[ColumnVector, Array]
 class Batch:
     """Chunks in the order of their rows, prepared. Its columns last until the next batch."""
 
-    __slots__ = ("_buffers", "_chunks", "length")
+    __slots__ = ("_buffers", "_chunks", "_columns", "length")
 
     def __init__(self, chunks: list[Chunk], buffers: Buffers) -> None:
         self._chunks = chunks
         self._buffers = buffers
+        self._columns: dict[ColumnVector, Vector] = {}
         self.length = sum([chunk.length for chunk in chunks])
 
     def column(self, wanted: ColumnVector) -> Vector:
+        found = self._columns.get(wanted)
+        if found is None:
+            found = self._columns[wanted] = self._made(wanted)
+        return found
+
+    def _made(self, wanted: ColumnVector) -> Vector:
         parts = [chunk.column(wanted) for chunk in self._chunks]
         if len(parts) == 1:
             return parts[0]
