@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,18 +36,7 @@ class Batch:
 
     def _made(self, wanted: ColumnVector) -> Vector:
         parts = [chunk.column(wanted) for chunk in self._chunks]
-        if len(parts) == 1:
-            return parts[0]
-        codes, words = [part.values for part in parts], parts[0].words
-        if words is not None and any(part.words != words for part in parts):
-            codes, words = _words_joined(parts)
-        nulls = None
-        if any(part.nulls is not None for part in parts):
-            nulls = np.concatenate([_nulls(part) for part in parts])
-        low, high = min([part.low for part in parts]), max([part.high for part in parts])
-        if words is not None:
-            high = len(words) - 1
-        return Vector(self._joined(wanted, codes), nulls, low, high, parts[0].scale, words)
+        return concatenated(parts, lambda arrays: self._joined(wanted, arrays))
 
     def _joined(self, wanted: ColumnVector, arrays: list[Array]) -> Array:
         kind = max([array.dtype for array in arrays], key=lambda each: each.itemsize)
@@ -73,6 +63,23 @@ class Batch:
         return Matched(found)
 
 
+def concatenated(
+    parts: list[Vector], joined: Callable[[list[Array]], Array] = np.concatenate
+) -> Vector:
+    if len(parts) == 1:
+        return parts[0]
+    nulls = None
+    if any(part.nulls is not None for part in parts):
+        nulls = np.concatenate([_nulls(part) for part in parts])
+    codes, words = [part.values for part in parts], parts[0].words
+    if words is not None and any(part.words != words for part in parts):
+        codes, words = _words_joined(parts)
+    low, high = min([part.low for part in parts]), max([part.high for part in parts])
+    if words is not None:
+        high = len(words) - 1
+    return Vector(joined(codes), nulls, low, high, parts[0].scale, words)
+
+
 def _nulls(part: Vector) -> Array:
     return np.zeros(len(part.values), np.bool_) if part.nulls is None else part.nulls
 
@@ -81,9 +88,10 @@ def _words_joined(parts: list[Vector]) -> tuple[list[Any], list[str]]:
     """Return the codes of each part among the words of all."""
     words = sorted({word for part in parts for word in part.words or ()})
     place = dict(zip(words, range(len(words)), strict=True))
+    kind = np.min_scalar_type(len(words))
     codes = []
     for part in parts:
         known = part.words or []
-        table = np.fromiter([place[word] for word in known], np.uint16, len(known))
+        table = np.fromiter([place[word] for word in known], kind, len(known))
         codes.append(table[part.values])
     return codes, words
