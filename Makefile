@@ -21,6 +21,8 @@ QUERIES ?= 10000
 SHAPE ?=
 # How the tests are shared out: file by file, to two processes. WORKERS= runs them in one.
 WORKERS ?= --numprocesses 2 --dist loadfile
+# The largest table of `make growth`; ten million rows take half an hour and 8 GB.
+ROWS_MAX ?= 1000000
 # What `make serve` passes on, for example ARGS="--port 8080".
 ARGS ?=
 
@@ -34,7 +36,7 @@ CODE := qserver simulations tests docs
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 .PHONY: help install serve test lint pytest coverage simulate torture powerloss hostile \
-	differential metamorphic bench docs format constraints clean
+	differential metamorphic bench growth counts docs format constraints clean
 
 help: ## list the targets
 	@echo "qserver: make <target>"
@@ -86,6 +88,13 @@ bench: install ## measure storage, the engine, SQL beside sqlite3, and the log o
 	@$(BIN)/python -m qserver.benchmarks.engine
 	@$(BIN)/python -m qserver.benchmarks.sql
 	@$(BIN)/python -m qserver.benchmarks.durability
+
+growth: install ## measure how cost grows, and draw it: 15 minutes (ROWS_MAX=1000000)
+	@$(BIN)/python -m qserver.benchmarks.growth --rows-max $(ROWS_MAX) --output docs/performance
+	@$(BIN)/python -m docs.generate
+
+counts: install ## record what requests of the hot path take, for the tests to hold
+	@$(BIN)/python -m tests.hot_path
 
 docs: install ## write the page of limits and the plots of docs/performance.md
 	@$(BIN)/python -m docs.generate

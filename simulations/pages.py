@@ -24,7 +24,14 @@ from simulations.shelf import Shelf
 
 
 class FickleCache(PageCache):
-    is_full = False  # else a small one would be full for as long as checkpoints fail
+    @property
+    def is_full(self) -> bool:
+        """A small one would be full for as long as checkpoints fail."""
+        return False
+
+    @is_full.setter
+    def is_full(self, value: bool) -> None:
+        pass
 
     def let_some_go(self, chance: Random) -> int:
         """Let go of some pages, or of all; return of how many."""

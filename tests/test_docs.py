@@ -234,9 +234,12 @@ def test_every_bar_of_a_chart_is_in_a_table_of_the_page(data: Path) -> None:
     page = text_of("docs/performance.md")
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert f"](performance/{data.stem}.svg)" in page
+    content = json.loads(data.read_text(encoding="utf-8"))
+    if "panels" in content:  # lines carry their own numbers
+        return
     assert [
         bar["name"]
-        for bar in json.loads(data.read_text(encoding="utf-8"))["rows"]
+        for bar in content["rows"]
         if not any(row.startswith(f"| {bar['name']} |") and bar["text"] in row for row in rows)
     ] == []
 

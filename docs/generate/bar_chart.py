@@ -13,9 +13,7 @@ No plotting library: the project depends on none, and bars need a hundred lines.
 
 from __future__ import annotations
 
-import json
 from html import escape
-from pathlib import Path
 from typing import Any
 
 WIDTH = 820
@@ -27,9 +25,8 @@ TOP = 52
 COLORS = {"ours": "#2f6f9f", "reference": "#8c8c8c", "aim": "#c0392b"}
 
 
-def chart(path: Path) -> str:
-    """The SVG of one data file."""
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+def chart(data: dict[str, Any]) -> str:
+    """The SVG of the content of one data file."""
     rows = data["rows"]
     notes = data["note"]
     greatest = max(max(row["high"], row.get("aim", 0)) for row in rows)
@@ -38,14 +35,14 @@ def chart(path: Path) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
         f' height="{height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        _text(12, 22, data["title"], size=15),
-        _text(12, 40, data["unit"], color="#555555"),
+        text_at(12, 22, data["title"], size=15),
+        text_at(12, 40, data["unit"], color="#555555"),
     ]
     for number, row in enumerate(rows):
         parts += _bar(row, TOP + number * ROW_HEIGHT, greatest)
     below = TOP + ROW_HEIGHT * len(rows) + 16
     parts += [
-        _text(12, below + 18 * number, note, color="#555555") for number, note in enumerate(notes)
+        text_at(12, below + 18 * number, note, color="#555555") for number, note in enumerate(notes)
     ]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -54,7 +51,7 @@ def _bar(row: dict[str, Any], top: int, greatest: float) -> list[str]:
     color = COLORS["reference" if row.get("reference") else "ours"]
     low, high = row.get("low", row["high"]), row["high"]
     parts = [
-        _text(LABEL_WIDTH - 8, top + 13, row["name"].replace("`", ""), anchor="end"),
+        text_at(LABEL_WIDTH - 8, top + 13, row["name"].replace("`", ""), anchor="end"),
         _rectangle(top, 0, _scaled(low, greatest), color),
     ]
     if high > low:
@@ -67,7 +64,7 @@ def _bar(row: dict[str, Any], top: int, greatest: float) -> list[str]:
             f' stroke="{COLORS["aim"]}" stroke-width="2"/>'
         )
     end = max(high, row.get("aim", 0))
-    parts.append(_text(LABEL_WIDTH + _scaled(end, greatest) + 8, top + 13, row["text"]))
+    parts.append(text_at(LABEL_WIDTH + _scaled(end, greatest) + 8, top + 13, row["text"]))
     return parts
 
 
@@ -82,10 +79,10 @@ def _rectangle(top: int, start: float, width: float, color: str, opacity: float 
     )
 
 
-def _text(
-    x: float, y: int, text: str, size: int = 12, color: str = "black", anchor: str = "start"
+def text_at(
+    x: float, y: float, text: str, size: int = 12, color: str = "black", anchor: str = "start"
 ) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y}" font-size="{size}" fill="{color}" text-anchor="{anchor}">'
+        f'<text x="{x:.1f}" y="{y:g}" font-size="{size}" fill="{color}" text-anchor="{anchor}">'
         f"{escape(text)}</text>"
     )

@@ -182,9 +182,9 @@ async def times_of(database: SqlDatabase, sql: str) -> list[float]:
     times = [await cpu_ms_of(database, sql)]
     VECTORS.bytes_max = most
     VECTORS.clear()
-    times += [await cpu_ms_of(database, sql) for _ in range(2)]
+    early = [await cpu_ms_of(database, sql) for _ in range(2)]
     later = [await cpu_ms_of(database, sql) for _ in range(3)]
-    return [*times, sorted(later)[1]]
+    return [*times, *early, sorted(later)[1]]
 
 
 async def cpu_ms_of(database: SqlDatabase, sql: str) -> float:

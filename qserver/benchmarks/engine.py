@@ -22,15 +22,16 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import trio
 
+from qserver.benchmarks.progress import Progress
 from qserver.durability.memory import MemoryLog
 from qserver.engine.database import Database
 from qserver.engine.messages import Work
@@ -307,33 +308,6 @@ async def measure_long_work(plan: Plan, write: Callable[[str], Any], progress: P
                 label, counters.measure(plan.long_clients, plan.seconds, counters.one_key_slowly)
             )
             write(_line(cell))
-
-
-class Progress:
-    """A progress bar on a terminal, nothing elsewhere."""
-
-    WIDTH: Final = 30
-
-    def __init__(self, total: int, stream: TextIO) -> None:
-        self._total = total
-        self._stream = stream
-        self._shown = stream.isatty()
-        self._done = 0
-
-    async def step(self, label: str, measured: Awaitable[Cell]) -> Cell:
-        """Show the label while `measured` runs."""
-        filled = self.WIDTH * self._done // self._total
-        bar = "█" * filled + "░" * (self.WIDTH - filled)
-        self._show(f"{bar} {self._done}/{self._total}  {label}")
-        result = await measured
-        self._done += 1
-        self._show("")
-        return result
-
-    def _show(self, text: str) -> None:
-        if self._shown:
-            self._stream.write(f"\r\x1b[K{text}")
-            self._stream.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -70,6 +70,10 @@ class PageCache:
         """The statement whose work a load is."""
         self.entry_bytes = 200.0
         """What an entry takes, by the pages of late."""
+        self.unsaved = 0
+        """Bytes of unsaved pages: past an eighth of the memory they have to be saved now."""
+        self.is_full = False
+        """Whether they take a quarter, so that whatever makes more has to wait."""
         self._unsaved: dict[Unsaved, int] = {}
         self._line: OrderedDict[Tree, int] = OrderedDict()
 
@@ -77,31 +81,15 @@ class PageCache:
 
     def note_unsaved(self, whose: Unsaved, size: int) -> None:
         """Note the bytes of unsaved pages that a database has; let the one with most save them."""
+        self.unsaved += size - self._unsaved.get(whose, 0)
         self._unsaved[whose] = size
-        if self.is_short:
+        self.is_full = self.unsaved > self.most >> 2
+        if self.unsaved > self.most >> 3:
             self.save_some()
 
     def save_some(self) -> None:
         """Let the database that has most unsaved pages save them."""
         max(self._unsaved, key=self._unsaved.__getitem__).save_soon()
-
-    @property
-    def unsaved(self) -> int:
-        return sum(self._unsaved.values())
-
-    @property
-    def is_short(self) -> bool:
-        """Whether unsaved pages take so much that they have to be saved now."""
-        return self.unsaved > self.unsaved_most // 2
-
-    @property
-    def is_full(self) -> bool:
-        """Whether unsaved pages take so much that whatever makes more has to wait."""
-        return self.unsaved > self.unsaved_most
-
-    @property
-    def unsaved_most(self) -> int:
-        return self.most // 4
 
     # --- saved pages ---
 
@@ -147,7 +135,8 @@ class PageCache:
             self.held -= self._line.pop(page, 0)
 
     def forget_unsaved(self, whose: Unsaved) -> None:
-        self._unsaved.pop(whose, None)
+        self.unsaved -= self._unsaved.pop(whose, 0)
+        self.is_full = self.unsaved > self.most >> 2
 
     def close(self, store: object) -> None:
         """Stop caring for all pages of a database that is closed."""

@@ -95,7 +95,7 @@ class Checkpointer:
         self._asked: list[Reply[None]] = []
         self._hurries = False
         """Whether a caller waits for the end, so that no step pauses."""
-        self._cache = self.saved.store.cache
+        self.cache = self.saved.store.cache
         self._must_save = False
         """Whether unsaved pages take too much memory."""
         self._trouble: LogFailed | DataCorrupted | None = None
@@ -103,7 +103,7 @@ class Checkpointer:
         self._pages_saved = self._bytes_saved = self._pages_forgotten = 0
 
     async def run(self) -> None:
-        self._cache.note_unsaved(self, self._unsaved())
+        self.cache.note_unsaved(self, self._unsaved())
         while True:
             await self._wait_until_due()
             asked = self._asked.copy()
@@ -133,13 +133,13 @@ class Checkpointer:
     def note_logged(self, size: int) -> None:
         """Count bytes by which the log has grown."""
         self.logged += size
-        self._cache.note_unsaved(self, self._unsaved())
+        self.cache.note_unsaved(self, self._unsaved())
         if self.logged >= self._policy.log_bytes:
             self._news.set()
 
     def _unsaved(self) -> int:
         """Estimate the bytes of unsaved pages: new entries, and old ones beside them."""
-        copied = self.saved.store.copied * self._cache.entry_bytes
+        copied = self.saved.store.copied * self.cache.entry_bytes
         return int(MEMORY_OF_LOG * self.logged + copied)
 
     def save_soon(self) -> None:
@@ -151,19 +151,15 @@ class Checkpointer:
 
         Raises OutOfMemory while they cannot be saved.
         """
-        while self._cache.is_full:
+        while self.cache.is_full:
             if self._trouble is not None:
                 raise OutOfMemory(
                     "unsaved pages take all the memory that they may have, and cannot be saved",
                     detail=str(self._trouble),
                     hint="Make room on the disk; the database goes on by itself.",
                 )
-            self._cache.save_some()
+            self.cache.save_some()
             await trio.sleep(ROOM_LOOK_SECONDS)
-
-    @property
-    def has_room(self) -> bool:
-        return not self._cache.is_full
 
     async def save_now(self, *, hurry: bool = False) -> None:
         """Return when a checkpoint has everything durable now; raise LogFailed if it fails.
@@ -178,7 +174,7 @@ class Checkpointer:
 
     def end(self, error: Exception) -> None:
         """Fail the waiters: no checkpoint will be saved any more."""
-        self._cache.forget_unsaved(self)
+        self.cache.forget_unsaved(self)
         for reply in self._asked:
             reply.fail(error)
 
@@ -195,7 +191,7 @@ class Checkpointer:
         self.logged -= logged
         store.copied -= copied
         self._must_save = False
-        self._cache.note_unsaved(self, self._unsaved())
+        self.cache.note_unsaved(self, self._unsaved())
         await self.forget(behind, snapshot.version)
 
     async def save(self, save: Save) -> None:

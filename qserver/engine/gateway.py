@@ -107,7 +107,7 @@ class Gateway:
                 generation = self._alive_nowait()
                 if generation is None:
                     generation = yield partial(before, deadline, self._alive)
-                if not generation.checkpointer.has_room:
+                if generation.checkpointer.cache.is_full:
                     wait = generation.checkpointer.wait_for_room
                     yield partial(before, deadline, wait)
                     generation.versions.check_alive()

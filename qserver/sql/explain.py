@@ -152,6 +152,8 @@ def _describe_join(node: plan.Join) -> tuple[str, list[str]]:
     rest = residual(node)
     if rest is not None:
         details.append(f"Condition: {text_of(rest)}")
+    if node.vectors:
+        details.append("Vectors: join")
     return f"{kind}{method}", details
 
 

@@ -128,6 +128,7 @@ class Join:
     lateral: bool = False
     method: str | None = None
     rows: float = 0.0
+    vectors: bool = False
 
 
 @dataclass(frozen=True, slots=True)

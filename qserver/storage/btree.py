@@ -415,7 +415,10 @@ def _merged(
     leaf: Leaf, keys: list[Key], values: Sequence[Value | None]
 ) -> tuple[list[Key], list[Value]]:
     """Make the same changes by sorting, which is quicker when they outnumber the entries."""
-    entries: dict[Key, Any] = dict(zip(*open_leaf(leaf), strict=True))
+    old_keys, old_values = open_leaf(leaf)
+    if (not old_keys or keys[0] > old_keys[-1]) and all(values):  # all come behind the last
+        return old_keys + keys, [*old_values, *values]  # type: ignore[list-item]
+    entries: dict[Key, Any] = dict(zip(old_keys, old_values, strict=True))
     entries.update(zip(keys, values, strict=True))
     new_keys = sorted([key for key, value in entries.items() if value is not None])
     return new_keys, [entries[key] for key in new_keys]

@@ -173,7 +173,10 @@ class Transaction:
         number = self.snapshot.count(tree, low, high)
         own = self._own_changes(scanned) if self.writes or self.earlier else {}
         if own:
-            number -= len(self.snapshot.entries_at(tree, sorted(own)))
+            seen = self.keys.get(tree, {})
+            doubtful = [key for key in own if seen.get(key, key) is not None]  # not seen as absent
+            if doubtful:
+                number -= len(self.snapshot.entries_at(tree, sorted(doubtful)))
             number += sum([value is not None for value in own.values()])
         return number
 
@@ -253,7 +256,10 @@ class Transaction:
         own: TreeWrites = {}
         for layer in (self.earlier, self.writes):
             changes = (layer or {}).get(scanned.tree, {})
-            own.update((key, changes[key]) for key in changes if key in scanned)
+            if scanned.low is None and scanned.high is None:
+                own.update(changes)
+            else:
+                own.update((key, changes[key]) for key in changes if key in scanned)
         return own
 
     # --- writing ---

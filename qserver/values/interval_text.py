@@ -279,6 +279,10 @@ def _take_time(parts: _Parts, field: str, fields: str | None) -> None:
 def _take_number(parts: _Parts, field: str, unit: str) -> tuple[str, frozenset[str]]:
     match = _NUMBER.fullmatch(field)
     if match is None:
+        beginning = _NUMBER.match(field)
+        assert beginning is not None
+        if int(beginning[3] or 0) >= MONTHS_PER_YEAR:  # too many months come before the rest
+            raise _Overflow
         raise _BadFormat
     negative = field.startswith("-")
     whole = _in_range_of_64_bits(int(match[1])) if match[1] not in ("", "+", "-") else 0

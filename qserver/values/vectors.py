@@ -88,23 +88,28 @@ class Vector:
         return f"a vector from {self.low} to {self.high}"
 
 
-def vector_of(column: list[Any], wanted: ColumnVector) -> Vector | None:
+def vector_of(column: list[Any], wanted: ColumnVector, words_max: int = WORDS_MAX) -> Vector | None:
     """Return the vector of a page's column; None if a value does not fit."""
     try:
-        return _filled(column, None, wanted)
+        return _filled(column, None, wanted, words_max)
     except TypeError:  # a NULL is no number
         present = [value for value in column if value is not None]
         nulls = np.fromiter([value is None for value in column], np.bool_, len(column))
         other = present[0] if present else _ANY[wanted.family]
         whole = [other if value is None else value for value in column]
-        return _filled(whole, nulls, wanted)
+        return _filled(whole, nulls, wanted, words_max)
 
 
-def _filled(column: list[Any], nulls: Array | None, wanted: ColumnVector) -> Vector | None:
+def _filled(
+    column: list[Any], nulls: Array | None, wanted: ColumnVector, words_max: int
+) -> Vector | None:
     if wanted.family == families.TEXT:
-        return _text(column, nulls)
+        return _text(column, nulls, words_max)
     if wanted.family == families.FLOAT:
-        return _floats(np.fromiter(column, np.float64, len(column)), nulls)
+        floats = np.fromiter(column, np.float64, len(column))
+        if nulls is None and np.isnan(floats.min()) and None in column:
+            raise TypeError  # numpy takes None for NaN
+        return _floats(floats, nulls)
     if wanted.family == families.BOOLEAN:
         truths = np.fromiter(column, np.int8, len(column)).astype(np.bool_)
         return Vector(truths if nulls is None else truths & ~nulls, nulls, False, True)
@@ -134,15 +139,16 @@ def _floats(values: Array, nulls: Array | None) -> Vector | None:
     return Vector(values, nulls, low, high)
 
 
-def _text(column: list[str], nulls: Array | None) -> Vector | None:
+def _text(column: list[str], nulls: Array | None, words_max: int) -> Vector | None:
     distinct = set(column)
-    if len(distinct) > WORDS_MAX:
+    if len(distinct) > words_max:
         return None
     words = sorted(distinct)  # TypeError: a NULL is among them
     if max(map(len, words)) > WORD_LENGTH_MAX:
         return None
     place = dict(zip(words, range(len(words)), strict=True))
-    codes = np.fromiter(map(place.__getitem__, column), np.uint8, len(column))
+    kind = np.uint8 if len(words) <= 256 else np.int32
+    codes = np.fromiter(map(place.__getitem__, column), kind, len(column))
     return Vector(codes, nulls, 0, len(words) - 1, 0, words)
 
 

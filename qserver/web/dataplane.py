@@ -232,7 +232,7 @@ class QueryCall(HotCall):
         exec_us = int((self._ended - self._began) * 1_000_000)
         version, retries = outcome.version, outcome.retries
         tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
-        return b"%b%b%b" % (encoder.query_head, rows, tail)
+        return encoder.query_head + rows + tail
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         (result,), ((encoder, slices),) = outcome.results, every

@@ -22,6 +22,7 @@ from prometheus_client.registry import Collector
 from qserver.control.databases import OpenDatabaseStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
+from qserver.storage.columns import VECTORS
 
 BUCKETS_SECONDS: Final = (
     0.0001,
@@ -128,6 +129,9 @@ def server_text(
     def families() -> Iterable[Metric]:
         yield GaugeMetricFamily("qserver_uptime_seconds", "Since the start", value=uptime_s)
         yield GaugeMetricFamily("qserver_databases_open", "Open now", value=len(databases))
+        yield GaugeMetricFamily(
+            "qserver_column_vectors_bytes", "Column vectors that pages keep", value=VECTORS.bytes
+        )
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)

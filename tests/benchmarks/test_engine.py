@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from qserver.benchmarks.engine import KEPT_AIM, Plan, Progress, main, opened, run
+from qserver.benchmarks.engine import KEPT_AIM, Plan, main, opened, run
+from qserver.benchmarks.progress import Progress
 
 TINY = Plan(seconds=0.01, clients=(1, 8), keys=(1, 3, 200), long_clients=4, long_keys=(1, 50))
 

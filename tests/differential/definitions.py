@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
 from tests.differential.expressions import Scope, Visible
-from tests.differential.kinds import INTEGERS, SPELLINGS
+from tests.differential.kinds import INTEGERS, SPELLINGS, cast_name
 from tests.differential.literals import literal
 from tests.differential.queries import Queries
 from tests.differential.schema import Column, Table, random_column, random_kind
@@ -62,6 +63,16 @@ class Model:
         self.views.pop(name, None)
         self.writable.pop(name, None)
         self._publish()
+
+    @contextmanager
+    def without_views(self) -> Iterator[None]:
+        """Queries that are drawn inside read tables alone."""
+        names = self.queries.sources.names
+        self.queries.sources.names = [named_table(table) for table in self.tables.values()]
+        try:
+            yield
+        finally:
+            self.queries.sources.names = names
 
     def forget_views(self) -> None:
         """They are what they are now, and nobody reads them any more."""
@@ -193,20 +204,18 @@ class Definitions:
         )
 
     def replace_view(self) -> Definition:
-        """A view anew, with one more column or with others, which is refused."""
+        """A view anew, over tables alone: with the same columns and more, or others, refused."""
         if not self.model.views:
             return self.create_view()
         view = self.random.choice(list(self.model.views.values()))
-        inner = ", ".join(each.name for each in view.columns)
         table = self._table()
-        query = self.model.queries.select(1)
-        sql = self.random.choice(
-            (
-                query.sql,
-                f"SELECT id FROM {table.name}",
-                f"SELECT {inner}, 1 AS more FROM {view.name}",
-            )
+        with self.model.without_views():
+            query = self.model.queries.select(1)
+        longer = ", ".join(
+            f"NULL::{cast_name(each.kind)} AS {each.name}"
+            for each in (*view.columns, Output("more", "int4"))
         )
+        sql = self.random.choice((query.sql, f"SELECT {longer} FROM {table.name}"))
         return Definition(f"CREATE OR REPLACE VIEW {view.name} AS {sql}", self.model.forget_views)
 
     def rename_view_column(self) -> Definition:

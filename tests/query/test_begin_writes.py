@@ -228,7 +228,7 @@ async def test_a_plan_that_yields_is_no_longer_left_to_the_coordinator() -> None
         assert found.rows == [(3, 3)]
 
 
-@pytest.mark.parametrize("rows", ["", " WHERE id % 400 = 0"])
+@pytest.mark.parametrize("rows", ["", " WHERE (id % 400)::text = '0'"])
 async def test_more_than_a_page_of_rows_is_not_for_the_coordinator(rows: str) -> None:
     async with opened_sql() as database:
         await filled(database)
@@ -250,7 +250,7 @@ async def test_who_yields_because_of_another_statement_is_not_to_blame() -> None
         await filled(database)
         await many_rows(database, 2040)
         heavy, light = (
-            "SELECT count(*) FROM many WHERE n = 0",
+            "SELECT count(*) FROM many WHERE n::text = '0'",
             "INSERT INTO counters VALUES ($1, 0)",
         )
         await known(database, heavy)

@@ -145,6 +145,13 @@ async def test_a_text_is_made_the_same_short_and_long(length: int) -> None:
         assert rows[1:] == [(None,) * 4] * 2
 
 
+async def test_an_argument_that_decides_how_long_a_text_is_is_computed_once() -> None:
+    async with opened_sql() as database:
+        await database.execute("CREATE SEQUENCE s")
+        sql = "SELECT repeat(nextval('s')::text, 2), lpad('', nextval('s')::int, 'x')"
+        assert (await database.execute(sql)).rows == [("11", "xx")]
+
+
 # --- yielding, and limits ---
 
 

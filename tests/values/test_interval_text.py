@@ -68,6 +68,8 @@ TEXTS = [
     ("1 timezone", 'error 22007: invalid input syntax for type interval: "1 timezone"'),
     ("1 Month 2 HOURS", "1 mon 02:00:00"),
     ("1-13", 'error 22015: interval field value out of range: "1-13"'),
+    ("2024-12-27", 'error 22015: interval field value out of range: "2024-12-27"'),
+    ("2024-11-27", 'error 22007: invalid input syntax for type interval: "2024-11-27"'),
     ("4-", "4 years"),
 ]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from qserver.sql.expressions import Cast, Coalesce, Column, Expression
+from qserver.sql.walk import sources_named
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 
@@ -87,6 +88,13 @@ class JoinedRelation:
 
 AnyRelation = Relation | JoinedRelation
 Named = TypeVar("Named", Relation, JoinedRelation)
+
+
+def sources_of(relation: AnyRelation) -> frozenset[int]:
+    """Return the sources whose columns the relation shows."""
+    if isinstance(relation, Relation):
+        return frozenset({relation.source})
+    return frozenset[int]().union(*map(sources_named, relation.expressions))
 
 
 def _copied(expression: Expression, nullable: bool) -> Expression:

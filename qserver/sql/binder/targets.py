@@ -17,7 +17,7 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import settled
 from qserver.sql.binder.operands import located
 from qserver.sql.binder.outputs import bind_targets
-from qserver.sql.binder.relations import AnyRelation, Relation, relation_of_table
+from qserver.sql.binder.relations import AnyRelation, relation_of_table, sources_of
 from qserver.sql.binder.scope import Scope
 from qserver.sql.binder.sources import missing_table
 from qserver.sql.binder.table_expressions import checks_of
@@ -124,8 +124,7 @@ def bind_returning(
         return None
     inner = scope.inside().with_relations(relations)
     for relation in relations:
-        if isinstance(relation, Relation):
-            inner.level.sources.add(relation.source)
+        inner.level.sources |= sources_of(relation)
     outputs = bind_targets(inner, targets, Clause.RETURNING)
     expressions = tuple([settled(scope.binding, output.operand) for output in outputs])
     columns = tuple(

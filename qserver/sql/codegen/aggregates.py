@@ -22,10 +22,9 @@ from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.long_values import is_long
 from qserver.sql.codegen.nans import may_be_nan, one_nan, rows_told_apart, told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
-from qserver.sql.codegen.scans import produce_left_by_vectors
 from qserver.sql.codegen.sorted_rows import sorted_pairs
 from qserver.sql.codegen.sorting import key_elements
-from qserver.sql.codegen.vectors import pages_of_aggregate
+from qserver.sql.codegen.vectors import take_into_groups
 from qserver.sql.expressions import AggregateCall, Expression
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.values.keys import Descending
@@ -99,13 +98,9 @@ class _AggregatePrinter:
 
     def _produce(self, rows: RowVariables, inside: Consumer, groups: str) -> None:
         """Print the loops of the input; vectors take what they can of it."""
-        node = self.node
-        if not node.vectors:
-            self.pipeline.produce(node.input, rows, inside)
-            return
-        assert isinstance(node.input, plan.Scan)
-        pages = pages_of_aggregate(self.pipeline, node, rows, groups, self._new_group())
-        produce_left_by_vectors(self.pipeline, node.input, rows, inside, pages)
+        if self.node.vectors:
+            take_into_groups(self.pipeline, self.node, rows, groups, self._new_group())
+        self.pipeline.produce(self.node.input, rows, inside)
 
     def _grouped(self, rows: RowVariables, consume: Consumer) -> None:
         sets = self.node.grouping_sets

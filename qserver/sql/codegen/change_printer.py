@@ -1,14 +1,14 @@
 """Prints INSERT, UPDATE and DELETE: first the search for all changes, then the changes.
 
 A statement sees the table as of its start, so it collects the rows to change before it writes the
-first, except for an INSERT whose source reads no table.
+first, except for an INSERT whose source does not read that table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from qserver.limits import ROW_BYTES_MAX
 from qserver.sql import plan
@@ -78,7 +78,7 @@ class ChangePrinter:
         if _inserts_given_rows(statement):
             self._insert_given_rows(statement)
             return
-        if any(isinstance(each, plan.Scan) for each in everything(node)):
+        if any(_reads(each, statement.table) for each in everything(node)):
             kept = self.pipeline.keep(node, RowVariables())
             self.pipeline.replay(
                 kept, node, RowVariables(), lambda rows: self._insert_row(statement, rows)
@@ -372,6 +372,10 @@ def _inserts_given_rows(statement: plan.Insert) -> bool:
         and all(_is_column(each, node.source, at) for at, each in enumerate(statement.values))
         and not (statement.checks or statement.on_conflict or statement.returning)
     )
+
+
+def _reads(node: Any, table: Table) -> bool:
+    return isinstance(node, plan.Scan) and node.table.id == table.id
 
 
 def _changes_unique_key(statement: plan.Update) -> bool:

@@ -300,24 +300,18 @@ class Printer:
     def _counted(self, apply: Apply, sized: tuple[int, ...], codes: list[str], quick: str) -> str:
         """Return a call that is direct if its arguments are short and costly otherwise."""
         slow = self.costly(costly_call(apply.function), codes)
+        length, strict = apply.function.length, apply.function.strict
         if sized == (-1,):
-            length = apply.function.length
-            if length is None or not apply.function.strict:
-                return slow
-            return f"({quick} if {self.fill(length, codes)} < {BYTES_SMALL} else {slow})"
-        sizes = []
-        for at in sized:
-            size = self._size(apply.arguments[at], codes[at])
-            if apply.arguments[at].nullable and not apply.function.strict:
-                size = f"(0 if {codes[at]} is None else {size})"
-            sizes.append(size)
-        return f"({quick} if {' + '.join(sizes)} < {BYTES_SMALL} else {slow})"
+            sizes = [] if length is None else [self.fill(length, codes)]
+        else:
+            sizes = [self._size(apply.arguments[at], codes[at], strict) for at in sized]
+        return f"({quick} if {' + '.join(sizes)} < {BYTES_SMALL} else {slow})" if sizes else slow
 
-    def _size(self, argument: Expression, code: str) -> str:
+    def _size(self, argument: Expression, code: str, strict: bool = True) -> str:
         size = size_code(argument, code)
         if size.startswith("size_of("):
             self.source.name("size_of", size_of)
-        return size
+        return size if strict or not argument.nullable else f"(0 if {code} is None else {size})"
 
     def costly(self, each: CostlyCall, codes: list[str]) -> str:
         """Return a call through the context, which charges it."""
@@ -519,9 +513,8 @@ def _may_fail(expression: Expression) -> bool:
 
 
 def _used_often(function: Function, position: int) -> bool:
-    if function.length is not None:
-        return True
-    return function.inline is not None and function.inline.count(f"{{{position}}}") > 1
+    inline = function.inline or ""
+    return function.length is not None or inline.count(f"{{{position}}}") > 1
 
 
 _VALUES: dict[type, Callable[[Printer, Any, RowVariables], str]] = {

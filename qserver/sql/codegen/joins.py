@@ -14,6 +14,7 @@ from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
 from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of
+from qserver.sql.codegen.vectors import keep_for_vectors
 from qserver.sql.expressions import Expression
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.walk import has_subquery, output_sources
@@ -52,6 +53,9 @@ def _prepare_right(pipeline: Pipeline, node: plan.Join, rows: RowVariables) -> s
     source.line(f"{name} = {{}}")
     sources = output_sources(node.right)
     keys = tuple(right for _, right in hash_keys(node))
+    if node.vectors:
+        keep_for_vectors(pipeline, node, rows, keys, name)
+        return name
     measure = pipeline.measure(node.right, sources)
 
     def inside(inner: RowVariables) -> None:

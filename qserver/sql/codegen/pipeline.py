@@ -34,6 +34,7 @@ from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.expressions import Expression
 from qserver.sql.functions.costs import BYTES_SMALL, cost_of
 from qserver.sql.plan import Plan
+from qserver.sql.vectors.plans import JoinPlan
 from qserver.sql.walk import output_sources
 from qserver.values.sizes import size_of
 
@@ -57,6 +58,10 @@ KEPT_VALUE_BYTES = 96
 """The overhead of a held value: the object, and its place in a list or set."""
 
 
+Pages: TypeAlias = Callable[[str], str]
+"""Returns the code of the pages that are left for row code, given the code of the chunks."""
+
+
 class Pipeline:
     """Prints plans into one function. `may_yield`: the function is a generator that may yield.
 
@@ -72,6 +77,10 @@ class Pipeline:
         self.producers = producers
         self.may_yield = may_yield
         self.hands_out = False
+        self.pages: dict[int, Pages] = {}
+        """By the source of a scan: what takes its chunks first. See `codegen.vectors`."""
+        self.builds: dict[int, tuple[JoinPlan, str]] = {}
+        """By the first source of a join's right side: how it is joined, and the variable of it."""
 
     def produce(self, node: Plan, rows: RowVariables, consume: Consumer) -> None:
         """Print the loops of the plan's rows, with the consumer inside."""
@@ -182,9 +191,9 @@ class Pipeline:
         if weight.value > 1:
             self.source.replace_end(head, "):", f", {weight.rows}):")
 
-    def keep(self, node: Plan, rows: RowVariables) -> str:
+    def keep(self, node: Plan, rows: RowVariables, name: str = "") -> str:
         """Print the list of the plan's rows; return its name. `pattern` is the item."""
-        name = self.source.fresh("rows")
+        name = name or self.source.fresh("rows")
         self.source.line(f"{name} = []")
         sources = output_sources(node)
         measure = self.measure(node, sources)

@@ -23,7 +23,7 @@ from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import leave_undecided
-from qserver.sql.codegen.vectors import Pages, pages_of_filter
+from qserver.sql.codegen.vectors import pages_of_filter
 from qserver.sql.expressions import Expression
 from qserver.sql.vectors.plans import Matched
 from qserver.sql.walk import free_sources, has_subquery, is_volatile
@@ -43,13 +43,6 @@ def produce_scan(
     pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: Consumer
 ) -> None:
     _ScanPrinter(pipeline, node, rows, consume).print()
-
-
-def produce_left_by_vectors(
-    pipeline: Pipeline, node: plan.Scan, rows: RowVariables, consume: Consumer, pages: Pages
-) -> None:
-    """Print a scan whose chunks something else takes first; `consume` gets the rows it leaves."""
-    _ScanPrinter(pipeline, node, rows, consume, pages=pages).print()
 
 
 def is_read_by_pages(node: plan.Plan) -> bool:
@@ -126,11 +119,11 @@ class _ScanPrinter:
         rows: RowVariables,
         consume: Consumer,
         take_page: Callable[[str, _ScanPrinter], None] | None = None,
-        pages: Pages | None = None,
     ) -> None:
         self.take_page = take_page
         self.known = ""
         """The variable that says whether the condition holds for all rows of the page."""
+        pages = pipeline.pages.pop(node.source, None)
         if pages is None and node.vectors:
             pages = pages_of_filter(pipeline, node, rows)
         if pages is not None and node.condition is not None:

@@ -14,9 +14,8 @@ from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import long_columns
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
-from qserver.sql.codegen.scans import produce_left_by_vectors
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows
-from qserver.sql.codegen.vectors import pages_of_first_rows
+from qserver.sql.codegen.vectors import take_first_rows
 from qserver.sql.expressions import Column, SortKey
 from qserver.sql.walk import output_sources
 from qserver.values.keys import canonical
@@ -66,11 +65,8 @@ def produce_top_n(
                 line(f"{size} = 0")
 
     if node.vectors:
-        assert isinstance(node.input, plan.Scan)
-        pages = pages_of_first_rows(pipeline, node, rows, most)
-        produce_left_by_vectors(pipeline, node.input, rows, inside, pages)
-    else:
-        pipeline.produce(node.input, rows, inside)
+        take_first_rows(pipeline, node, rows, most)
+    pipeline.produce(node.input, rows, inside)
     print_sort(pipeline, name, node.keys, sources, rows)
     pipeline.loop_over(f"{name}[{offset}:{most}]", sources, rows, consume)
 

@@ -3,8 +3,8 @@
     SELECT b FROM (SELECT 1 / a AS q, b FROM t) AS s      q is NULL, and no division is done
 
 As in PostgreSQL, what is volatile is computed all the same, and so is every column where whole rows
-count: below DISTINCT and set operations, except UNION ALL. A subquery stays, with its conditions,
-and so does a literal that has to be read, which may be an error.
+count: below DISTINCT and set operations, except UNION ALL. A subquery stays, with its conditions. A
+literal that has to be read is read all the same, before the plan runs; a cast of one may go.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from qserver.sql import plan
 from qserver.sql.expressions import Column, Constant, Expression, Slot
+from qserver.sql.folding import is_cast_literal
 from qserver.sql.optimizer.estimate import RowCount
 from qserver.sql.plan import Plan
 from qserver.sql.walk import everything, has_subquery, is_volatile, output_sources, tree_rebuilt
@@ -78,7 +79,8 @@ def _look_through(node: plan.SetOperation, used: _Used, whole: set[int]) -> None
 
 def _may_go(expression: Expression) -> bool:
     """Columns and constants cost nothing, and are left as they are."""
-    if isinstance(expression, Column | Constant | Slot):
+    if isinstance(expression, Column | Constant):
         return False
-    reads = any(type(each) is Slot and each.convert is not None for each in everything(expression))
-    return not (reads or has_subquery(expression) or is_volatile(expression))
+    if isinstance(expression, Slot):
+        return is_cast_literal(expression)
+    return not (has_subquery(expression) or is_volatile(expression))

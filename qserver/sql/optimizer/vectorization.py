@@ -2,6 +2,7 @@
 
     Scan with a condition             finds the rows that match, a few thousand at a time
     Aggregate(Scan)                   adds them to its groups
+    Aggregate(Join(Scan, …))          joins them before, if hash joins do
     Top-N(Scan)                       drops rows that cannot be among the first
 
 Only what reads a table's own tree to its end: an index gives rows in another order than pages, and
@@ -22,16 +23,39 @@ from qserver.sql.walk import tree_rebuilt
 
 def vectorization(node: Plan, row_count: RowCount) -> Plan:
     def change(each: Plan) -> Plan:
-        scan = each if isinstance(each, plan.Scan) else getattr(each, "input", None)
-        if not isinstance(scan, plan.Scan) or row_count(scan.table) < VECTOR_ROWS_MIN:
+        scan = _first_scan(each.input if isinstance(each, plan.Aggregate | plan.TopN) else each)
+        if scan is None or row_count(scan.table) < VECTOR_ROWS_MIN:
             return each
         match each:
             case plan.Scan() if vector_filter(each) is not None:
                 return replace(each, vectors=True)
             case plan.Aggregate() if vector_aggregate(each) is not None:
-                return replace(each, vectors=True)
+                return replace(each, input=_joined_over_vectors(each.input), vectors=True)
             case plan.TopN() if vector_top(each) is not None:
                 return replace(each, vectors=True)
         return each
 
     return tree_rebuilt(node, change)
+
+
+def _first_scan(node: Plan) -> plan.Scan | None:
+    """Return the scan at the end of a chain of joins."""
+    while not isinstance(node, plan.Scan):
+        match node:
+            case plan.Join():
+                node = node.left
+            case plan.Filter():
+                node = node.input
+            case _:
+                return None
+    return node
+
+
+def _joined_over_vectors(node: Plan) -> Plan:
+    match node:
+        case plan.Join():
+            return replace(node, left=_joined_over_vectors(node.left), vectors=True)
+        case plan.Filter():
+            return replace(node, input=_joined_over_vectors(node.input))
+        case _:
+            return node

@@ -5,6 +5,8 @@
     grouping.py      keys of GROUP BY as small integers
     aggregates.py    what a chunk adds to the states of its groups
     scans.py         tries each chunk, and hands out the rows of those that are refused
+    builds.py        right sides of hash joins, kept for vectors and for row code
+    joins.py         which rows of a right side the rows of a chunk meet
 
 *A chunk may always be refused*: an overflow that its bounds allow, a zero among its divisors, a
 value without a vector. Then the row code takes its rows, and answers or raises as it always does.

@@ -10,11 +10,14 @@ import numpy as np
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS
 from qserver.sql.execution import Chunk, Context
 from qserver.sql.vectors.aggregates import Partial, merge, partial
-from qserver.sql.vectors.batches import Batch
+from qserver.sql.vectors.batches import Batch, Buffers
+from qserver.sql.vectors.builds import Build, Taken
 from qserver.sql.vectors.first_rows import FirstRows
 from qserver.sql.vectors.grouping import Groups
+from qserver.sql.vectors.joins import joined
 from qserver.sql.vectors.operations import Frame, Refused, computed, is_one
-from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched
+from qserver.sql.vectors.plans import ROWS_OF_STEP, Aggregation, Condition, Constants, Matched
+from qserver.values.keys import Row
 from qserver.values.sizes import size_of
 from qserver.values.vector_families import TEXT
 from qserver.values.vectors import Array, Vector, constant
@@ -29,10 +32,14 @@ NONE = np.empty(0, np.int64)
 class Attempts:
     """The chunks of one scan of one execution."""
 
-    def __init__(self, condition: Condition, constants: Constants) -> None:
+    def __init__(
+        self, condition: Condition, constants: Constants, builds: tuple[Build, ...] = ()
+    ) -> None:
         self._condition = condition
+        self._builds = builds
         self._constants = constants
         self._made: list[Vector | str | None] | None = None
+        self._buffers: Buffers = {}
 
     def _frame(self, batch: Batch, chosen: Array | None = None) -> Frame:
         if self._made is None:
@@ -65,7 +72,7 @@ class Attempts:
     # --- filters ---
 
     def filtered(self, chunks: list[Chunk]) -> Matched | None:
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
         except Refused:
@@ -74,7 +81,7 @@ class Attempts:
 
     def first(self, rows: FirstRows, chunks: list[Chunk]) -> Matched | None:
         """Return the rows that satisfy the condition and may be among the first."""
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
@@ -87,6 +94,26 @@ class Attempts:
             return batch.rows(chosen)
         return batch.rows(places if chosen is None else chosen[places])
 
+    # --- joins ---
+
+    def taken(self, chunks: list[Chunk], rows: list[Row], taken: list[Taken]) -> Matched | None:
+        """Keep chunks of the right side of a join."""
+        batch = Batch(chunks, {})  # its columns are read later
+        try:
+            chosen = self._chosen(batch)
+        except Refused:
+            return None
+        if chosen is None or len(chosen):
+            taken.append(Taken(len(rows), batch, chosen))
+        return Matched()
+
+    def _joined(self, frame: Frame, context: Context) -> Frame:
+        for build in self._builds:
+            if frame.length:
+                frame = joined(frame, build)
+                context.work += frame.length // ROWS_OF_STEP
+        return frame
+
     # --- aggregates ---
 
     def aggregated(
@@ -97,18 +124,21 @@ class Attempts:
         groups: dict[Any, State],
         new_group: Callable[[], State],
     ) -> Matched | None:
-        batch = Batch(chunks)
+        batch = Batch(chunks, self._buffers)
         try:
             chosen = self._chosen(batch)
             if chosen is not None and not len(chosen):
                 return Matched()
-            frame = self._frame(batch, chosen)
+            frame = self._joined(self._frame(batch, chosen), context)
+            if not frame.length:
+                return Matched()
             vectors = computed(plan.program, frame)
             found = None
             keys: list[Any] = [()]
             if plan.keys:
                 families = [plan.program.families[at] for at in plan.keys]
-                found = Groups([vectors[at] for at in plan.keys], families, frame.length)
+                keyed = [vectors[at] for at in plan.keys]
+                found = Groups(keyed, families, frame.length, batch.length)
                 keys = found.keys()
             states = [groups.get(key) for key in keys]
             partials = _partials(plan, vectors, found, frame.length, states)

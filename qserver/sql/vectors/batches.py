@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,19 +13,39 @@ from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import Array, Vector
 
+Buffers: TypeAlias = dict[ColumnVector, Array]
+"""Where columns of one batch after the other are put together: new memory costs more than that."""
+
 
 class Batch:
-    """Chunks in the order of their rows; every column that is wanted has its vectors."""
+    """Chunks in the order of their rows, prepared. Its columns last until the next batch."""
 
-    __slots__ = ("_chunks", "length")
+    __slots__ = ("_buffers", "_chunks", "_columns", "length")
 
-    def __init__(self, chunks: list[Chunk]) -> None:
+    def __init__(self, chunks: list[Chunk], buffers: Buffers) -> None:
         self._chunks = chunks
+        self._buffers = buffers
+        self._columns: dict[ColumnVector, Vector] = {}
         self.length = sum([chunk.length for chunk in chunks])
 
     def column(self, wanted: ColumnVector) -> Vector:
+        found = self._columns.get(wanted)
+        if found is None:
+            found = self._columns[wanted] = self._made(wanted)
+        return found
+
+    def _made(self, wanted: ColumnVector) -> Vector:
         parts = [chunk.column(wanted) for chunk in self._chunks]
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return concatenated(parts, lambda arrays: self._joined(wanted, arrays))
+
+    def _joined(self, wanted: ColumnVector, arrays: list[Array]) -> Array:
+        kind = max([array.dtype for array in arrays], key=lambda each: each.itemsize)
+        buffer = self._buffers.get(wanted)
+        if buffer is None or len(buffer) < self.length or buffer.dtype != kind:
+            buffer = self._buffers[wanted] = np.empty(self.length, kind)
+        found = buffer[: self.length]
+        np.concatenate(arrays, out=found)
+        return found
 
     def rows(self, chosen: Array | None) -> Matched:
         """Return some rows; all for None."""
@@ -42,18 +63,21 @@ class Batch:
         return Matched(found)
 
 
-def _joined(parts: list[Vector]) -> Vector:
+def concatenated(
+    parts: list[Vector], joined: Callable[[list[Array]], Array] = np.concatenate
+) -> Vector:
+    if len(parts) == 1:
+        return parts[0]
     nulls = None
     if any(part.nulls is not None for part in parts):
         nulls = np.concatenate([_nulls(part) for part in parts])
-    first = parts[0]
-    codes, words = [part.values for part in parts], first.words
+    codes, words = [part.values for part in parts], parts[0].words
     if words is not None and any(part.words != words for part in parts):
         codes, words = _words_joined(parts)
     low, high = min([part.low for part in parts]), max([part.high for part in parts])
     if words is not None:
         high = len(words) - 1
-    return Vector(np.concatenate(codes), nulls, low, high, first.scale, words)
+    return Vector(joined(codes), nulls, low, high, parts[0].scale, words)
 
 
 def _nulls(part: Vector) -> Array:
@@ -64,9 +88,10 @@ def _words_joined(parts: list[Vector]) -> tuple[list[Any], list[str]]:
     """Return the codes of each part among the words of all."""
     words = sorted({word for part in parts for word in part.words or ()})
     place = dict(zip(words, range(len(words)), strict=True))
+    kind = np.min_scalar_type(len(words))
     codes = []
     for part in parts:
         known = part.words or []
-        table = np.fromiter([place[word] for word in known], np.uint16, len(known))
+        table = np.fromiter([place[word] for word in known], kind, len(known))
         codes.append(table[part.values])
     return codes, words

@@ -27,8 +27,9 @@ FILL: Final = {
 }
 ROW: Final = 40
 STEP: Final = 25
-NUMERIC_STEP: Final = 120
+NUMERIC_STEP: Final = 200
 SORTED_ROW: Final = 150
+LOOKED_UP: Final = 80
 KEY: Final = 60
 
 WORTH: Final = 0.7
@@ -44,7 +45,7 @@ def row_cost(*programs: Program) -> int:
     cost = ROW
     for program in programs:
         for step, family in zip(program.steps, program.families, strict=True):
-            if step.operation not in ("column", "constant"):
+            if step.operation not in ("column", "joined_column", "constant"):
                 cost += NUMERIC_STEP if family == families.NUMERIC else STEP
     return cost
 

@@ -23,17 +23,22 @@ ROWS_OF_GROUP_MIN: Final = 4
 
 
 class Groups:
-    """The groups of a chunk: `codes` of its rows, and for each group that has rows its number."""
+    """The groups of a chunk: `codes` of its rows, and for each group that has rows its number.
 
-    def __init__(self, keys: list[Vector], families: list[str], length: int) -> None:
-        most = length // ROWS_OF_GROUP_MIN
+    `rows_read` are those of the scan, which row code would have to read again.
+    """
+
+    def __init__(
+        self, keys: list[Vector], families: list[str], length: int, rows_read: int
+    ) -> None:
+        most = max(length, rows_read) // ROWS_OF_GROUP_MIN
         pairs = zip(keys, families, strict=True)
         self._keys = [_Key(key, family, length, most) for key, family in pairs]
         first, *others = self._keys
         codes, count = first.codes, first.count
         for key in others:
             count *= key.count
-            if count > 16 * length:
+            if count > 16 * max(length, rows_read):
                 raise Refused
             codes = codes * key.count + key.codes
         self.codes: Array = codes

@@ -11,19 +11,21 @@ A condition is True where it is true, False where it is false or NULL.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import eq, ge, gt, le, lt, ne
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from qserver.sql.functions.numbers.float_math import LARGEST
 from qserver.sql.vectors.batches import Batch
-from qserver.sql.vectors.program import NULL, Program
+from qserver.sql.vectors.program import NULL, JoinedColumn, Program
 from qserver.values.vector_families import ColumnVector
 from qserver.values.vectors import INTEGER_MAX, Array, Vector
 
 Operation = Callable[..., Vector]
+JoinedColumns: TypeAlias = Mapping[JoinedColumn, Vector]
 
 
 class Refused(Exception):
@@ -31,21 +33,44 @@ class Refused(Exception):
 
 
 class Frame:
-    """The rows that a program computes: all of a batch, or some of them."""
+    """The rows that a program computes: all of a batch, or some of them.
 
-    __slots__ = ("batch", "chosen", "constants", "length")
+    `joined` has the columns of each source that is joined, and which of its rows each row has.
+    """
+
+    __slots__ = ("batch", "chosen", "constants", "joined", "length")
 
     def __init__(
-        self, batch: Batch, constants: list[Vector | str | None], chosen: Array | None = None
+        self,
+        batch: Batch,
+        constants: list[Vector | str | None],
+        chosen: Array | None = None,
+        joined: Mapping[int, tuple[JoinedColumns, Array]] = MappingProxyType({}),
     ) -> None:
         self.batch = batch
         self.constants = constants
         self.chosen = chosen
+        self.joined = joined
         self.length = batch.length if chosen is None else len(chosen)
 
     def column(self, wanted: ColumnVector) -> Vector:
         vector = self.batch.column(wanted)
         return vector if self.chosen is None else vector.chosen(self.chosen)
+
+    def joined_column(self, wanted: JoinedColumn) -> Vector:
+        columns, rows = self.joined[wanted.source]
+        return columns[wanted].chosen(rows)
+
+    def some(self, rows: Array) -> Frame:
+        """Return some of the rows, each perhaps several times."""
+        chosen = rows if self.chosen is None else self.chosen[rows]
+        joined = {each: (columns, at[rows]) for each, (columns, at) in self.joined.items()}
+        return Frame(self.batch, self.constants, chosen, joined)
+
+    def with_joined(self, sources: tuple[int, ...], columns: JoinedColumns, rows: Array) -> Frame:
+        """Return each row with a row of other sources."""
+        others = dict.fromkeys(sources, (columns, rows))
+        return Frame(self.batch, self.constants, self.chosen, {**self.joined, **others})
 
 
 def computed(program: Program, frame: Frame) -> list[Any]:
@@ -54,6 +79,8 @@ def computed(program: Program, frame: Frame) -> list[Any]:
     for operation, inputs, detail in program.steps:
         if operation == "column":
             found.append(frame.column(detail))
+        elif operation == "joined_column":
+            found.append(frame.joined_column(detail))
         elif operation == "constant":
             value = frame.constants[detail[0]]
             if value is None:
@@ -296,10 +323,10 @@ def _within(low: int, high: int, bounds: tuple[int, int] | None) -> None:
 
 def _aligned(left: Vector, right: Vector) -> tuple[Vector, Vector]:
     scale = max(left.scale, right.scale)
-    return _scaled(left, scale), _scaled(right, scale)
+    return scaled(left, scale), scaled(right, scale)
 
 
-def _scaled(vector: Vector, scale: int) -> Vector:
+def scaled(vector: Vector, scale: int) -> Vector:
     """Return the same numbers with more digits after the point."""
     if vector.scale == scale:
         return vector

@@ -6,9 +6,10 @@ from typing import Final
 
 from qserver.sql import plan
 from qserver.sql.expressions import AggregateCall, Column, Expression
-from qserver.sql.vectors.plans import Aggregation, Call, Condition, Order
+from qserver.sql.vectors.planning_joins import Chain, chain_of
+from qserver.sql.vectors.plans import Aggregation, Call, Condition, JoinPlan, Order
 from qserver.sql.vectors.program import NotVectorized, Program
-from qserver.sql.vectors.scans import VectorAggregate, VectorFilter, VectorTop
+from qserver.sql.vectors.scans import VectorAggregate, VectorBuild, VectorFilter, VectorTop
 from qserver.values import vector_families as families
 from qserver.values.types import Kind
 from qserver.values.vector_families import family_of
@@ -56,24 +57,42 @@ def vector_filter(node: plan.Scan) -> tuple[VectorFilter, list[Expression]] | No
 
 
 def vector_aggregate(node: plan.Aggregate) -> tuple[VectorAggregate, list[Expression]] | None:
-    """Return an aggregate of a scan over vectors, with its constants; None if it has none."""
-    scan = node.input
-    if node.grouping_sets is not None or not isinstance(scan, plan.Scan):
-        return None
-    if not reads_whole_pages(scan):
+    """Return an aggregate of a scan, perhaps with joins, over vectors, with its constants.
+
+    None if it has none.
+    """
+    if node.grouping_sets is not None:
         return None
     constants: list[Expression] = []
-    program = Program(scan.source, constants)
     try:
+        scan, links = chain_of(node.input)
+        if not reads_whole_pages(scan):
+            return None
+        chain = Chain(scan, links, constants)
+        program = chain.program()
         keys = tuple(_key(program, key) for key in node.keys)
         calls, state = [], 0
         for call in node.calls:
             calls.append(_call(program, call, state))
             state += len(call.aggregate.initial)
+        joins = chain.joins(program)
         condition = _condition(scan, constants)
     except NotVectorized:
         return None
-    return VectorAggregate(condition, Aggregation(program, keys, tuple(calls))), constants
+    aggregation = Aggregation(program, keys, tuple(calls))
+    return VectorAggregate(condition, aggregation, joins), constants
+
+
+def vector_build(node: plan.Plan, join: JoinPlan) -> tuple[VectorBuild, list[Expression]] | None:
+    """Return what takes the chunks of the right side of a join; None if its rows are read."""
+    if not isinstance(node, plan.Scan) or not reads_whole_pages(node):
+        return None
+    constants: list[Expression] = []
+    try:
+        condition = _condition(node, constants)
+    except NotVectorized:
+        return None
+    return VectorBuild(condition, tuple([each.vector for each in join.columns])), constants
 
 
 def vector_top(node: plan.TopN) -> tuple[VectorTop, list[Expression]] | None:

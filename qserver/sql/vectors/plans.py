@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from qserver.sql.vectors.program import Program
+from qserver.sql.vectors.program import JoinedColumn, Program
 from qserver.values.keys import Row
 
 Constants: TypeAlias = Callable[[], tuple[Any, ...]]
 """Computes what names no column of the scan; may raise, as it would for a row."""
+
+
+ROWS_OF_STEP: Final = 64
+"""The rows that cost one step in each step of a program."""
+
+VALUES_FILLED_OF_STEP: Final = 2
+"""The values that are made vectors at the cost of one step."""
 
 
 class Call(NamedTuple):
@@ -36,6 +43,34 @@ class Condition:
     truth: int | None
     families: tuple[str, ...]
     """Of the constants."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Check:
+    """A condition over the rows of a join."""
+
+    program: Program
+    truth: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinPlan:
+    """A hash join of the rows so far with a right side: see `builds`."""
+
+    kind: str
+    program: Program
+    keys: tuple[int, ...]
+    """Steps of the program, over the left side."""
+    right_keys: tuple[JoinedColumn, ...]
+    sources: tuple[int, ...]
+    """Of the right side."""
+    checks: tuple[Check, ...]
+    columns: tuple[JoinedColumn, ...] = ()
+    """Of the right side: its keys, and what is read of it later."""
+
+    @property
+    def programs(self) -> list[Program]:
+        return [self.program, *[check.program for check in self.checks]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

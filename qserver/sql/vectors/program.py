@@ -7,8 +7,8 @@
     4  compare   2 3   ">"
 
 Every step computes all rows of a chunk, also those that a CASE or AND would leave out: its bounds
-must prove that none of them raises. What names no column of the scanned table is a constant: the
-row code computes it once.
+must prove that none of them raises. What names no column of the scanned table, nor of a table that
+is joined to it, is a constant: the row code computes it once.
 
 `NotVectorized` says that an expression has no steps. It is raised while a statement is planned,
 never later.
@@ -16,7 +16,9 @@ never later.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from qserver.sql.expressions import (
@@ -65,11 +67,27 @@ class Step(NamedTuple):
     detail: Any = None
 
 
-class Program:
-    """The steps of some expressions over one source. `constants` may be shared with others."""
+class JoinedColumn(NamedTuple):
+    """A column of a source that is joined to the scan."""
 
-    def __init__(self, source: int, constants: list[Expression]) -> None:
+    source: int
+    vector: ColumnVector
+
+
+class Program:
+    """The steps of some expressions over the source of a scan, and over those joined to it.
+
+    `joined` says of each of those whether it is a table. `constants` may be shared with others.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        constants: list[Expression],
+        joined: Mapping[int, bool] = MappingProxyType({}),
+    ) -> None:
         self.source = source
+        self.joined = joined
         self.constants = constants
         self.steps: list[Step] = []
         self.families: list[str] = []
@@ -91,7 +109,8 @@ class Program:
         return number
 
     def _add(self, expression: Expression) -> int:
-        if self.source not in free_sources(expression):
+        named = free_sources(expression)
+        if self.source not in named and named.isdisjoint(self.joined):
             return self._constant(expression)
         match expression:
             case Column():
@@ -142,6 +161,9 @@ class Program:
     # --- leaves ---
 
     def _column(self, column: Column) -> int:
+        if column.source != self.source:
+            found = joined_column(column, self.joined)
+            return self._step(found.vector.family, "joined_column", (), found)
         wanted = column_vector(column.position, column.type)
         if wanted is None:
             raise NotVectorized
@@ -276,3 +298,16 @@ def columns_of(*programs: Program) -> tuple[ColumnVector, ...]:
     """Return the columns that programs read."""
     found = [step.detail for each in programs for step in each.steps if step.operation == "column"]
     return tuple(dict.fromkeys(found))
+
+
+def joined_column(column: Column, joined: Mapping[int, bool]) -> JoinedColumn:
+    wanted = column_vector(column.position, column.type)
+    if wanted is None or (wanted.family == families.NUMERIC and not joined[column.source]):
+        raise NotVectorized  # only in a table have all numbers of a column the same digits
+    return JoinedColumn(column.source, wanted)
+
+
+def joined_columns(*programs: Program) -> frozenset[JoinedColumn]:
+    """Return the columns of joined sources that programs read."""
+    steps = [step for each in programs for step in each.steps]
+    return frozenset(step.detail for step in steps if step.operation == "joined_column")

@@ -18,20 +18,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from qserver.sql.execution import Chunk, Context
-from qserver.sql.vectors.costs import SORTED_ROW, calls_cost, pays_at_once, row_cost
-from qserver.sql.vectors.plans import Aggregation, Condition, Constants, Matched, Order
+from qserver.sql.vectors.builds import Build, Taken, filled
+from qserver.sql.vectors.costs import LOOKED_UP, SORTED_ROW, calls_cost, pays_at_once, row_cost
+from qserver.sql.vectors.plans import (
+    ROWS_OF_STEP,
+    VALUES_FILLED_OF_STEP,
+    Aggregation,
+    Condition,
+    Constants,
+    JoinPlan,
+    Matched,
+    Order,
+)
 from qserver.sql.vectors.program import columns_of
+from qserver.sql.vectors.row_chunks import all_chunks
 from qserver.values.keys import Row
 from qserver.values.vector_families import ColumnVector
 
-ROWS_OF_STEP = 64
-"""The rows that cost one step in each step of a program."""
+BATCH_ROWS_MAX = 65_536
+"""Chunks are computed together until they have so many rows."""
 
-BATCH_ROWS_MIN = 32_768
-"""Chunks are computed together until they have so many rows: about a millisecond."""
-
-VALUES_FILLED_OF_STEP = 2
-"""The values that are made vectors at the cost of one step."""
+BATCH_STEPS_MAX = 16_384
+"""Or until they cost so many steps: one or two milliseconds, in which nothing else runs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,10 +62,14 @@ class VectorFilter:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorAggregate:
-    """Adds each chunk to the states of its groups, in a dict that row code uses too."""
+    """Adds each chunk to the states of its groups, in a dict that row code uses too.
+
+    With joins, its rows first meet those of the right sides.
+    """
 
     condition: Condition
     aggregation: Aggregation
+    joins: tuple[JoinPlan, ...] = ()
 
     def pages(
         self,
@@ -66,20 +78,55 @@ class VectorAggregate:
         constants: Constants,
         groups: dict[Any, list[Any]],
         new_group: Callable[[], list[Any]],
+        *builds: Build,
+    ) -> Iterator[list[Row]]:
+        from qserver.sql.vectors.attempts import Attempts
+
+        attempts = Attempts(self.condition, constants, builds)
+
+        def take(batch: list[Chunk]) -> Matched | None:
+            return attempts.aggregated(self.aggregation, batch, context, groups, new_group)
+
+        made = self.aggregation
+        programs = [self.condition.program, made.program]
+        for join in self.joins:
+            programs += join.programs
+        steps = sum([len(each.steps) for each in programs]) + 2 * len(made.calls)
+        columns = columns_of(*programs)
+        by_rows = row_cost(*programs) + calls_cost(made) + LOOKED_UP * len(builds)
+        is_eager = pays_at_once(columns, by_rows)
+        if not builds:
+            return _pages(parts, context, columns, is_eager, steps, take)
+        parts = all_chunks(parts, context, len(columns))
+        pages = _pages(parts, context, columns, is_eager, steps, take)
+        return _after_builds(pages, context, builds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorBuild:
+    """Takes the chunks of the right side of a join: see `builds`."""
+
+    condition: Condition
+    columns: tuple[ColumnVector, ...]
+
+    def pages(
+        self,
+        parts: Iterable[Chunk | list[Row]],
+        context: Context,
+        constants: Constants,
+        rows: list[Row],
+        taken: list[Taken],
     ) -> Iterator[list[Row]]:
         from qserver.sql.vectors.attempts import Attempts
 
         attempts = Attempts(self.condition, constants)
 
         def take(batch: list[Chunk]) -> Matched | None:
-            return attempts.aggregated(self.aggregation, batch, context, groups, new_group)
+            return attempts.taken(batch, rows, taken)
 
-        made = self.aggregation
-        columns = columns_of(self.condition.program, made.program)
-        by_rows = row_cost(self.condition.program, made.program) + calls_cost(made)
-        is_eager = pays_at_once(columns, by_rows)
-        steps = len(self.condition.program.steps) + len(made.program.steps) + 2 * len(made.calls)
-        return _pages(parts, context, columns, is_eager, steps, take)
+        program = self.condition.program
+        columns = tuple(dict.fromkeys([*columns_of(program), *self.columns]))
+        return _pages(parts, context, columns, True, len(program.steps), take)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +159,21 @@ class VectorTop:
         return _pages(parts, context, columns, is_eager, steps, take)
 
 
+def _after_builds(
+    pages: Iterator[list[Row]], context: Context, builds: tuple[Build, ...]
+) -> Iterator[list[Row]]:
+    """Make vectors of the right sides first; fill tables before the first row for row code."""
+    from qserver.sql.vectors.joins import prepare  # imports numpy
+
+    for build in builds:
+        for _ in prepare(build, context):
+            yield Matched()
+    for page in pages:
+        if page:
+            yield from filled(builds, context)
+        yield page
+
+
 def _pages(
     parts: Iterable[Chunk | list[Row]],
     context: Context,
@@ -122,7 +184,7 @@ def _pages(
 ) -> Iterator[list[Row]]:
     """Yield the pages that are left for row code, and charge the context for the others."""
     batch: list[Chunk] = []
-    rows = 0
+    rows, rows_max = 0, min(BATCH_ROWS_MAX, BATCH_STEPS_MAX * ROWS_OF_STEP // (steps + 1))
     for part in parts:
         if isinstance(part, list):
             yield from _left_of(batch, context, steps, take)
@@ -134,7 +196,7 @@ def _pages(
         if is_ready:
             batch.append(part)
             rows += part.length
-        if not is_ready or part.filled or rows >= BATCH_ROWS_MIN:
+        if not is_ready or part.filled or rows >= rows_max:
             yield from _left_of(batch, context, steps, take)
             batch, rows = [], 0
         if not is_ready:

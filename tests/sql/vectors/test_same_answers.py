@@ -33,4 +33,4 @@ async def test_random_queries_answer_as_row_code_does(seed: int) -> None:
 
 def assert_some_were_taken(counts: Counter[str]) -> None:
     """Otherwise the test would compare row code with itself."""
-    assert counts["aggregated"] + counts["filtered"] > 10, counts
+    assert counts.total() - counts["refused"] > 5, counts

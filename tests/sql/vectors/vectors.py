@@ -23,7 +23,7 @@ def tiny_chunks(batch_rows: int = 40) -> Iterator[None]:
         for name, size in (("MAX", 6), ("BUILT", 5), ("MIN", 3)):
             patch.setattr(btree, f"PAGE_ENTRIES_{name}", size)
         patch.setattr(columns, "VECTOR_ROWS_MIN", 4)
-        patch.setattr(scans, "BATCH_ROWS_MIN", batch_rows)
+        patch.setattr(scans, "BATCH_ROWS_MAX", batch_rows)
         patch.setattr(scans, "pays_at_once", lambda *_: True)
         patch.setattr(grouping, "ROWS_OF_GROUP_MIN", 1)
         # The package has the rule under the name of its module.

@@ -1,0 +1,165 @@
+"""A real server in a process of its own, and what it uses: CPU time, memory, threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+from typing import Any, Final
+
+import trio
+
+from qserver.cli.bench.wire import Address, Connection
+
+KEY: Final = "svc_k_growth0123456789abcdef"
+BATCHES: Final = 5
+BATCH_CPU_SECONDS: Final = 0.25
+LONG_CPU_SECONDS: Final = 1.0
+"""Requests that take longer are measured twice, not BATCHES times."""
+ACCOUNTS: Final = 10_000
+_ADDRESS: Final = re.compile(rb"http://[\d.:]+")
+
+Requests = Callable[[], bytes]
+"""Makes the next request."""
+
+
+class Server:
+    def __init__(self, process: trio.Process, url: str) -> None:
+        self._process = process
+        self.address = Address.of(url)
+
+    # --- what it uses ---
+
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads, those that have ended included, to the nanosecond."""
+        return time.clock_gettime((~self._process.pid << 3) | 2)  # Linux: a process's CPU clock
+
+    def resident_bytes(self) -> int:
+        return self._status("VmRSS") * 1024
+
+    def threads(self) -> int:
+        return self._status("Threads")
+
+    def _status(self, name: str) -> int:
+        text = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    # --- requests ---
+
+    def post(self, path: str, body: Any, database: str | None = None) -> bytes:
+        """Return the bytes of a request."""
+        data = json.dumps(body).encode()
+        to = f"X-Database: {database}\r\n" if database else ""
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: {self.address.authority}\r\n{to}"
+            f"Authorization: Bearer {KEY}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(data)}\r\n\r\n"
+        )
+        return head.encode() + data
+
+    def query(self, sql: str, *params: Any, database: str | None = None) -> bytes:
+        return self.post("/v1/query", {"sql": sql, "params": list(params)}, database)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Connection]:
+        connection = Connection(self.address)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    async def do(self, *requests: bytes) -> None:
+        """Send requests one after the other."""
+        async with self.connected() as connection:
+            for request in requests:
+                await ask(connection, request)
+
+    async def make_accounts(self) -> None:
+        """Create a table with rows to be read, and an empty one."""
+        await self.do(
+            self.query("CREATE TABLE account (id INTEGER PRIMARY KEY, owner TEXT, n INTEGER)"),
+            self.query("CREATE TABLE entry (id INTEGER PRIMARY KEY, note TEXT)"),
+            self.query(
+                "INSERT INTO account SELECT i, 'owner ' || i, 1000"
+                f" FROM generate_series(0, {ACCOUNTS - 1}) AS s (i)"
+            ),
+        )
+
+    async def cpu_of(self, requests: Requests, clients: int = 1) -> float:
+        """CPU seconds per request: the best of some batches, each long enough to be measured."""
+        connections = [Connection(self.address) for _ in range(clients)]
+        try:
+            await self._batch(requests, connections, clients)  # connects, and makes the plan
+            once = await self._batch(requests, connections, 2 * clients)
+            batches = BATCHES if once < LONG_CPU_SECONDS else 2
+            count = max(clients, round(BATCH_CPU_SECONDS / max(once, 1e-6)))
+            return min([await self._batch(requests, connections, count) for _ in range(batches)])
+        finally:
+            for connection in connections:
+                connection.close()
+
+    async def _batch(self, requests: Requests, connections: list[Connection], count: int) -> float:
+        waiting = iter(range(count))
+        began = self.cpu_seconds()
+        async with trio.open_nursery() as nursery:
+            for connection in connections:
+                nursery.start_soon(self._ask_all, connection, requests, waiting)
+        return (self.cpu_seconds() - began) / count
+
+    async def _ask_all(
+        self, connection: Connection, requests: Requests, waiting: Iterator[int]
+    ) -> None:
+        for _ in waiting:
+            await ask(connection, requests())
+
+
+async def ask(connection: Connection, request: bytes) -> None:
+    await connection.ask(request)
+    if connection.status >= 300:
+        raise RuntimeError(f"HTTP {connection.status}: {connection.head.decode(errors='replace')}")
+
+
+@asynccontextmanager
+async def serving(folder: Path, *flags: str) -> AsyncIterator[Server]:
+    """A server on a data folder; after the block it has stopped cleanly."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QSERVER_")}
+    clean.pop("PORT", None)
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "qserver", "serve", "--port", "0", "--data", str(folder), *flags],
+        env={**clean, "QSERVER_API_KEY": KEY},
+        stdout=DEVNULL,
+        stderr=PIPE,
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            url = await nursery.start(partial(_listen, process))
+            yield Server(process, url)
+            process.terminate()
+    finally:
+        with trio.CancelScope(shield=True):
+            process.terminate()
+            await process.wait()
+
+
+async def _listen(process: trio.Process, task_status: trio.TaskStatus[str]) -> None:
+    """Find the address in what the server says; then read on, because a full pipe stops it."""
+    assert process.stderr is not None
+    said, is_known = b"", False
+    async for piece in process.stderr:
+        if not is_known:
+            said += piece
+            found = _ADDRESS.search(said)
+            if found is not None and b"\n" in said[found.start() :]:
+                is_known = True
+                task_status.started(found.group().decode())
+    if not is_known:
+        raise RuntimeError(f"the server did not start: {said.decode(errors='replace')}")

@@ -1,0 +1,75 @@
+"""Rows of small pages, or with writes of their own transaction, as chunks for a join.
+
+For an aggregate alone row code is as good. But one row that is left of a join costs row code its
+whole table of the right side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from qserver.sql.execution import Chunk, Context
+from qserver.sql.vectors.plans import VALUES_FILLED_OF_STEP
+from qserver.values.keys import Row
+from qserver.values.vector_families import ColumnVector
+
+if TYPE_CHECKING:
+    from qserver.values.vectors import Vector
+
+ROWS_MAX: Final = 2048
+"""Rows of one chunk: making their vectors takes less than a millisecond."""
+
+
+class RowChunk:
+    """Some rows as a `Chunk`. Its vectors live as long as it does."""
+
+    __slots__ = ("_rows", "_vectors", "filled", "length")
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self._vectors: dict[ColumnVector, Vector] = {}
+        self.length = len(rows)
+        self.filled = 0
+
+    def prepare(self, columns: tuple[ColumnVector, ...], is_eager: bool) -> bool:
+        from qserver.values.vectors import vector_of  # imports numpy
+
+        for wanted in columns:
+            at = wanted.position
+            vector = vector_of([row[at] for row in self._rows], wanted)
+            if vector is None:
+                return False
+            self._vectors[wanted] = vector
+        return True
+
+    def column(self, wanted: ColumnVector) -> Vector:
+        return self._vectors[wanted]
+
+    def rows(self) -> list[Row]:
+        return self._rows
+
+    def picked(self, places: list[int]) -> list[Row]:
+        return [self._rows[at] for at in places]
+
+    def runs(self) -> Iterator[list[Row]]:
+        yield self._rows
+
+
+def all_chunks(
+    parts: Iterable[Chunk | list[Row]], context: Context, columns: int
+) -> Iterator[Chunk]:
+    """Yield the parts of a scan, in order, with all rows in chunks."""
+    rows: list[Row] = []
+    for part in parts:
+        if isinstance(part, list):
+            rows += part
+        if rows and (len(rows) >= ROWS_MAX or not isinstance(part, list)):
+            context.work += len(rows) * columns // VALUES_FILLED_OF_STEP
+            yield RowChunk(rows)
+            rows = []
+        if not isinstance(part, list):
+            yield part
+    if rows:
+        context.work += len(rows) * columns // VALUES_FILLED_OF_STEP
+        yield RowChunk(rows)

@@ -1,0 +1,124 @@
+"""The real application in this process, asked through `handle` as our server asks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count, cycle
+from random import Random
+from typing import Any, Final
+
+import trio
+
+from qserver.config import load
+from qserver.control.logs import Logs
+from qserver.engine.world import OrdinaryWorld
+from qserver.http1 import PENDING, Request, Response
+from qserver.web.app import Application
+from qserver.web.routes.bridge import Bridge
+from qserver.web.service import Service
+
+KEY: Final = "svc_k_0123456789abcdef"
+NOON: Final = 1_700_000_000.0
+ROWS: Final = 1000
+QUERY, TRANSACTION = "/v1/query", "/v1/transaction"
+
+Ask = Callable[[], tuple[str, bytes]]
+"""The path and the body of the next request."""
+
+
+class HotPath:
+    def __init__(self, application: Application) -> None:
+        self._endpoints = {path: _endpoint(application, path) for path in (QUERY, TRANSACTION)}
+
+    async def ask(self, path: str, body: bytes) -> None:
+        """Send a request and wait for its answer, which must be a success."""
+        answered = trio.Event()
+        later: list[Any] = []
+
+        def respond(answer: Any) -> bool:
+            later.append(answer)
+            answered.set()
+            return True
+
+        answer: Any = self._endpoints[path].handle(body, None, respond)
+        while not isinstance(answer, Response):
+            if answer is PENDING:
+                await answered.wait()
+                answer = later.pop()
+            else:
+                answer = await answer
+        assert answer.status == 200, answer
+
+    async def query(self, sql: str) -> None:
+        await self.ask(QUERY, _json({"sql": sql}))
+
+
+def _endpoint(application: Application, path: str) -> Any:
+    headers = (
+        (b"host", b"127.0.0.1"),
+        (b"authorization", b"Bearer " + KEY.encode()),
+        (b"content-type", b"application/json"),
+    )
+    return application.endpoint(Request("POST", path, b"", headers))
+
+
+@asynccontextmanager
+async def serving(logs: Logs) -> AsyncIterator[HotPath]:
+    """The application with a table of accounts and an empty one of entries."""
+
+    def report(text: str, error: Exception) -> None:
+        raise AssertionError(text) from error
+
+    settings = load({"QSERVER_DATA_DIR": ":memory:", "QSERVER_API_KEY": KEY})
+    world = OrdinaryWorld(lambda: NOON, Random(0), report)
+    service = Service(settings, world, logs, Random(1).randbytes)
+    async with service.running():
+        hot_path = HotPath(Application(service, service.running, "count-", _no_routes))
+        await hot_path.query("CREATE TABLE account (id INT PRIMARY KEY, owner TEXT, n INT)")
+        await hot_path.query("CREATE TABLE entry (id INT PRIMARY KEY, note TEXT)")
+        await hot_path.query(
+            "INSERT INTO account SELECT i, 'owner ' || i, 1000"
+            f" FROM generate_series(0, {ROWS - 1}) AS s (i)"
+        )
+        yield hot_path
+
+
+def _no_routes(service: Service) -> Bridge:
+    return Bridge(None)  # type: ignore[arg-type]  # the routes that run SQL need none
+
+
+def requests() -> dict[str, Ask]:
+    """What is counted, by name."""
+    numbers, fresh = cycle(range(100, ROWS)), count(100_000)
+    update = "UPDATE account SET n = n {} $1 WHERE id = $2"
+
+    def transfer() -> bytes:
+        statements = [{"sql": update.format(sign), "params": [5, next(numbers)]} for sign in "-+"]
+        return _json({"statements": statements})
+
+    return {
+        "point read": lambda: (
+            QUERY,
+            _json({"sql": f"SELECT id, owner, n FROM account WHERE id = {next(numbers)}"}),
+        ),
+        "bound parameter": lambda: (
+            QUERY,
+            _json(
+                {
+                    "sql": "SELECT id, owner, n FROM account WHERE id = $1",
+                    "params": [next(numbers)],
+                }
+            ),
+        ),
+        "insert": lambda: (
+            QUERY,
+            _json({"sql": "INSERT INTO entry VALUES ($1, 'entry')", "params": [next(fresh)]}),
+        ),
+        "transfer": lambda: (TRANSACTION, transfer()),
+    }
+
+
+def _json(body: Any) -> bytes:
+    return json.dumps(body).encode()

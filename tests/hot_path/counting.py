@@ -1,0 +1,124 @@
+"""Counts what a request takes: instructions, calls, memory. No clock, so any machine agrees.
+
+    instructions   bytecode instructions of Python, ours and those of libraries, Trio's included
+    calls          calls of functions, in Python or C
+    peak_bytes     the most memory that the request held at once
+    kept_blocks    blocks of memory that are still held when it is answered
+
+The first three are the least of some requests, after others have warmed up plans and caches: a page
+that is split, or an answer that the loop had to wait for, does not count. Only the same minor
+version of Python counts the same.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Final
+
+from qserver.control.logs import MemoryLogs
+from tests.hot_path.application import Ask, HotPath, requests, serving
+
+WARM_UP: Final = 40
+REQUESTS: Final = 15
+KEPT_REQUESTS: Final = 200
+
+Counts = dict[str, float]
+
+
+async def counts() -> dict[str, Counts]:
+    """All counts, by the name of the request."""
+    async with serving(MemoryLogs()) as hot_path:
+        found = {}
+        for name, ask in requests().items():
+            for _ in range(WARM_UP):
+                await hot_path.ask(*ask())
+            with _undisturbed():
+                found[name] = {
+                    "instructions": await _least(hot_path, ask, _instructions),
+                    "calls": await _least(hot_path, ask, _calls),
+                    "peak_bytes": await _peak_bytes(hot_path, ask),
+                    "kept_blocks": await _kept_blocks(hot_path, ask),
+                }
+        return found
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Neither the collector nor a measurement of coverage runs, which would count too."""
+    gc.collect()
+    gc.disable()
+    before = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+        gc.enable()
+
+
+async def _least(hot_path: HotPath, ask: Ask, counting: Callable[[list[int]], Any]) -> float:
+    found = []
+    for _ in range(REQUESTS):
+        path, body = ask()
+        counted = [0]
+        with counting(counted):
+            await hot_path.ask(path, body)
+        found.append(counted[0])
+    return min(found)
+
+
+@contextmanager
+def _instructions(counted: list[int]) -> Iterator[None]:
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "opcode":
+            counted[0] += 1
+        elif event == "call":
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(None)
+
+
+@contextmanager
+def _calls(counted: list[int]) -> Iterator[None]:
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        if event in ("call", "c_call"):
+            counted[0] += 1
+
+    sys.setprofile(profile)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+
+
+async def _peak_bytes(hot_path: HotPath, ask: Ask) -> float:
+    found = []
+    tracemalloc.start()
+    try:
+        for _ in range(REQUESTS):
+            path, body = ask()
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            await hot_path.ask(path, body)
+            found.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    return min(found)
+
+
+async def _kept_blocks(hot_path: HotPath, ask: Ask) -> float:
+    bodies = [ask() for _ in range(KEPT_REQUESTS)]
+    before = sys.getallocatedblocks()
+    for path, body in bodies:
+        await hot_path.ask(path, body)
+    return round((sys.getallocatedblocks() - before) / KEPT_REQUESTS, 1)
