@@ -22,6 +22,7 @@ from qserver.engine.mailbox import Reply
 from qserver.engine.messages import ExclusiveCommit
 from qserver.engine.world import compute_here
 from qserver.errors import LogFailed, LogTaken
+from qserver.sql.vectors.loading import load
 from qserver.storage.snapshot import Snapshot
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
@@ -44,6 +45,7 @@ class SimulatedWorld:
         self.trace = trace
         self.chance = Random(f"engine {seed}")
         self.compute = compute_here
+        load()  # or the first run in a process would plan in other turns than the next
         self.delays = Random(f"delays {seed}")
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""
