@@ -7,7 +7,6 @@ where long statements are planned: beside the event loop. A server that needs no
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from qserver.limits import PLANNING_STEPS_MAX
@@ -28,5 +27,6 @@ def load_for(statement: Any, effort: Effort | None) -> None:
 @cache
 def load() -> None:
     """Import the modules with numpy."""
-    for name in ("attempts", "first_rows", "joins"):
-        import_module(f"qserver.sql.vectors.{name}")
+    import qserver.sql.vectors.attempts
+    import qserver.sql.vectors.first_rows
+    import qserver.sql.vectors.joins  # noqa: F401
