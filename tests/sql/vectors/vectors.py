@@ -13,10 +13,7 @@ import pytest
 from qserver.errors import QserverError
 from qserver.query.sql_database import Result, SqlDatabase
 from qserver.sql.vectors import attempts, grouping, scans
-from qserver.sql.vectors.loading import load
 from qserver.storage import btree, columns
-
-load()  # a first plan is made in the same turns as later ones
 
 
 @contextmanager
