@@ -30,6 +30,7 @@ from qserver.errors import (
     PageUnreadable,
     QserverError,
 )
+from qserver.sql.vectors.loading import load
 from qserver.storage.snapshot import Snapshot
 from simulations.channels import DelayedMailbox
 from simulations.faults import Faults, Profile
@@ -54,6 +55,7 @@ class SimulatedWorld:
         self.trace = trace
         self.chance = Random(f"engine {seed}")
         self.compute = compute_here
+        load()  # or the first run in a process would plan in other turns than the next
         self.delays = Random(f"delays {seed}")
         self.passing_by = self.delays.choice((0.0, 0.5, 1.0))
         """How likely an idle actor handles a message where it is sent."""

@@ -42,6 +42,7 @@ from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change, Values
+from qserver.sql.vectors.loading import load_for
 from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
 from qserver.storage.snapshot import Snapshot
@@ -366,6 +367,7 @@ def make_plan(
         bound = _bound(statement, literals, names, declared, given, effort)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
         optimized = optimize(folded(with_row_ids, effort), names.row_count, rules, effort)
+        load_for(optimized, effort)
         texts = _quoted_literals((bound.statement, *bound.unused))
         compiled = compile_statement(optimized, bound.tables, effort, texts)
     except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any, Final
 
 from qserver.sql import expressions, plan
@@ -10,6 +11,7 @@ from qserver.sql.expressions import Expression, SortKey
 from qserver.sql.join_conditions import hash_keys, residual
 from qserver.sql.plan import Change, Plan, Select
 from qserver.sql.walk import everything, is_plan, parts
+from qserver.values.text_output import text_function
 
 _SCAN: Final = re.compile("(Index )?Scan( Backward)?|Lookup")
 
@@ -171,7 +173,7 @@ def text_of(expression: Expression) -> str:
     """Return an expression as SQL-like text."""
     match expression:
         case expressions.Constant():
-            return "NULL" if expression.value is None else repr(expression.value)
+            return _text_of_constant(expression)
         case expressions.Slot():
             return (
                 f"?{expression.name + 1}" if isinstance(expression.name, int) else expression.name
@@ -206,6 +208,17 @@ def text_of(expression: Expression) -> str:
             return "(SubPlan)"
         case _:
             return type(expression).__name__
+
+
+def _text_of_constant(expression: expressions.Constant) -> str:
+    """Return a constant as SQL would write it: numbers and booleans bare, others in quotes."""
+    if expression.value is None:
+        return "NULL"
+    text = text_function(expression.type)(expression.value)
+    if isinstance(expression.value, bool | int | float | Decimal):
+        return text
+    quoted = "'" + text.replace("'", "''") + "'"
+    return quoted if isinstance(expression.value, str) else f"{quoted}::{expression.type}"
 
 
 def _text_of_call(expression: expressions.Apply) -> str:

@@ -23,17 +23,18 @@ KeyPair = tuple[Expression, Expression]
 
 def hash_keys(node: Join) -> tuple[KeyPair, ...]:
     """Return the pairs of a left and a right expression that must be equal."""
-    return _divided(node)[0]
+    return divided(node)[0]
 
 
 def residual(node: Join) -> Expression | None:
     """Return the condition that is checked for each pair of rows that the join method finds."""
     if node.method != "hash":
         return node.condition
-    return conjunction(_divided(node)[1])
+    return divided(node)[1]
 
 
-def _divided(node: Join) -> tuple[tuple[KeyPair, ...], list[Expression]]:
+def divided(node: Join) -> tuple[tuple[KeyPair, ...], Expression | None]:
+    """Return the keys and the residual of a hash join."""
     left, right = frozenset(output_sources(node.left)), frozenset(output_sources(node.right))
     keys, rest = [], []
     for condition in conjuncts(node.condition):
@@ -42,7 +43,7 @@ def _divided(node: Join) -> tuple[tuple[KeyPair, ...], list[Expression]]:
             rest.append(condition)
         else:
             keys.append(pair)
-    return tuple(keys), rest
+    return tuple(keys), conjunction(rest)
 
 
 def is_equality(condition: Expression) -> bool:

@@ -9,7 +9,7 @@
     timestamp     timestamp, timestamptz          microseconds since 1970
     text          text, varchar, char             its place among the few values of the page
 
-This module does not import numpy: `vectors` does, when the first column is filled.
+This module does not import numpy: `vectors` does.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Context, Decimal
+from functools import partial
 from typing import Final
 
 from tests.differential.comparison import Difference, Step, same_rows
@@ -28,6 +29,8 @@ MULTIPLIES: Final = re.compile(
     r"\*|\bavg\(|\bpercentile_cont\(|\bregr_\w+\(|\bcorr\(", re.IGNORECASE
 )
 REGRESSES: Final = re.compile(r"\bregr_\w+\(|\bcorr\(", re.IGNORECASE)
+ALL_DIGITS: Final = Context(prec=200_000)
+"""A numeric has up to 131072 digits before the point and 16383 after it."""
 MICROSECOND: Final = Decimal("0.000001")
 MICROSECONDS_OF_DAY: Final = 86_400_000_000
 POSIX_ZONE: Final = re.compile(
@@ -50,9 +53,8 @@ GENERATED_CASE: Final = re.compile(
 )
 UNIQUE_VIOLATION: Final = "23505"
 DATA_EXCEPTIONS: Final = ("22", "21")
-UNREADABLE: Final = re.compile(
-    r'(?:invalid input|malformed|value|date/time field value)\b[^"]*"(.*)"', re.DOTALL
-)
+READ_LATER: Final = re.compile(r"[\d.]|'(?:[^']|'')*'::(?:text|varchar|char)", re.IGNORECASE)
+"""A number, or a text that is cast: a cast to another type is computed when the statement runs."""
 OVER_ROWS: Final = re.compile(
     r"\(*(?:SELECT|WITH|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|CREATE TABLE .* AS)\b",
     re.IGNORECASE | re.DOTALL,
@@ -197,10 +199,8 @@ def _is_of_data(outcome: Outcome) -> bool:
 
 def _is_literal(outcome: Outcome, step: Step) -> bool:
     """Is the error about a quoted value of the statement, other than a text that is cast?"""
-    quoted = UNREADABLE.match(outcome.message)
-    if quoted is None:
-        return False
-    return re.search(rf"'{re.escape(quoted[1])}'(?!::(?:text|varchar|char))", step.sql) is not None
+    at = outcome.position
+    return at is not None and READ_LATER.match(step.sql, at - 1) is None
 
 
 def _first_violation(difference: Difference) -> bool:
@@ -274,16 +274,29 @@ def _equal_values(difference: Difference) -> bool:
 
 
 def _canonical(outcome: Outcome) -> tuple[Row, ...]:
-    writers = [
-        next((write for word, write in CANONICAL.items() if name.startswith(word)), str)
-        for name in outcome.types
-    ]
+    writers = [_writer(name) for name in outcome.types]
     return tuple(
         tuple(
             None if value is None else write(value)
             for value, write in zip(row, writers, strict=True)
         )
         for row in outcome.rows
+    )
+
+
+def _writer(type_name: str) -> Callable[[str], str]:
+    write = next((write for word, write in CANONICAL.items() if type_name.startswith(word)), None)
+    if write is None:
+        return str
+    return partial(_elements_written, write) if type_name.endswith("[]") else write
+
+
+def _elements_written(write: Callable[[str], str], array: str) -> str:
+    """An array, each element written alike. None of these types has commas, braces or quotes."""
+    return re.sub(
+        r"[^{},]+",
+        lambda element: element[0] if element[0] == "NULL" else write(element[0]),
+        array.replace('"', ""),
     )
 
 
@@ -300,7 +313,7 @@ def _interval_length(text: str) -> str:
 
 
 def _numeric_value(text: str) -> str:
-    return str(Decimal(text).normalize())
+    return str(Decimal(text).normalize(ALL_DIGITS))
 
 
 CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {

@@ -33,8 +33,8 @@ class Outcome:
     types: tuple[str, ...] = ()
     rows: tuple[tuple[str | None, ...], ...] = ()
     affected: int | None = None
-    located: bool = False
-    """Did PostgreSQL say where in the text the error is? Then it found it while it parsed."""
+    position: int | None = None
+    """Where in the text the error is, from 1. PostgreSQL says so of what it finds while parsing."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -69,8 +69,9 @@ class Postgres:
         if result.status == ExecStatus.FATAL_ERROR:
             code = result.error_field(DiagnosticField.SQLSTATE) or b"?????"
             message = result.error_field(DiagnosticField.MESSAGE_PRIMARY) or b""
-            located = result.error_field(DiagnosticField.STATEMENT_POSITION) is not None
-            return Outcome(code.decode(), message.decode(errors="replace"), located=located)
+            place = result.error_field(DiagnosticField.STATEMENT_POSITION)
+            position = None if place is None else int(place)
+            return Outcome(code.decode(), message.decode(errors="replace"), position=position)
         status = result.command_status or b""
         affected = int(result.command_tuples or 0) if status.startswith(WRITES) else None
         if result.status != ExecStatus.TUPLES_OK:
@@ -137,7 +138,7 @@ class Qserver:
         try:
             result = await self._database.execute(sql, timeout_ms=TIMEOUT_MS)
         except QserverError as error:
-            return Outcome(error.code, error.message)
+            return Outcome(error.code, error.message, position=error.position)
         except Exception as error:
             return Outcome("XX000", f"{type(error).__name__}: {error}")
         return outcome_of(result, sql)

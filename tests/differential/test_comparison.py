@@ -128,18 +128,53 @@ def test_an_error_that_nothing_can_avoid_is_never_a_matter_of_order() -> None:
     assert rule_for(failed, Outcome(error="22003"), "SELECT 1 / a, a + b FROM t") is not None
 
 
+def unreadable(sql: str, literal: str, error: str = "22P02") -> Outcome:
+    return Outcome(error, f'invalid input: "{literal}"', position=sql.index(f"'{literal}'") + 1)
+
+
 def test_a_literal_that_cannot_be_read_is_never_a_matter_of_order() -> None:
-    failed = Outcome(error="22P02", message='invalid input syntax for type integer: "zoo"')
     good = rows("1")
-    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = 'zoo'") is None
-    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::int") is None
-    text = "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::text::int"
-    assert rule_for(failed, good, text) == "order_of_evaluation"
-    assert rule_for(failed, good, "SELECT a FROM t WHERE a = 1 OR a = b::int") is not None
-    other = Outcome(error="22008", message='date/time field value out of range: "2024-02-30"')
+    for sql in (
+        "SELECT a FROM t WHERE a = 1 OR a = 'zoo'",
+        "SELECT a FROM t WHERE a = 1 OR a = 'zoo'::int",
+        "SELECT a FROM t WHERE a = 'zoo' OR a = 'zoo'::text::int",
+    ):
+        assert rule_for(unreadable(sql, "zoo"), good, sql) is None
+        assert rule_for(good, unreadable(sql, "zoo"), sql) is None
+    computed = Outcome("22P02", 'invalid input: "zoo"')
+    by_row = "SELECT a FROM t WHERE a = 1 OR a = b::int"
+    assert rule_for(computed, good, by_row) == "order_of_evaluation"
     both = "SELECT a FROM t WHERE a = 'zoo' OR d = '2024-02-30'"
+    failed, other = unreadable(both, "zoo"), unreadable(both, "2024-02-30", "22008")
     assert rule_for(failed, other, both) == "order_of_evaluation"
     assert rule_for(failed, Outcome(error="22012"), both) is None
+
+
+def test_the_cast_of_a_text_is_a_matter_of_order_wherever_else_the_text_stands() -> None:
+    sql = "SELECT 'zoo'::text::int FROM t WHERE b IN ('zoo', 'a''b'::varchar(9)::date)"
+    assert rule_for(unreadable(sql, "zoo"), rows("1"), sql) == "order_of_evaluation"
+    assert rule_for(Outcome(error="22003"), unreadable(sql, "zoo"), sql) == "order_of_evaluation"
+    assert rule_for(unreadable(sql, "a''b", "22007"), rows("1"), sql) == "order_of_evaluation"
+    number = Outcome("22003", "integer out of range", position=8)
+    large = "SELECT 99999999999::int FROM t WHERE a > 0"
+    assert rule_for(rows("1"), number, large) == "order_of_evaluation"
+
+
+def test_equal_values_may_be_written_differently_in_arrays_element_by_element() -> None:
+    def numbers(text: str) -> Outcome:
+        return rows(text, type_name="numeric[]")
+
+    assert rule_for(numbers("{1.0,NULL,NaN}"), numbers("{1.00,NULL,NaN}")) == "equal_values"
+    assert rule_for(numbers("{1.0,2}"), numbers("{2,1.0}")) is None
+    assert rule_for(numbers("{1.0,NULL}"), numbers("{1.0,0}")) is None
+    day = rows('{"1 day",00:00:00}', type_name="interval[]")
+    assert rule_for(day, rows("{24:00:00,00:00:00}", type_name="interval[]")) == "equal_values"
+    assert rule_for(day, rows("{00:00:00,24:00:00}", type_name="interval[]")) is None
+
+
+def test_numbers_that_differ_after_many_digits_are_not_equal() -> None:
+    one, other = ("1" * 40 + last for last in "12")
+    assert rule_for(rows(one, type_name="numeric"), rows(other, type_name="numeric")) is None
 
 
 def test_different_violations_need_a_change_and_a_constraint() -> None:

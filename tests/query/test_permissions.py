@@ -22,7 +22,7 @@ TELLING = (
     "create table counts as select count(*) from secrets",
     "create table nothing as select 1",
     "alter table secrets alter column word type integer using 1 / (length(word) - 6)",
-    "alter table secrets alter column word type integer",
+    "alter table secrets alter column id type smallint",
     "alter table secrets add check (word <> 'sesame')",
     "alter table secrets add constraint c check (word <> 'sesame')",
     "alter table secrets add column longer integer check (word <> 'sesame')",

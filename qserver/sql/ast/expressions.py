@@ -166,6 +166,13 @@ class Cast(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Transform(Node):
+    """What USING of ALTER COLUMN makes of one row: it has no aggregates, subqueries or sets."""
+
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class OrderItem(Node):
     expression: Expression
     descending: bool = False
@@ -279,6 +286,7 @@ class Collate(Node):
 Expression: TypeAlias = (
     Literal
     | Constant
+    | Transform
     | Parameter
     | Name
     | Star

@@ -9,6 +9,7 @@ from typing import Final
 from qserver.sql import ast
 from qserver.sql.binder.binding import ExpressionBinder
 from qserver.sql.binder.calls import bind_call
+from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.fields import bind_field
 from qserver.sql.binder.names import bind_name
 from qserver.sql.binder.operators import (
@@ -69,5 +70,6 @@ EXPRESSION_BINDERS: Final[Mapping[type, ExpressionBinder]] = MappingProxyType(
         ast.NamedArgument: bind_named_argument,
         ast.Default: bind_default,
         ast.Collate: bind_collate,
+        ast.Transform: lambda scope, node: scope.bind_in(Clause.TRANSFORM, node.expression),
     }
 )

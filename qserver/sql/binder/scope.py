@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from qserver.errors import StatementError
 from qserver.sql import ast
 from qserver.sql.binder.binding import Binding, QuotedLiteral
 from qserver.sql.binder.clauses import Clause
@@ -55,6 +56,7 @@ class Level:
         "sources",
         "used_windows",
         "window_definitions",
+        "window_error",
         "window_source",
         "windows",
     )
@@ -75,6 +77,8 @@ class Level:
         self.window_source = 0
         self.quoted_in_windows: list[QuotedLiteral] = []
         self.window_definitions: dict[str, ast.Window] = {}
+        self.window_error: StatementError | None = None
+        """The first mistake in the windows of calls: those of other clauses come before it."""
         self.used_windows: set[str] = set()
         self.row_functions: list[FunctionScan] = []
         self.in_aggregate = False

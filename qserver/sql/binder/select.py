@@ -2,9 +2,6 @@
 
     FROM → WHERE → GROUP BY → HAVING → windows → row functions → DISTINCT, ORDER BY, LIMIT
 
-Binding goes: FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT, windows that no call
-names, because the first mistake in that order is the one that PostgreSQL reports.
-
     sort after           sort before          (when a key is no item of the list)
 
     Limit                Project
@@ -14,14 +11,14 @@ names, because the first mistake in that order is the one that PostgreSQL report
             …                    …
 
 Clauses are bound in the order FROM, list, WHERE, HAVING, ORDER BY, GROUP BY, DISTINCT, LIMIT,
-because PostgreSQL reports the first error in that order.
+windows, because PostgreSQL reports the first error in that order. The window of a call is bound
+with the call, and its errors wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qserver.errors import UndefinedObject, WindowingError
 from qserver.sql import ast
 from qserver.sql.binder.aggregates import sort_key
 from qserver.sql.binder.clauses import Clause
@@ -51,7 +48,8 @@ from qserver.sql.binder.row_functions import (
 )
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import retyped
-from qserver.sql.binder.windows import bind_unused_window
+from qserver.sql.binder.window_frames import define_windows
+from qserver.sql.binder.windows import bind_definitions
 from qserver.sql.expressions import Column, Expression
 from qserver.sql.plan import (
     Distinct,
@@ -81,7 +79,7 @@ class _Select:
         self.select = select
         self.level = scope.level
         self.input, self.scope = bind_from(scope, locked_sources(select.sources, query.locking))
-        self._define_windows()
+        define_windows(self.level, select.windows)
         self.outputs: list[Output] = bind_targets(self.scope, select.targets, Clause.TARGETS)
         self.where = self._condition(select.where, Clause.WHERE)
         self.having = self._condition(select.having, Clause.HAVING)
@@ -98,24 +96,10 @@ class _Select:
                 check_comparable(typed(self.scope, output).type, output.position)
             self.order = keys_for_distinct(self.scope, self.order, self.outputs)
         self.bounds = bind_bounds(self.scope, query)
+        unused = bind_definitions(self.scope, select.windows)
         if query.locking:
             check_locked_select(self.scope, select, query.locking)
-        for name, window in select.windows:
-            if name not in self.level.used_windows:
-                bind_unused_window(self.scope, window)
-        scope.binding.quoted += self.level.quoted_in_windows
-
-    def _define_windows(self) -> None:
-        for name, window in self.select.windows:
-            if name in self.level.window_definitions:
-                raise WindowingError(
-                    f'window "{name}" is already defined', position=window.position + 1
-                )
-            if window.name is not None and window.name not in self.level.window_definitions:
-                raise UndefinedObject(
-                    f'window "{window.name}" does not exist', position=window.position + 1
-                )
-            self.level.window_definitions[name] = window
+        self.level.windows += unused
 
     def _condition(self, node: ast.Expression | None, clause: Clause) -> Expression | None:
         if node is None:

@@ -6,7 +6,7 @@ of the sort key: a number for numbers, an interval for times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 from qserver.errors import (
@@ -19,7 +19,7 @@ from qserver.errors import (
 from qserver.sql import ast
 from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import assigned, implicit
-from qserver.sql.binder.scope import Scope, leftmost
+from qserver.sql.binder.scope import Level, Scope, leftmost
 from qserver.sql.expressions import Column, Expression, SortKey, WindowFrame
 from qserver.sql.walk import everything
 from qserver.values.types import (
@@ -36,15 +36,32 @@ from qserver.values.types import (
 )
 
 
+def define_windows(level: Level, windows: Sequence[tuple[str, ast.Window]]) -> None:
+    """Make the names of WINDOW known. `check_definition` tells later which are wrong."""
+    known = level.window_definitions
+    for name, window in windows:
+        refers = window.name is not None and window.name in known
+        known.setdefault(name, window if refers else replace(window, name=None))
+
+
+def check_definition(name: str, window: ast.Window, earlier: Container[str]) -> None:
+    if name in earlier:
+        raise WindowingError(f'window "{name}" is already defined', position=window.position + 1)
+    if window.name is not None and window.name not in earlier:
+        raise undefined_window(window)
+
+
+def undefined_window(window: ast.Window) -> UndefinedObject:
+    return UndefinedObject(f'window "{window.name}" does not exist', position=window.position + 1)
+
+
 def whole_window(scope: Scope, window: ast.Window) -> ast.Window:
     """Merge the window with the named one that it refers to."""
     if window.name is None:
         return window
     named = scope.level.window_definitions.get(window.name)
     if named is None:
-        raise UndefinedObject(
-            f'window "{window.name}" does not exist', position=window.position + 1
-        )
+        raise undefined_window(window)
     scope.level.used_windows.add(window.name)
     named = whole_window(scope, named)
     if not window.copied:
@@ -79,17 +96,9 @@ def bind_frame(scope: Scope, window: ast.Window, order_by: Sequence[SortKey]) ->
 
 
 def _check_frame(frame: ast.Frame, order_by: Sequence[SortKey]) -> None:
-    start, end = frame.start[0], frame.end[0]
+    """Check what the parser did not: whether the order fits."""
     wrong = None
-    if start == "unbounded following":
-        wrong = "frame start cannot be UNBOUNDED FOLLOWING"
-    elif end == "unbounded preceding":
-        wrong = "frame end cannot be UNBOUNDED PRECEDING"
-    elif start == "current row" and end == "preceding":
-        wrong = "frame starting from current row cannot have preceding rows"
-    elif start == "following" and end in ("preceding", "current row"):
-        wrong = "frame starting from following row cannot have preceding rows"
-    elif frame.mode == "groups" and not order_by:
+    if frame.mode == "groups" and not order_by:
         wrong = "GROUPS mode requires an ORDER BY clause"
     elif (
         frame.mode == "range"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from qserver.errors import (
     FeatureNotSupported,
     QserverError,
+    StatementError,
     UndefinedFunction,
     WindowingError,
 )
@@ -28,7 +29,12 @@ from qserver.sql.binder.coercion import implicit, settled
 from qserver.sql.binder.operands import Operand, located
 from qserver.sql.binder.ordering import check_comparable, check_sortable
 from qserver.sql.binder.scope import Scope, leftmost
-from qserver.sql.binder.window_frames import bind_frame, whole_window
+from qserver.sql.binder.window_frames import (
+    bind_frame,
+    check_definition,
+    undefined_window,
+    whole_window,
+)
 from qserver.sql.expressions import Column, Expression, SortKey, WindowCall, WindowFrame
 from qserver.sql.functions.registry import Aggregate
 from qserver.sql.functions.resolve import common_type, is_window_function
@@ -92,17 +98,38 @@ def _columns(node: Any) -> list[Column]:
     return [] if node is None else [each for each in everything(node) if type(each) is Column]
 
 
-def bind_unused_window(scope: Scope, window: ast.Window) -> None:
-    """A definition that no call refers to: what it goes by is computed all the same.
+def bind_definitions(
+    scope: Scope, definitions: Sequence[tuple[str, ast.Window]]
+) -> list[WindowCall]:
+    """Bind the definitions that no call refers to, and raise the mistake that calls found.
+
+    PostgreSQL looks at windows after all other clauses: those of WINDOW first, then those of OVER.
+    """
+    level = scope.level
+    earlier: set[str] = set()
+    unused: list[WindowCall] = []
+    for name, window in definitions:
+        check_definition(name, window, earlier)
+        earlier.add(name)
+        if name not in level.used_windows or level.window_error is not None:
+            unused.append(_unused_call(scope, window))
+    scope.binding.quoted += level.quoted_in_windows
+    if level.window_error is not None:
+        raise level.window_error
+    return unused
+
+
+def _unused_call(scope: Scope, window: ast.Window) -> WindowCall:
+    """What a definition goes by is computed, even if no call refers to it.
 
     A call whose value nobody takes does that. Its frame is bound, but never computed.
     """
     level, binding = scope.level, scope.binding
     if not level.window_source:
         level.window_source = binding.new_source()
-    partition_by, order_by, _ = _window(scope, whole_window(scope, window))
-    level.windows.append(
-        WindowCall("row_number", None, (), partition_by, order_by, WindowFrame(), BIGINT, False)
+    partition_by, order_by, _ = _window(scope, window)
+    return WindowCall(
+        "row_number", None, (), partition_by, order_by, WindowFrame(), BIGINT, nullable=False
     )
 
 
@@ -118,7 +145,7 @@ def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
         aggregate, returns = resolved.aggregate, resolved.returns
         nullable = aggregate.gives_null
     assert node.over is not None
-    partition_by, order_by, frame = _window(scope, whole_window(scope, node.over))
+    partition_by, order_by, frame = _window_of_call(scope, node.over)
     return WindowCall(
         name,
         aggregate,
@@ -132,17 +159,32 @@ def _call(scope: Scope, node: ast.Call, name: str) -> WindowCall:
     )
 
 
-def _window(
-    scope: Scope, window: ast.Window
-) -> tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]:
-    """Bind PARTITION BY, ORDER BY and the frame. Their quoted literals are read last."""
+_BoundWindow = tuple[tuple[Expression, ...], tuple[SortKey, ...], WindowFrame]
+
+
+def _window_of_call(scope: Scope, window: ast.Window) -> _BoundWindow:
+    """Bind a window. Its literals and its mistake wait until all other clauses are bound."""
+    level, binding = scope.level, scope.binding
+    if not window.copied and window.name not in (None, *level.window_definitions):
+        raise undefined_window(window)
+    before, depth, clause = len(binding.quoted), binding.depth, level.clause
+    is_first = level.window_error is None
+    try:
+        bound = _window(scope, window)
+    except StatementError as error:
+        binding.depth, level.clause = depth, clause
+        level.window_error = level.window_error or error
+        bound = (), (), WindowFrame()
+    if is_first:
+        level.quoted_in_windows += binding.quoted[before:]
+    del binding.quoted[before:]
+    return bound
+
+
+def _window(scope: Scope, window: ast.Window) -> _BoundWindow:
+    """Bind ORDER BY, PARTITION BY and the frame: PostgreSQL finds mistakes in this order."""
     binding = scope.binding
-    before = len(binding.quoted)
-    partition_by = tuple(
-        [settled(binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
-    )
-    for key, node in zip(partition_by, window.partition_by, strict=True):
-        check_comparable(key.type, leftmost(node))
+    window = whole_window(scope, window)
     order_by = tuple(
         [
             sort_key(item, settled(binding, scope.bind_in(Clause.WINDOW, item.expression)))
@@ -151,10 +193,12 @@ def _window(
     )
     for by, item in zip(order_by, window.order_by, strict=True):
         check_sortable(by.expression.type, leftmost(item.expression))
-    frame = bind_frame(scope, window, order_by)
-    scope.level.quoted_in_windows += binding.quoted[before:]
-    del binding.quoted[before:]
-    return partition_by, order_by, frame
+    partition_by = tuple(
+        [settled(binding, scope.bind_in(Clause.WINDOW, each)) for each in window.partition_by]
+    )
+    for key, node in zip(partition_by, window.partition_by, strict=True):
+        check_comparable(key.type, leftmost(node))
+    return partition_by, order_by, bind_frame(scope, window, order_by)
 
 
 def _refuse_what_windows_lack(node: ast.Call, name: str) -> None:

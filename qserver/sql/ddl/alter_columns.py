@@ -181,7 +181,8 @@ def change_type(work: Work, table: Table, action: ast.AlterAction) -> Steps:
     at = _position(table, action.name)
     sql_type = work.type(action.type)
     _require_cast(table.columns[at], sql_type, action)
-    yield from _check_default(work, table, table.columns[at], sql_type, action.expression)
+    yield from _check_using(work, table, table.columns[at], sql_type, action)
+    _check_default(table.columns[at], sql_type)
     yield from _require_unused(work, table, action.name)
     if sql_type == table.columns[at].type and action.expression is None:
         return 0
@@ -223,22 +224,38 @@ def _require_cast(column: Column, sql_type: SqlType, action: ast.AlterAction) ->
         raise _no_automatic_cast(column, str(sql_type), action) from None
 
 
-def _check_default(
-    work: Work,
-    table: Table,
-    column: Column,
-    sql_type: SqlType,
-    using: ast.Expression | None,
+def _check_using(
+    work: Work, table: Table, column: Column, sql_type: SqlType, action: ast.AlterAction
 ) -> Generator[Any, Any, None]:
-    """Require that the default can be assigned to the new type; errors of USING come first."""
+    """Raise the errors of USING: they come before those of what depends on the column."""
+    using = action.expression
+    if using is None:
+        return
+    assert action.type is not None
+    if _lacks_type(using):
+        using = ast.Cast(using, action.type)
+    select = ast.Select((ast.Target(ast.Transform(using)),), (ast.TableRef(table.path),))
+    made = yield from work.statements.columns_of(ast.Query(select), work.literals)
+    try:
+        assignment_function(made[0].type, sql_type)
+    except CannotCoerce:
+        raise _no_automatic_cast(column, str(sql_type), action) from None
+
+
+def _lacks_type(node: ast.Expression) -> bool:
+    """Whether it is a quoted literal or NULL, which is read as the type of its place."""
+    if isinstance(node, ast.Literal):
+        return node.kind == "text"
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _check_default(column: Column, sql_type: SqlType) -> None:
+    """Require that the default can be assigned to the new type."""
     if column.default is None:
         return
     try:
         assignment_function(column.type, sql_type)
     except CannotCoerce:
-        if using is not None:
-            select = ast.Select((ast.Target(using),), (ast.TableRef(table.path),))
-            yield from work.statements.columns_of(ast.Query(select), work.literals)
         raise DatatypeMismatch(
             f'default for column "{column.name}" cannot be cast automatically to type {sql_type}'
         ) from None

@@ -1,7 +1,9 @@
 """Estimates the rows of plans from the sizes of tables, accurately enough to choose by.
 
 There are no statistics. An equality with a whole unique key selects one row; other equalities a
-tenth, comparisons a third, everything else a half. Only the order of magnitude matters.
+tenth, comparisons a third, everything else a half. A join on a unique key finds one row for each
+row of the other side; a join on other columns counts as if those of the smaller table were unique.
+Only the order of magnitude matters.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Column, Elements, Expression, InList, IsNull
-from qserver.sql.join_conditions import residual
+from qserver.sql.expressions import Apply, Cast, Column, Elements, Expression, InList, IsNull
+from qserver.sql.join_conditions import divided
 from qserver.sql.plan import Plan
 from qserver.sql.walk import conjuncts, tree_rebuilt
 from qserver.values.schema import Table
@@ -95,12 +97,76 @@ def _join(node: plan.Join, row_count: RowCount) -> float:
     left, right = estimate(node.left, row_count), estimate(node.right, row_count)
     if node.kind in ("semi", "anti"):
         return left * OTHER
-    share = selectivity(residual(node))
-    if node.method == "hash":
-        rows = left * right / max(left, right) * share
-    else:
-        rows = left * right * share
+    rows = joined_rows(node, left, right, row_count)
     return max(left, rows) if node.kind in ("left", "full") else rows
+
+
+def joined_rows(node: plan.Join, left: float, right: float, row_count: RowCount) -> float:
+    """Estimate the pairs of rows that a join finds, from the rows of its sides."""
+    pairs, rest = divided(node) if node.method == "hash" else ((), node.condition)
+    rows = left * right * selectivity(rest)
+    if not pairs:
+        return rows
+    left_keys, right_keys = zip(*pairs, strict=True)
+    distinct, others = max(
+        _unique_key(node.left, left_keys, row_count), _unique_key(node.right, right_keys, row_count)
+    )
+    if not distinct:
+        sizes = (
+            _table_rows(node.left, left_keys[0], left, row_count),
+            _table_rows(node.right, right_keys[0], right, row_count),
+        )
+        distinct = max(1 / EQUAL, min(sizes))
+    return rows / distinct * EQUAL**others
+
+
+def _unique_key(node: Plan, keys: tuple[Expression, ...], row_count: RowCount) -> tuple[float, int]:
+    """Return the rows of the largest table whose unique key is among the keys, or 0, and how many
+    keys do not belong to it.
+    """
+    columns = [_column(key) for key in keys]
+    best = 0.0, 0
+    for source in {column.source for column in columns if column is not None}:
+        scan = _scan_of(node, source)
+        if scan is None:
+            continue
+        positions = [
+            column.position if column is not None and column.source == source else None
+            for column in columns
+        ]
+        table = scan.table
+        indexed = [index.columns for index in table.indexes if index.unique]
+        for unique in (table.primary_key, *indexed):
+            if set(unique).issubset(positions):
+                others = sum([position not in unique for position in positions])
+                best = max(best, (max(1.0, float(row_count(table))), others))
+    return best
+
+
+def _table_rows(node: Plan, key: Expression, rows: float, row_count: RowCount) -> float:
+    """Return the rows of the table that a key is a column of; those of its side for another key."""
+    column = _column(key)
+    scan = None if column is None else _scan_of(node, column.source)
+    return rows if scan is None else float(row_count(scan.table))
+
+
+def _column(key: Expression) -> Column | None:
+    """Return the column that a key is, perhaps as another type."""
+    while isinstance(key, Cast):
+        key = key.operand
+    return key if isinstance(key, Column) else None
+
+
+def _scan_of(node: Any, source: int) -> plan.Scan | None:
+    """Return the scan of a source that a plan passes on."""
+    if isinstance(node, plan.Scan):
+        return node if node.source == source else None
+    for name in ("left", "right", "input"):
+        below = getattr(node, name, None)
+        found = None if below is None else _scan_of(below, source)
+        if found is not None:
+            return found
+    return None
 
 
 def _aggregate(node: plan.Aggregate, row_count: RowCount) -> float:

@@ -1,8 +1,8 @@
 """Join ordering: orders inner joins by size and selects each join's method.
 
 A cluster of inner joins is split into its relations and conditions. The smallest relation comes
-first; next comes the relation that a condition connects to the joined ones and that gives the
-fewest rows. Unconnected relations come last.
+first; next comes the relation that an equality connects to the joined ones and that gives the
+fewest rows. Relations that another condition connects come later, unconnected ones last.
 
 Equalities between the two sides make a hash join, or, if the left side is small and the right side
 is a table with a matching key, a look-up for each left row.
@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from qserver.sql import plan
-from qserver.sql.expressions import Apply, Column, Expression
+from qserver.sql.expressions import Expression
 from qserver.sql.join_conditions import hash_keys, is_equality
 from qserver.sql.optimizer.access_path_selection import best_access
-from qserver.sql.optimizer.estimate import RowCount, estimate, selectivity
+from qserver.sql.optimizer.estimate import RowCount, estimate, joined_rows
 from qserver.sql.plan import Plan
 from qserver.sql.walk import (
     conjunction,
@@ -85,7 +85,7 @@ def _ordered_cluster(node: plan.Join, row_count: RowCount) -> Plan:
     left_over = list(range(len(conditions)))
     while waiting:
         best, best_size = _next_relation(
-            waiting, relations, sizes, there, size, conditions, named, left_over, row_count
+            waiting, relations, sizes, joined, size, conditions, named, left_over, row_count
         )
         waiting.remove(best)
         there |= frozenset(output_sources(relations[best]))
@@ -104,7 +104,7 @@ def _next_relation(
     waiting: list[int],
     relations: list[Plan],
     sizes: list[float],
-    there: frozenset[int],
+    joined: Plan,
     size: float,
     conditions: list[Expression],
     named: list[frozenset[int]],
@@ -112,7 +112,8 @@ def _next_relation(
     row_count: RowCount,
 ) -> tuple[int, float]:
     """Return the relation to join next, and the estimated rows after it."""
-    best: tuple[bool, float, int] | None = None
+    best: tuple[bool, bool, float, int] | None = None
+    there = frozenset(output_sources(joined))
     for at in waiting:
         own = frozenset(output_sources(relations[at]))
         ties = [
@@ -120,30 +121,15 @@ def _next_relation(
             for each in left_over
             if named[each] & own and named[each] & there and named[each] <= own | there
         ]
-        equal = any(is_equality(tie) for tie in ties)
-        rows = size * sizes[at] * selectivity(conjunction(ties))
-        if equal:
-            unique = any(_finds_one(relations[at], tie, own) for tie in ties)
-            rows = size if unique else max(1.0, size * sizes[at] / max(size, sizes[at], 10.0))
-            rows *= selectivity(conjunction(tie for tie in ties if not is_equality(tie)))
-        candidate = (not ties, rows, at)
+        rows, equal = size * sizes[at], any(is_equality(tie) for tie in ties)
+        if ties:
+            join = plan.Join("inner", joined, relations[at], conjunction(ties), method="hash")
+            rows = joined_rows(join, size, sizes[at], row_count)
+        candidate = (not equal, not ties, rows, at)
         if best is None or candidate < best:
             best = candidate
     assert best is not None
-    return best[2], max(1.0, best[1])
-
-
-def _finds_one(relation: Plan, tie: Expression, own: frozenset[int]) -> bool:
-    """Tell whether an equality determines a whole unique key of a table."""
-    if not (isinstance(relation, plan.Scan) and isinstance(tie, Apply)):
-        return False
-    for side in tie.arguments:
-        if isinstance(side, Column) and side.source in own:
-            keys = [relation.table.primary_key]
-            keys += [index.columns for index in relation.table.indexes if index.unique]
-            if (side.position,) in keys:
-                return True
-    return False
+    return best[3], max(1.0, best[2])
 
 
 def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = None) -> plan.Join:
@@ -151,23 +137,18 @@ def with_method(node: plan.Join, row_count: RowCount, left_rows: float | None = 
     if node.lateral or (free_sources(node.right) & frozenset(output_sources(node.left))):
         return replace(node, lateral=True, method="index")
     keys = hash_keys(node)
-    if node.kind in ("inner", "left") and keys and isinstance(node.right, plan.Scan):
-        rows = estimate(node.left, row_count) if left_rows is None else left_rows
+    if not keys:
+        return replace(node, method="loop")
+    rows = estimate(node.left, row_count) if left_rows is None else left_rows
+    if node.kind in ("inner", "left") and isinstance(node.right, plan.Scan):
         lookup = _lookup(node, node.right, row_count)
         table_rows = row_count(node.right.table)
         if lookup is not None and rows * LOOKUPS_WORTH_A_SCAN < max(table_rows, 1):
             return lookup
-    if not keys:
-        return replace(node, method="loop")
     hashed = replace(node, method="hash")
-    return _smaller_side_hashed(hashed, row_count) if node.kind == "inner" else hashed
-
-
-def _smaller_side_hashed(node: plan.Join, row_count: RowCount) -> plan.Join:
-    """Put the smaller side on the right, where the hash table is built."""
-    if estimate(node.left, row_count) >= estimate(node.right, row_count):
-        return node
-    return replace(node, left=node.right, right=node.left)
+    if node.kind == "inner" and rows < estimate(node.right, row_count):  # the right side is hashed
+        return replace(hashed, left=node.right, right=node.left)
+    return hashed
 
 
 def _lookup(node: plan.Join, scan: plan.Scan, row_count: RowCount) -> plan.Join | None:

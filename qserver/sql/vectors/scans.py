@@ -8,7 +8,7 @@ A page of a refused chunk is a plain list, as every page of a small table. A tak
 `Matched` list: the condition holds for its rows, and an aggregate has no rows left. So generated
 code loops over pages as ever; it only does not check the condition of a `Matched` one.
 
-The modules with numpy are imported when the first chunk is tried.
+The modules with numpy are there by then: see `loading`.
 """
 
 from __future__ import annotations

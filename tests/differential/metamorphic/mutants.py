@@ -21,6 +21,7 @@ from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.set_operations import produce_distinct
 from qserver.sql.codegen.subqueries import Subqueries
 from qserver.sql.expressions import Expression
+from qserver.sql.optimizer.estimate import estimate
 from qserver.sql.walk import conjunction, conjuncts, rebuilt, sources_named
 from qserver.storage import transaction
 from simulations.mutants.mutant import Mutant, planted
@@ -88,8 +89,9 @@ def _join_by_one_condition(original: Any) -> Any:
 def _hash_the_wrong_side(original: Any) -> Any:
     def with_method(node: Any, row_count: Any, left_rows: Any = None) -> Any:
         made = original(node, row_count, left_rows)
-        if made.kind == "left" and made.method == "hash":
-            return join_ordering._smaller_side_hashed(made, row_count)
+        is_smaller = estimate(made.left, row_count) < estimate(made.right, row_count)
+        if made.kind == "left" and made.method == "hash" and is_smaller:
+            return replace(made, left=made.right, right=made.left)
         return made
 
     return with_method

@@ -8,11 +8,12 @@ from math import isnan
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError
 from qserver.sql.functions import catalogue
+from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.registry import Function
 from qserver.values.floats import round_to_real
 from qserver.values.types import INTEGER_BITS, Kind, SqlType
@@ -73,16 +74,18 @@ def outcome(compute: Any, *arguments: Any) -> tuple[str, Any]:
     return type(result).__name__, repr(result)
 
 
-def compiled(function: Function) -> Any:
+def compiled(function: Function, template: str | None) -> Any:
     places = ", ".join(f"x{at}" for at in range(len(function.parameters)))
-    assert function.inline is not None
-    body = function.inline.format(*places.split(", "), v="v", w="w")
+    assert template is not None
+    body = template.format(*places.split(", "), v="v", w="w")
     return eval(f"lambda {places}: {body}", dict(function.names))
 
 
 FUNCTIONS = with_templates()
 NAMES = sorted({each.name for each in FUNCTIONS})
-COMPILED = {id(each): compiled(each) for each in FUNCTIONS}
+COMPILED = {id(each): compiled(each, each.inline) for each in FUNCTIONS}
+LENGTHS = {id(each): compiled(each, each.length) for each in FUNCTIONS if each.length is not None}
+"""Templates of the lengths of results; compiled code takes the template only for short ones."""
 
 
 def test_most_operators_have_a_template() -> None:
@@ -98,6 +101,8 @@ def test_a_template_agrees_with_the_call(name: str) -> None:
     def agrees(data: st.DataObject) -> None:
         function = data.draw(st.sampled_from(functions))
         arguments = [data.draw(VALUES[parameter.kind]) for parameter in function.parameters]
+        length = LENGTHS.get(id(function))
+        assume(length is None or length(*arguments) < BYTES_SMALL)
         expected = outcome(function.call, *arguments)
         assert outcome(COMPILED[id(function)], *arguments) == expected
         if function.prepare is not None:

@@ -67,7 +67,7 @@ async def test_groups_count_as_memory() -> None:
             assert counts["refused"] == 0 and counts["aggregated"] == fits
 
 
-def test_numpy_is_not_imported_before_a_chunk_is_tried() -> None:
+def test_numpy_is_not_imported_before_a_plan_uses_vectors() -> None:
     program = (
         "import sys, qserver.cli, qserver.web.app\n"
         "found = {'numpy', 'duckdb'} & set(sys.modules)\n"

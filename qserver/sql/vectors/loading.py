@@ -1,0 +1,32 @@
+"""Imports the modules with numpy when the first plan uses vectors.
+
+That takes a tenth of a second. It counts as a part of planning that is not short, so it is done
+where long statements are planned: beside the event loop. A server that needs no vectors never pays.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from qserver.limits import PLANNING_STEPS_MAX
+from qserver.sql.effort import Effort
+from qserver.sql.walk import everything
+
+
+def load_for(statement: Any, effort: Effort | None) -> None:
+    """Load the modules if an optimized statement uses vectors and they are not there yet."""
+    if load.cache_info().currsize:
+        return
+    if any(getattr(node, "vectors", False) for node in everything(statement)):
+        if effort is not None:
+            effort.spend(PLANNING_STEPS_MAX + 1)  # more than a short plan has
+        load()
+
+
+@cache
+def load() -> None:
+    """Import the modules with numpy."""
+    import qserver.sql.vectors.attempts
+    import qserver.sql.vectors.first_rows
+    import qserver.sql.vectors.joins  # noqa: F401
