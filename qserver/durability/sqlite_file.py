@@ -1,8 +1,8 @@
 """The SQLite file of one database, driven by one thread: every call here blocks.
 
-    records      version │ bytes      the log behind the checkpoint, one row for each round
-    pages        number  │ bytes      pages of trees; which of them count, the checkpoint says
-    checkpoint   version │ bytes      one row: the newest checkpoint that is whole
+    records      version │ bytes      the log, one row for each round
+    pages        number  │ bytes      pages of trees; which of them count, the checkpoints say
+    checkpoints  version │ bytes      the checkpoints that are kept, with what changes beside them
 
 SQLite brings checksums of its write-ahead log, torn-write safety and decades of crash tests, so
 none of that is ours to write. What is ours, because SQLite would be too lenient:
@@ -34,6 +34,7 @@ from pathlib import Path
 from shutil import copyfile
 from typing import Final, TypeVar
 
+from qserver.durability.explaining import EXPLANATIONS, explained
 from qserver.durability.files import (
     beside,
     keep_private,
@@ -50,14 +51,21 @@ from qserver.durability.high_water_mark import (
     check_mark,
     checksum_of,
 )
-from qserver.durability.port import StoredPage, StoredRecord, ends_with
+from qserver.durability.port import (
+    NO_PARTS,
+    CheckpointParts,
+    StoredPage,
+    StoredRecord,
+    ends_with,
+)
 from qserver.durability.write_ahead_log import is_damaged
 from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, LogTaken, QserverError
 
 APPLICATION: Final = int.from_bytes(b"qsrv", "big")
 """SQLite's application id, which tells our files from others."""
-FORMAT: Final = 1
+FORMAT: Final = 2
 """SQLite's user version: the layout of the tables. Pages and records have formats of their own."""
+FORMAT_OF_ONE_CHECKPOINT: Final = 1
 
 READ_BYTES: Final = 4 << 20
 """A read ends after so many bytes, however few rows that is."""
@@ -80,10 +88,10 @@ _TABLES: Final = (
     ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
     ("pages", 3, "CREATE TABLE pages (number INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
     (
-        "checkpoint",
+        "checkpoints",
         4,
-        "CREATE TABLE checkpoint (only INTEGER PRIMARY KEY CHECK (only = 1),"
-        " version INTEGER NOT NULL, data BLOB NOT NULL)",
+        "CREATE TABLE checkpoints (version INTEGER PRIMARY KEY, outline BLOB NOT NULL,"
+        " gone BLOB NOT NULL, dead BLOB NOT NULL, data BLOB NOT NULL)",
     ),
 )
 """Name, SQLite's number of its first page, definition."""
@@ -254,14 +262,43 @@ class SqliteFile:
     def save_pages(self, pages: Sequence[StoredPage]) -> None:
         self._insert(_SAVE_PAGE, pages)
 
-    def save_checkpoint(self, version: int, data: bytes) -> None:
-        self._run(lambda connection: connection.execute(_SAVE_CHECKPOINT, (version, data)))
+    def save_checkpoint(
+        self, version: int, data: bytes, parts: CheckpointParts = NO_PARTS, after: int = 0
+    ) -> None:
+        row = (version, parts.outline, parts.gone, parts.dead, data)
+
+        def save(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM checkpoints WHERE version > ?", (after,))
+            connection.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
+
+        self._change(save)
         self.move_mark()
         self._mark.sync()
 
-    def load_checkpoint(self) -> StoredRecord | None:
-        rows = self._run(lambda connection: connection.execute(_LOAD_CHECKPOINT).fetchall())
+    def load_checkpoint(self, version: int | None = None) -> StoredRecord | None:
+        rows = self._run(
+            lambda connection: connection.execute(_LOAD_CHECKPOINT, (version, version)).fetchall()
+        )
         return rows[0] if rows else None
+
+    def load_outlines(self) -> list[StoredRecord]:
+        return self._run(lambda connection: connection.execute(_LOAD_OUTLINES).fetchall())
+
+    def load_parts(self, version: int) -> CheckpointParts | None:
+        rows = self._run(lambda connection: connection.execute(_LOAD_PARTS, (version,)).fetchall())
+        return CheckpointParts(*rows[0]) if rows else None
+
+    def change_checkpoints(
+        self, dropped: Sequence[int], changed: Sequence[tuple[int, CheckpointParts]]
+    ) -> None:
+        def change(connection: sqlite3.Connection) -> None:
+            connection.executemany(
+                "DELETE FROM checkpoints WHERE version = ?", [(each,) for each in dropped]
+            )
+            rows = [(parts.outline, parts.gone, parts.dead, each) for each, parts in changed]
+            connection.executemany(_CHANGE_PARTS, rows)
+
+        self._change(change)
 
     def load_pages(self, after: int, most: int) -> list[StoredPage]:
         return self._run(lambda connection: _some(connection.execute(_LOAD_PAGES, (after, most))))
@@ -307,8 +344,16 @@ class SqliteFile:
 _APPEND: Final = "INSERT INTO records VALUES"
 _READ: Final = "SELECT version, data FROM records WHERE version > ? ORDER BY version LIMIT ?"
 _SAVE_PAGE: Final = "INSERT OR REPLACE INTO pages VALUES"
-_SAVE_CHECKPOINT: Final = "INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)"
-_LOAD_CHECKPOINT: Final = "SELECT version, data FROM checkpoint"
+_LOAD_CHECKPOINT: Final = (
+    "SELECT version, data FROM checkpoints WHERE ? IS NULL OR version = ?"
+    " ORDER BY version DESC LIMIT 1"
+)
+_LOAD_OUTLINES: Final = "SELECT version, outline FROM checkpoints ORDER BY version"
+_LOAD_PARTS: Final = "SELECT outline, gone, dead FROM checkpoints WHERE version = ?"
+_CHANGE_PARTS: Final = (
+    "UPDATE checkpoints SET outline = coalesce(?, outline), gone = coalesce(?, gone),"
+    " dead = coalesce(?, dead) WHERE version = ?"
+)
 _SIZES: Final = (
     "SELECT version, length(data) FROM records WHERE version <= ? ORDER BY version LIMIT 1000"
 )
@@ -352,6 +397,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("BEGIN EXCLUSIVE")  # may we write, and does no other process?
         connection.execute("COMMIT")
         _make_durable(connection, path)
+        _keep_several_checkpoints(connection)
         _check_structure(connection)
     except BaseException:
         connection.close()
@@ -383,6 +429,29 @@ def _write_again(path: Path) -> None:
             at += len(some)
 
 
+def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:
+    """Give a file of format 1, which has room for one checkpoint, the tables of this release.
+
+    The table stays where it is, so that all files are alike; only its definition changes.
+    """
+    (found,) = connection.execute("PRAGMA user_version").fetchone()
+    if found != FORMAT_OF_ONE_CHECKPOINT:
+        return
+    name, _, definition = _TABLES[-1]
+    connection.execute("BEGIN IMMEDIATE")
+    rows = connection.execute("SELECT version, data FROM checkpoint").fetchall()
+    connection.execute("DELETE FROM checkpoint")
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute(
+        "UPDATE sqlite_schema SET name = ?, tbl_name = ?, sql = ? WHERE name = 'checkpoint'",
+        (name, name, definition),
+    )
+    connection.execute("PRAGMA writable_schema = RESET")
+    connection.executemany("INSERT INTO checkpoints VALUES (?, x'', x'', x'', ?)", rows)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    connection.execute("COMMIT")
+
+
 def _check_structure(connection: sqlite3.Connection) -> None:
     """Check the structure: records have checksums, but only the structure shows a missing end.
 
@@ -393,7 +462,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     if tables != list(_TABLES):
         raise sqlite3.DatabaseError("its tables are not those of a data file")
-    for table in ("records", "checkpoint"):
+    for table in ("records", "checkpoints"):
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if found != "ok":
             raise sqlite3.DatabaseError(found)
@@ -402,7 +471,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
 def _last_version(connection: sqlite3.Connection) -> int:
     (last,) = connection.execute(
         "SELECT max((SELECT coalesce(max(version), 0) FROM records),"
-        " (SELECT coalesce(max(version), 0) FROM checkpoint))"
+        " (SELECT coalesce(max(version), 0) FROM checkpoints))"
     ).fetchone()
     return int(last)
 
@@ -470,7 +539,7 @@ def check_head(path: Path) -> None:
 def check_writable(path: Path) -> None:
     """Refuse a read-only place, for which SQLite would only report an I/O error."""
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
-        _, message, hint = _EXPLANATIONS[sqlite3.SQLITE_READONLY]
+        _, message, hint = EXPLANATIONS[sqlite3.SQLITE_READONLY]
         raise LogFailed(message.format(path=path), hint=hint)
 
 
@@ -520,73 +589,3 @@ def copy_data(source: Path, target: Path, unfinished: Path) -> None:
             f"{source} cannot be copied to {target}: {error.strerror or error}",
             hint="See to it that the one can be read and that there is room for the other.",
         ) from error
-
-
-# --- errors --------------------------------------------------------------------------------------
-
-
-def explained(error: sqlite3.Error | OSError, path: Path) -> QserverError:
-    """Return the error as the engine knows it, with a hint what to do."""
-    if isinstance(error, OSError):
-        return LogFailed(
-            f"{path} cannot be used: {error.strerror or error}",
-            hint="See to it that the folder exists and that qserver may write to it.",
-        )
-    code = getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_CORRUPT
-    kind, message, hint = _EXPLANATIONS.get(code & 0xFF, _UNEXPLAINED)
-    name = getattr(error, "sqlite_errorname", None) or type(error).__name__
-    return kind(message.format(path=path), detail=f"{error} ({name})", hint=hint)
-
-
-_EXPLANATIONS: Final[dict[int, tuple[type[QserverError], str, str]]] = {
-    sqlite3.SQLITE_FULL: (
-        LogFailed,
-        "the disk of {path} is full",
-        "Make room; the database goes on by itself. Nothing that was acknowledged is lost.",
-    ),
-    sqlite3.SQLITE_IOERR: (
-        LogFailed,
-        "the disk of {path} cannot be read or written",
-        "Look for disk errors in the system's log. The database tries again by itself.",
-    ),
-    sqlite3.SQLITE_READONLY: (
-        LogFailed,
-        "{path} cannot be written: it, its folder or its disk is read-only",
-        "Let qserver write there; the database goes on by itself.",
-    ),
-    sqlite3.SQLITE_CANTOPEN: (
-        LogFailed,
-        "{path} cannot be opened",
-        "See to it that the folder exists and that qserver may write to it.",
-    ),
-    sqlite3.SQLITE_NOMEM: (
-        LogFailed,
-        "there is not enough memory to work on {path}",
-        "Give qserver more memory.",
-    ),
-    sqlite3.SQLITE_BUSY: (
-        DataInUse,
-        "another process uses {path}",
-        "Stop the other process: one file has one server.",
-    ),
-    sqlite3.SQLITE_CORRUPT: (
-        DataCorrupted,
-        "{path} is damaged",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-    sqlite3.SQLITE_ERROR: (  # our statements never change, so it is the tables
-        DataCorrupted,
-        "{path} is damaged: it lacks what a data file has",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-    sqlite3.SQLITE_NOTADB: (
-        DataCorrupted,
-        "{path} is damaged: it does not begin as a data file does",
-        "Restore a backup, and keep the damaged file until you have.",
-    ),
-}
-_UNEXPLAINED: Final[tuple[type[QserverError], str, str]] = (
-    LogFailed,
-    "{path} cannot be read or written",
-    "The database tries again by itself. If this does not end, restart qserver.",
-)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qserver.durability import saved_pages
 from qserver.durability.recovery import Recovered
-from qserver.durability.saved_pages import Save, SavedPages
+from qserver.durability.saved_pages import Save
 from qserver.engine import checkpointer, generation
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.generation import Generation
@@ -46,29 +46,21 @@ def _take_similar_for_saved(original: Any) -> Any:
 
 
 def _confirm_what_failed(original: Any) -> Any:
-    async def save(self: Checkpointer, save: Save) -> None:
+    async def save(self: Checkpointer, save: Save, logged: int = 0) -> None:
         try:
-            await original(self, save)
+            await original(self, save, logged)
         except LogFailed:
             if all(True for _ in save.pages()):  # whatever was not saved, it has a number now
+                save.stored()
                 self.saved.confirm(save)
 
     return save
 
 
-def _use_numbers_again(original: Any) -> Any:
-    def begin(self: SavedPages, snapshot: Snapshot) -> Save:
-        self.last_number = self._last_confirmed
-        save: Save = original(self, snapshot)
-        return save
-
-    return begin
-
-
 def _forget_before_confirmed(original: Any) -> Any:
-    async def save(self: Checkpointer, save: Save) -> None:
+    async def save(self: Checkpointer, save: Save, logged: int = 0) -> None:
         await self.log.forget(0, [page.number for page in self.saved.old_roots()][:1])
-        await original(self, save)
+        await original(self, save, logged)
 
     return save
 
@@ -104,13 +96,6 @@ MUTANTS: Final = (
         "a checkpoint that failed counts as saved",
         ("bank", "hot_key", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_failed),),
-        shape=SAVES_FAIL,
-    ),
-    Mutant(
-        "use_page_numbers_again",
-        "numbers of an attempt whose outcome is unknown are given to other pages",
-        ("bank", "hot_key", "registers", "list_append"),
-        ((saved_pages.SavedPages, "begin", _use_numbers_again),),
         shape=SAVES_FAIL,
     ),
     Mutant(
