@@ -91,23 +91,25 @@ class SqliteLog:
         return self._queue.run(lambda: self._append(records))
 
     def _append_here(self, records: Sequence[StoredRecord]) -> None:
-        took = self._append(records)
+        began = perf_counter()
+        self._append(records)
+        took = perf_counter() - began
         self.sync_seconds += NEWEST_SHARE * (took - self.sync_seconds)
         if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
-            self._doubted_until = perf_counter() + SYNC_DOUBT * took
+            self._doubt(took)
             self.sync_seconds = 0.0
 
-    def _append(self, records: Sequence[StoredRecord]) -> float:
-        """Return how many seconds it took."""
+    def _append(self, records: Sequence[StoredRecord]) -> None:
         began = perf_counter()
         self._file.append(records)
-        ended = perf_counter()
-        took = ended - began
+        took = perf_counter() - began
         if took > SYNC_STALL_SECONDS:
-            self._doubted_until = ended + SYNC_DOUBT * took
+            self._doubt(took)
         elif self._doubted_until == inf:
-            self._doubted_until = ended
-        return took
+            self._doubted_until = 0.0
+
+    def _doubt(self, took: float) -> None:
+        self._doubted_until = perf_counter() + SYNC_DOUBT * took
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._queue.run(lambda: self._file.read(after, most))
