@@ -37,11 +37,10 @@ def masked(text: str) -> str:
     return text.strip()
 
 
-def session() -> list[tuple[str, str]]:
+def session(text: str) -> list[tuple[str, str]]:
     """The commands that use curl, each with the answer that is shown below it."""
-    quickstart = (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
     commands = []
-    for block in BLOCK.findall(quickstart):
+    for block in BLOCK.findall(text):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, answer = part.partition("\n")
             if command.startswith("curl"):
@@ -49,12 +48,17 @@ def session() -> list[tuple[str, str]]:
     return commands
 
 
-def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
+def test_the_sessions_of_the_readme_and_of_the_page_on_http_go_as_they_are_shown(
+    tmp_path: Path,
+) -> None:
+    quickstart = (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
+    page = (ROOT / "docs" / "http.md").read_text()
     server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
     try:
         environment = {"PATH": os.environ["PATH"], "KEY": KEY, "URL": server.url}
-        commands = session()
+        commands = session(quickstart)
         assert len(commands) >= 10
+        commands += session(page)  # which goes on with the tables of the README
         for command, shown in commands:
             done = subprocess.run(
                 ["bash", "-c", command],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec.structs import force_setattr
 
@@ -17,6 +19,19 @@ class Statement(msgspec.Struct, frozen=True):
     parameters: Given = None
 
 
+class Once(msgspec.Struct, frozen=True):
+    """What makes a request one that is applied once, see `once`."""
+
+    name: bytes
+    """A digest: who sends it, and the key that they chose for it."""
+    fingerprint: bytes
+    """A digest of the request."""
+    seconds: float
+    """How long the answer is kept."""
+    render: Callable[[list[Result], int], tuple[bytes, bytes]]
+    """Makes the answer from the results and the number of retries: the text around the version."""
+
+
 class Options(msgspec.Struct, frozen=True):
     """How to run a request.
 
@@ -29,6 +44,7 @@ class Options(msgspec.Struct, frozen=True):
     max_rows: int | None = None
     cut_rows: int | None = None
     allowed: Allowed = EVERYTHING
+    once: Once | None = None
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -57,3 +73,7 @@ class TransactionResult(msgspec.Struct, frozen=True):
     retries: int = 0
     committed: bool = False
     """Whether they ran in a transaction; a request that only reads runs on a snapshot."""
+    answer: bytes = b""
+    """The stored answer of a request that is applied once; then there are no results."""
+    replayed: bool = False
+    """Whether an earlier request has made that answer."""

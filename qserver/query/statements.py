@@ -61,7 +61,15 @@ COST_OF_PREPARING = 16
 class StatementRun:
     """Runs statements in a transaction, and computes for definitions."""
 
-    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
+    __slots__ = (
+        "_prepared",
+        "allowed",
+        "changes",
+        "context",
+        "cost",
+        "planner",
+        "transaction",
+    )
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
@@ -69,6 +77,8 @@ class StatementRun:
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
 
@@ -113,6 +123,7 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -125,6 +136,7 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
