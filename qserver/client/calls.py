@@ -58,7 +58,8 @@ def query(
 ) -> Call[Result]:
     """Run one statement.
 
-    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `idempotency_key`.
+    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
+    `idempotency_key`.
     """
     return result_of((yield requests.query(sql, params, client.database, options)))
 
@@ -68,7 +69,8 @@ def transaction(
 ) -> Call[TransactionResult]:
     """Run the statements in order, all or nothing.
 
-    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `idempotency_key`.
+    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
+    `idempotency_key`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 

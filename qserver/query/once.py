@@ -16,32 +16,18 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from qserver.engine.stored_answers import StoredAnswer, find_answer, store_answer
+from qserver.engine.stored_answers import UNSTAMPED, StoredAnswer, find_answer, store_answer
 from qserver.engine.work import Step
 from qserver.errors import IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
 from qserver.limits import ANSWER_STORED_BYTES_MAX
-from qserver.query.results import Once, Result
+from qserver.query.results import Answered, Once, Result, TransactionResult
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 
 Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
 
 
-class Answered(msgspec.Struct, frozen=True):
-    """The outcome of a request that is applied once."""
-
-    answer: StoredAnswer
-    replayed: bool
-
-    def text(self, version: int) -> bytes:
-        """Return the answer. `version` is that of the commit, if this request has made one."""
-        answer = self.answer
-        if not self.replayed:
-            answer = msgspec.structs.replace(answer, version=version)
-        return answer.text
-
-
-def stored(once: Once, reader: Transaction | Snapshot, now: float) -> Answered | None:
+def stored(once: Once, reader: Transaction | Snapshot, now: float) -> StoredAnswer | None:
     """Return the answer of the same request, if it is stored; raise if it is of another."""
     found = find_answer(reader, once.name, now)
     if found is None:
@@ -51,13 +37,16 @@ def stored(once: Once, reader: Transaction | Snapshot, now: float) -> Answered |
             "this Idempotency-Key was used with another request",
             hint="Send a new request with a new key, and the same request as it was.",
         )
-    return Answered(found, replayed=True)
+    return found
 
 
 def run_once(
     once: Once, now: float, body: Body, transaction: Transaction
-) -> Generator[Step, Any, Answered]:
-    """Run the statements of a request and store their answer, unless it is stored already."""
+) -> Generator[Step, Any, StoredAnswer]:
+    """Run the statements of a request and store their answer, unless it is stored already.
+
+    The answer has no version if this run has made it.
+    """
     known = stored(once, transaction, now)
     if known is not None:
         return known
@@ -68,7 +57,17 @@ def run_once(
         raise too_long(size)
     answer = StoredAnswer(once.fingerprint, now + once.seconds, head, tail)
     store_answer(transaction, once.name, answer)
-    return Answered(answer, replayed=False)
+    return answer
+
+
+def answered(answer: StoredAnswer, version: int) -> TransactionResult:
+    """Return what a request came to. `version` is that of its commit, if it has made one."""
+    replayed = answer.version != UNSTAMPED
+    if not replayed:
+        answer = msgspec.structs.replace(answer, version=version)
+    return TransactionResult(
+        [], version, committed=not replayed, answered=Answered(answer.text, replayed)
+    )
 
 
 def too_long(size: int) -> ProgramLimitExceeded:

@@ -34,10 +34,16 @@ from qserver.errors import (
     RequestInProgress,
 )
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
-from qserver.query.body import COST_BETWEEN_PAUSES, Found, open_reading, run_statements
+from qserver.query.body import (
+    COST_BETWEEN_PAUSES,
+    Found,
+    open_reading,
+    run_and_undo,
+    run_statements,
+)
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.once import Answered, only_reads, run_once, stored
+from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
@@ -137,10 +143,13 @@ class SqlDatabase:
         max_rows: int | None = None,
         cut_rows: int | None = None,
         allowed: Allowed = EVERYTHING,
+        max_affected: int | None = None,
+        dry_run: bool = False,
         once: Once | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
-        options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed, once)
+        limits = max_retries, timeout_ms, max_rows, cut_rows
+        options = Options(*limits, allowed, max_affected, dry_run, once)
         request = self._environment.request(timeout_ms, allowed)
         perform = self._perform if once is None else self._perform_once
         return await run(perform(request, statements, options))  # type: ignore[no-any-return]
@@ -214,6 +223,8 @@ class SqlDatabase:
                 reads = False
         if reads and options.once is not None:
             raise only_reads()
+        if options.dry_run:
+            reads, request.dry_run = False, True
         if reads and streamed:
             return _reading_stream(found[0], snapshot, request)
         if writer is None and not reads:
@@ -228,14 +239,22 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
-                    work: Work = partial(run_statements, planner, request, found, options)
+                    work: Work
+                    if options.dry_run:
+                        work = partial(run_and_undo, planner, request, found, options)
+                        tried = yield from writer.transacting(work, 0, request.deadline, False)
+                        results, diff = tried.result
+                        request.result = TransactionResult(results, tried.version, diff=diff)
+                        return request.result
+                    work = partial(run_statements, planner, request, found, options)
                     if options.once is not None:
                         work = partial(run_once, options.once, request.time, work)
                     outcome = yield from writer.transacting(
                         work, options.max_retries, request.deadline, _are_short(found)
                     )
                     if options.once is not None:
-                        return _answered(outcome.result, outcome.version, request)
+                        request.result = answered(outcome.result, outcome.version)
+                        return request.result
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
                     if streamed:
@@ -248,7 +267,7 @@ class SqlDatabase:
                     yield partial(request.supply, needs)
         finally:
             if request.drawn:
-                request.give_back_unused()
+                request.give_back_unused(everything=options.dry_run)
 
     def _perform_once(
         self, request: Request, statements: Sequence[Statement], options: Options
@@ -260,7 +279,8 @@ class SqlDatabase:
             snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
         known = stored(once, snapshot, request.time)
         if known is not None:
-            return _answered(known, snapshot.version, request)
+            request.result = answered(known, snapshot.version)
+            return request.result
         if once.name in self._running:
             raise RequestInProgress(
                 "a request with this Idempotency-Key is running",
@@ -298,13 +318,6 @@ class SqlDatabase:
 
     def __repr__(self) -> str:
         return f"SQL on {self._database!r}, with {self.planner.cache!r}"
-
-
-def _answered(answered: Answered, version: int, request: Request) -> TransactionResult:
-    replayed = answered.replayed
-    result = TransactionResult([], version, 0, not replayed, answered.text(version), replayed)
-    request.result = result
-    return result
 
 
 def _are_short(found: list[Found]) -> bool:

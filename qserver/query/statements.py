@@ -63,6 +63,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
+        "affected_besides",
         "allowed",
         "changes",
         "context",
@@ -81,6 +82,8 @@ class StatementRun:
         """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
+        self.affected_besides = 0
+        """Rows that changed and are not in `affected_rows` of a statement: by foreign keys."""
 
     def start(
         self,
@@ -156,7 +159,8 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        yield from enforce(self, paired(journal))
+        cascaded = yield from enforce(self, paired(journal))
+        self.affected_besides += cascaded
         return affected
 
     def run_with(
@@ -297,6 +301,7 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
+        self.affected_besides += cursor.affected_rows
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
 

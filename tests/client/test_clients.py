@@ -378,7 +378,7 @@ def test_a_silent_server_is_given_up_on() -> None:
     [
         ("query", QueryRequest, set()),
         ("transaction", TransactionRequest, set()),
-        ("stream", QueryRequest, {"max_rows"}),
+        ("stream", QueryRequest, {"max_rows", "dry_run"}),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(

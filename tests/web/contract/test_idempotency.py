@@ -114,6 +114,7 @@ def test_a_failed_request_stores_nothing_and_may_be_tried_again(table: Client) -
         {"sql": "/*+ STREAM */ insert into t (x) values ('one') returning id"},
         {"sql": "/*+ STREAM */ select 1"},
         {"sql": "explain select 1"},
+        {"sql": "insert into t (x) values ('one')", "dry_run": True},
         {"sql": "show server_version"},
         {"statements": ["select 1", "select count(*) from t"]},
         {"statements": ["show server_version", "select * from t limit 1"]},
