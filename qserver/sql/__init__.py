@@ -28,7 +28,7 @@
     ddl                         CREATE, ALTER, DROP
     parameters,                 values that come beside the text
       parameter_steps
-    effort                      the budget of planning, in steps
+    step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
 The room is pure: no waiting, no clock, no randomness, no files. It reads the database through
