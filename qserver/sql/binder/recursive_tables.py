@@ -91,7 +91,7 @@ def bind_recursive(scope: Scope, entry: Entry, query: ast.Query) -> None:
         start.source,
         again.plan,
         again.source,
-        body.every,
+        body.is_all,
     )
 
 

@@ -60,7 +60,7 @@ def _combined(scope: Scope, node: ast.SetOperation, left: Prepared, right: Prepa
         _shared(scope, one, other, word)
         for one, other in zip(left.columns, right.columns, strict=True)
     ]
-    if not (node.kind == "union" and node.every):
+    if not (node.kind == "union" and node.is_all):
         for sql_type, column in zip(types, right.columns, strict=True):
             check_comparable(sql_type, column.position)
     one, other = left.finish(types), right.finish(types)
@@ -72,7 +72,7 @@ def _combined(scope: Scope, node: ast.SetOperation, left: Prepared, right: Prepa
         ]
     )
     plan = SetOperation(
-        node.kind, node.every, one.plan, other.plan, source, columns, one.source, other.source
+        node.kind, node.is_all, one.plan, other.plan, source, columns, one.source, other.source
     )
     positions = [column.position for column in left.columns]
     return prepared(scope, Finished(plan, source, columns), positions)
