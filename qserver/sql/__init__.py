@@ -12,7 +12,7 @@
     fingerprint, value_rows     the statement without its literals, and multi-row VALUES as data
     lexer, literals,            tokens, and the values of literals
       string_escapes
-    keywords, ddl_words,        from words to the grammar's terminals
+    keywords, ddl_keywords,        from words to the grammar's terminals
       terminals
     grammar.lark, parser,       the LALR(1) grammar and its parser, and the limit on nesting
       depth

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql import ddl_words
+from qserver.sql import ddl_keywords
 from qserver.sql.ast import Literal, Parameter
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
 from qserver.sql.lexer import Token, check_text, tokenize
@@ -167,8 +167,8 @@ class _Classifier:
         self._rows = rows
         self._words = [_word(token) for token in tokens] + ["$", "$"]
         self._marks: dict[int, str] = {}
-        if self._words[0] in ddl_words.HEADS:
-            self._marks = ddl_words.ddl_words(self._words)
+        if self._words[0] in ddl_keywords.HEADS:
+            self._marks = ddl_keywords.ddl_keywords(self._words)
         self._questions = 0
         self._form = ""
         self._skip = -1
