@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec.structs import force_setattr
 
@@ -9,6 +11,7 @@ from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql.execution import Rows
 from qserver.sql.parameters import Given
+from qserver.storage.changes import Changes
 from qserver.values.types import SqlType
 
 
@@ -17,11 +20,33 @@ class Statement(msgspec.Struct, frozen=True):
     parameters: Given = None
 
 
+class Once(msgspec.Struct, frozen=True):
+    """What makes a request one that is applied once, see `once`."""
+
+    name: bytes
+    """A digest: who sends it, and the key that they chose for it."""
+    fingerprint: bytes
+    """A digest of the request."""
+    seconds: float
+    """How long the answer is kept."""
+    render: Callable[[list[Result], int], tuple[bytes, bytes]]
+    """Makes the answer from the results and the number of retries: the text around the version."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The answer of a request that is applied once."""
+
+    text: bytes
+    replayed: bool
+    """Whether an earlier request has made it."""
+
+
 class Options(msgspec.Struct, frozen=True):
     """How to run a request.
 
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
-    returned. `timeout_ms` bounds everything up to the sending of a commit.
+    returned. `timeout_ms` bounds everything up to the sending of a commit. More than `max_affected`
+    changed rows are an error. `dry_run`: run it, and commit nothing.
     """
 
     max_retries: int = RETRIES_DEFAULT
@@ -29,6 +54,9 @@ class Options(msgspec.Struct, frozen=True):
     max_rows: int | None = None
     cut_rows: int | None = None
     allowed: Allowed = EVERYTHING
+    max_affected: int | None = None
+    dry_run: bool = False
+    once: Once | None = None
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -51,9 +79,24 @@ class Result(msgspec.Struct, frozen=True):
         force_setattr(self, "retries", retries)
 
 
+class Diff(msgspec.Struct, frozen=True):
+    changes: Changes
+    truncated: bool = False
+    held_bytes: int = 0
+
+
 class TransactionResult(msgspec.Struct, frozen=True):
     results: list[Result]
     version: int
     retries: int = 0
     committed: bool = False
     """Whether they ran in a transaction; a request that only reads runs on a snapshot."""
+    answered: Answered | None = None
+    """The stored answer of a request that is applied once; then there are no results."""
+    diff: Diff | None = None
+    """Of a dry run, what would have changed."""
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that its rows take."""
+        return self.results[-1].held_bytes + (0 if self.diff is None else self.diff.held_bytes)

@@ -37,13 +37,13 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -61,7 +61,16 @@ COST_OF_PREPARING = 16
 class StatementRun:
     """Runs statements in a transaction, and computes for definitions."""
 
-    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
+    __slots__ = (
+        "_prepared",
+        "affected_besides",
+        "allowed",
+        "changes",
+        "context",
+        "cost",
+        "planner",
+        "transaction",
+    )
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
@@ -69,8 +78,12 @@ class StatementRun:
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
+        self.affected_besides = 0
+        """Rows that changed and are not in `affected_rows` of a statement: by foreign keys."""
 
     def start(
         self,
@@ -113,6 +126,7 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -125,6 +139,7 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
@@ -144,7 +159,8 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        yield from enforce(self, paired(journal))
+        cascaded = yield from enforce(self, paired(journal))
+        self.affected_besides += cascaded
         return affected
 
     def run_with(
@@ -196,9 +212,9 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(
@@ -285,6 +301,7 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
+        self.affected_besides += cursor.affected_rows
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
 

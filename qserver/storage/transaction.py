@@ -58,6 +58,8 @@ class Transaction:
     whole_catalog_seen = False
     catalog_changes: Mapping[str, Definition | None] = {}
     dropped: tuple[int, ...] = ()
+    retries = 0
+    """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
     """Rows before and after each change, if the end of the statement needs them."""
 
@@ -391,6 +393,17 @@ class Transaction:
         self.dropped += trees
 
     # --- when the work is done ---
+
+    def entry_before(self, tree: int, key: Key) -> Value | None:
+        """Return what is at a key without this transaction's own writes. No read of the work."""
+        if self.earlier and key in self.earlier.get(tree, ()):
+            return self.earlier[tree][key]
+        return self.snapshot.get_entry(tree, key)
+
+    def forget_writes(self) -> None:
+        """Undo all changes; what was read stays in the footprint."""
+        self.writes = {}
+        self.catalog, self.catalog_changes, self.dropped = self.snapshot.catalog, {}, ()
 
     def load_written(self) -> None:
         """Load the pages that the writes will change, so that a page that cannot be read fails

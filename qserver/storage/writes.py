@@ -24,6 +24,13 @@ Writes: TypeAlias = dict[int, TreeWrites]
 SEQUENCES_TREE: Final = 0
 """A tree of the engine's own: how far each sequence's values are reserved."""
 
+ANSWERS_TREE: Final = -(2**20)
+"""Another one: answers that are stored by the commit that they are about. System tables, which have
+no trees, have numbers just below 0."""
+
+ENGINE_TREES: Final = frozenset({SEQUENCES_TREE, ANSWERS_TREE})
+"""Trees that belong to no table. Users' trees have numbers above 0."""
+
 CHANGES_AT_ONCE: Final = 2048
 """Changes that are made, or encoded, before others may run."""
 
@@ -39,7 +46,7 @@ def changed(tree: Tree, changes: TreeWrites) -> Tree:
 
 def changed_in_pieces(tree: Tree, changes: TreeWrites) -> Generator[None, None, Tree]:
     """Do the same for many changes; yield now and then, so that others can run."""
-    keys = yield from _sorted_in_pieces(changes)
+    keys = yield from sorted_in_pieces(changes)
     given, values = iter(changes), iter(changes.values())
     while piece := list(islice(keys, CHANGES_AT_ONCE)):
         beside = list(islice(values, CHANGES_AT_ONCE))
@@ -50,7 +57,7 @@ def changed_in_pieces(tree: Tree, changes: TreeWrites) -> Generator[None, None, 
     return tree
 
 
-def _sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
+def sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
     """Return the keys in order: sorts runs one by one, and merges them on demand."""
     keys = iter(changes)
     runs: list[list[Key]] = []

@@ -14,32 +14,42 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
-from qserver.http1 import PENDING, Answer, IncomingBody, Response
+from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
+    ANSWER_STORED_BYTES_MAX,
+    ANSWER_STORED_SECONDS,
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
+from qserver.query.once import too_long
+from qserver.query.results import Once, Result
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Options, Statement, TransactionResult, Waiting
 from qserver.web.answers import (
     WRITERS,
     Encoded,
     Sliced,
+    query_around_version,
     query_tail,
     rows_in_parts,
     rows_json,
     sliced,
+    transaction_around_version,
     transaction_body,
     transaction_in_parts,
     transaction_tail,
 )
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
+from qserver.web.changes import is_long, tail_in_parts, with_diff
+from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     query_request,
@@ -60,6 +70,9 @@ TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
+    kind_once: type[KeyedCall]
+    """The kind of calls with an Idempotency-Key."""
+
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name, compressible=True)
         headers = facts.headers
@@ -70,8 +83,9 @@ class HotEndpoint(Endpoint):
         accept = headers.get(b"accept", b"")
         self.lines = NDJSON in accept
         self.streams = self.lines or EVENT_STREAM in accept
-        if b"idempotency-key" in headers:
-            self.kind = IdempotentCall
+        self.idempotency_key = headers.get(b"idempotency-key")
+        if self.idempotency_key is not None:
+            self.kind = self.kind_once
 
     options: tuple[Grant | None, Options] = (None, Options())
     """The default options of statements, for the last grant."""
@@ -103,7 +117,11 @@ class HotCall(KeyedCall):
         known, options = endpoint.options
         if known is not grant:
             options = endpoint.options_of(grant)
-        if not (request.max_retries is request.timeout_ms is request.max_rows is None):
+        if (
+            not (request.max_retries is request.timeout_ms is request.max_rows is None)
+            or request.max_affected is not None
+            or request.dry_run
+        ):
             options = _changed(options, request)
         self._options = options
         name = endpoint.database if request.database is None else request.database
@@ -145,7 +163,7 @@ class HotCall(KeyedCall):
         """Encode the answer in slices, with a checkpoint after each, or send it in parts."""
         try:
             results, are_long = await sliced(every)
-            if are_long:
+            if are_long or is_long(outcome.diff):
                 return self._in_parts(outcome, results)
             write = WRITERS[self._form]
             rows = [await rows_json(encoder, slices, write) for encoder, slices in results]
@@ -155,7 +173,7 @@ class HotCall(KeyedCall):
 
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Response:
         """A long answer. Its rows count as used memory until they have been sent."""
-        pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
+        pool, held = self.endpoint.service.memory, outcome.held_bytes
         if outcome.committed:
             pool.take_anyway(held)  # the commit cannot be refused any more
         else:
@@ -209,6 +227,10 @@ class QueryCall(HotCall):
         endpoint = self.endpoint
         self._statements = (Statement(request.sql, request.params),)
         streams = endpoint.streams or wants_stream(request.sql)
+        if streams and request.dry_run:
+            raise InvalidRequest(
+                "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
+            )
         return self.open(request, self.stream if streams else self.execute)
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -217,7 +239,11 @@ class QueryCall(HotCall):
         (result,) = outcome.results
         rows = result.rows
         encoder = self.endpoint.encoders.find(result.columns, result.types)
-        if len(rows) > ROWS_ENCODED_AT_ONCE or encoder.size_about(rows) > ANSWER_PART_BYTES:
+        if (
+            len(rows) > ROWS_ENCODED_AT_ONCE
+            or encoder.size_about(rows) > ANSWER_PART_BYTES
+            or outcome.diff is not None
+        ):
             return self.encode_in_turns(outcome, [(encoder, rows)])
         body = self.body_of(outcome, encoder, WRITERS[self._form](encoder, rows))
         return self.answer(200, self.headers(), body)
@@ -232,6 +258,8 @@ class QueryCall(HotCall):
         exec_us = int((self._ended - self._began) * 1_000_000)
         version, retries = outcome.version, outcome.retries
         tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
+        if outcome.diff is not None:
+            tail = with_diff(tail, outcome.diff)
         return encoder.query_head + rows + tail
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
@@ -239,7 +267,8 @@ class QueryCall(HotCall):
         yield encoder.query_head
         yield from rows_in_parts(encoder, slices, WRITERS[self._form])
         times = self.elapsed_us(), self.exec_us()
-        yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
+        tail = query_tail(result, encoder, outcome.version, outcome.retries, *times)
+        yield from tail_in_parts(tail, outcome.diff)
 
     def stream(self, opened: OpenDatabase) -> Answer:
         """Start a statement whose rows are sent as they are computed."""
@@ -310,7 +339,7 @@ class TransactionCall(HotCall):
         self.release()
         find, write = self.endpoint.encoders.find, WRITERS[self._form]
         every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
-        if not _are_short(every):
+        if outcome.diff is not None or not _are_short(every):
             return self.encode_in_turns(outcome, every)
         rows = [write(encoder, rows) for encoder, rows in every]
         return self.answer(200, self.headers(), self.whole(outcome, every, rows))
@@ -319,36 +348,98 @@ class TransactionCall(HotCall):
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
         encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
-        return transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+        body = transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+        return body if outcome.diff is None else with_diff(body, outcome.diff)
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         yield from transaction_in_parts(outcome, every, WRITERS[self._form])
-        yield transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+        tail = transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+        yield from tail_in_parts(tail, outcome.diff)
 
     def no_results(self) -> Sequence[Any] | None:
         return self._no_results
 
 
-class IdempotentCall(KeyedCall):
-    """A request with an Idempotency-Key, which this version refuses."""
+class CallOnce(HotCall):
+    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"")
+    The first answer has the same bytes as all later ones, so its timings end before the commit.
+    """
+
+    _fingerprint: bytes
 
     def run(self, body: bytes) -> Answer:
-        raise InvalidRequest("this version does not know Idempotency-Key")
+        self._fingerprint = fingerprint_of(self.endpoint.request.path, body)
+        return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
+
+    def execute(self, opened: OpenDatabase) -> Answer:
+        key = self.endpoint.idempotency_key
+        assert key is not None
+        self._opened = opened
+        if self._options.dry_run:
+            raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
+        name = name_of_answer(opened.id, self.grant, key)
+        once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
+        self._options = msgspec.structs.replace(self._options, once=once)
+        return super().execute(opened)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        raise no_key_for_streams()
+
+    @abstractmethod
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        """The answer before and after its version."""
+
+    def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
+        """The rows of a result as JSON, which are not too long to be stored."""
+        encoder = self.endpoint.encoders.find(result.columns, result.types)
+        size = encoder.size_about(result.rows)
+        if size > ANSWER_STORED_BYTES_MAX:
+            raise too_long(size)
+        return encoder, WRITERS[self._form](encoder, result.rows)
+
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
+        answered = outcome.answered
+        assert answered is not None
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
+
+
+class QueryCallOnce(CallOnce, QueryCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        (result,) = results
+        times = self.elapsed_us(), self.exec_us()
+        return query_around_version(result, *self.encode(result), retries, *times)
+
+
+class TextCallOnce(QueryCallOnce, TextCall):
+    pass
+
+
+class TransactionCallOnce(CallOnce, TransactionCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        encoded = list(map(self.encode, results))
+        times = self.elapsed_us(), self.exec_us()
+        return transaction_around_version(results, encoded, retries, *times)
 
 
 class QueryEndpoint(HotEndpoint):
     kind = QueryCall
+    kind_once = QueryCallOnce
 
 
 class TextEndpoint(HotEndpoint):
     kind = TextCall
+    kind_once = TextCallOnce
 
 
 class TransactionEndpoint(HotEndpoint):
     kind = TransactionCall
+    kind_once = TransactionCallOnce
 
 
 HOT: Final[Mapping[str, type[HotEndpoint]]] = {
@@ -367,6 +458,8 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.max_rows if cut_rows is None else None,
         cut_rows,
         options.allowed,
+        request.max_affected,
+        request.dry_run,
     )
 
 

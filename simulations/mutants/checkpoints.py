@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from qserver.durability import saved_pages
 from qserver.durability.recovery import Recovered
-from qserver.durability.saved_pages import Save
+from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine import checkpointer, generation
 from qserver.engine.checkpointer import Checkpointer
 from qserver.engine.generation import Generation
@@ -36,7 +36,9 @@ def _cut_too_much(original: Any) -> Any:
 def _take_similar_for_saved(original: Any) -> Any:
     def new_pages(self: Save, page: Tree) -> Iterator[Any]:
         for known in list(self._saved.store.cache._line):
-            if type(page) is Leaf and type(known) is Leaf and known.keys == page.keys:
+            if type(page) is not Leaf or self._saved.is_saved(page):
+                break
+            if type(known) is Leaf and known.keys == page.keys:
                 self.number_of[page] = known.number
                 self._kept.add(known.number)
                 return
@@ -55,6 +57,17 @@ def _confirm_what_failed(original: Any) -> Any:
                 self.saved.confirm(save)
 
     return save
+
+
+def _use_numbers_of_the_dead(original: Any) -> Any:
+    def restore(
+        self: SavedPages, kept: Any, gone: Any, dead: list[int], last_number: int, log_start: int
+    ) -> None:
+        while last_number in dead:
+            last_number -= 1
+        original(self, kept, gone, dead, last_number, log_start)
+
+    return restore
 
 
 def _forget_before_confirmed(original: Any) -> Any:
@@ -96,6 +109,13 @@ MUTANTS: Final = (
         "a checkpoint that failed counts as saved",
         ("bank", "hot_key", "registers"),
         ((checkpointer.Checkpointer, "save", _confirm_what_failed),),
+        shape=SAVES_FAIL,
+    ),
+    Mutant(
+        "use_numbers_of_the_dead_again",
+        "numbers of pages that a crash left behind are given to other pages",
+        ("bank", "registers", "list_append"),
+        ((saved_pages.SavedPages, "restore", _use_numbers_of_the_dead),),
         shape=SAVES_FAIL,
     ),
     Mutant(
