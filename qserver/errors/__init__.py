@@ -24,6 +24,7 @@ from qserver.errors.requests import (
     DataCorrupted,
     DataInUse,
     DataUnknown,
+    DiskFull,
     InvalidFrameOffset,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,
@@ -38,6 +39,7 @@ from qserver.errors.requests import (
     SerializationFailure,
     StatementTooComplex,
     TooManyColumns,
+    TooManyDatabases,
     TooManyRequests,
 )
 from qserver.errors.service import (
@@ -141,6 +143,7 @@ __all__ = [
     "DataError",
     "DataInUse",
     "DataUnknown",
+    "DiskFull",
     "DatabaseUnavailable",
     "DatatypeMismatch",
     "DatetimeFieldOverflow",
@@ -211,6 +214,7 @@ __all__ = [
     "StringDataRightTruncation",
     "SubstringError",
     "TooManyColumns",
+    "TooManyDatabases",
     "TooManyRequests",
     "Unauthorized",
     "UndefinedColumn",

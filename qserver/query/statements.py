@@ -61,12 +61,13 @@ COST_OF_PREPARING = 16
 class StatementRun:
     """Runs statements in a transaction, and computes for definitions."""
 
-    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
+    __slots__ = ("_prepared", "_room", "allowed", "context", "cost", "planner", "transaction")
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.cost = 0
@@ -113,6 +114,8 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            if plan.grows:
+                self._room.check()
         else:
             self.allowed.check_read()
 
@@ -125,6 +128,8 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
+            self._room.check()
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
