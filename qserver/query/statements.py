@@ -37,13 +37,13 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -61,7 +61,16 @@ COST_OF_PREPARING = 16
 class StatementRun:
     """Runs statements in a transaction, and computes for definitions."""
 
-    __slots__ = ("_prepared", "_room", "allowed", "context", "cost", "planner", "transaction")
+    __slots__ = (
+        "_prepared",
+        "_room",
+        "affected_besides",
+        "allowed",
+        "context",
+        "cost",
+        "planner",
+        "transaction",
+    )
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
@@ -72,6 +81,8 @@ class StatementRun:
         self._prepared: Prepared | None = None
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
+        self.affected_besides = 0
+        """Rows that changed and are not in `affected_rows` of a statement: by foreign keys."""
 
     def start(
         self,
@@ -149,7 +160,8 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        yield from enforce(self, paired(journal))
+        cascaded = yield from enforce(self, paired(journal))
+        self.affected_besides += cascaded
         return affected
 
     def run_with(
@@ -201,9 +213,9 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(
@@ -290,6 +302,7 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
+        self.affected_besides += cursor.affected_rows
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
 
