@@ -66,6 +66,7 @@ class StatementRun:
         "_room",
         "affected_besides",
         "allowed",
+        "changes",
         "context",
         "cost",
         "planner",
@@ -79,6 +80,8 @@ class StatementRun:
         self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
         self.affected_besides = 0
@@ -127,6 +130,7 @@ class StatementRun:
             self.allowed.check_write()
             if plan.grows:
                 self._room.check()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -141,6 +145,7 @@ class StatementRun:
         self.allowed.check_define()
         if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
             self._room.check()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
