@@ -74,6 +74,12 @@ APPENDS_UNMARKED_MAX: Final = 64
 ROWS_OF_STATEMENT: Final = 256
 FORGET_BYTES: Final = 1 << 20
 """Records dropped in one transaction have at most so many bytes, or are one."""
+INCREMENTAL: Final = 2
+"""SQLite's name for files that shrink step by step."""
+FREE_PAGES_KEPT: Final = 1024
+FREE_SHARE_KEPT: Final = 0.25
+"""A file keeps so many free pages, or this share of all, for what is written next."""
+PAGES_CUT_AT_ONCE: Final = 64
 WAL_BYTES_KEPT: Final = 16 << 20
 WAL_PAGES_MOVED: Final = 256
 """Pages after which a commit moves the write-ahead log into the main file.
@@ -327,7 +333,19 @@ class SqliteFile:
                 connection.execute(f"DELETE FROM pages WHERE number IN ({marks})", pages)
             return until is None or until == version
 
-        return self._change(remove)
+        done = self._change(remove)
+        return not self._run(_shrink) and done
+
+    def shrink(self) -> bool:
+        """Give a few free pages back to the file system; False if nothing is left to give."""
+
+        def shrink(connection: sqlite3.Connection) -> bool:
+            if _shrink(connection, 0, 0):
+                return True
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return False
+
+        return self._run(shrink)
 
     # --- inspection ---
 
@@ -369,6 +387,28 @@ def _short_step(sizes: Iterable[tuple[int, int]]) -> int | None:
             break
         last, total = version, total + size
     return last
+
+
+def _shrink(
+    connection: sqlite3.Connection, most: int = FREE_PAGES_KEPT, share: float = FREE_SHARE_KEPT
+) -> bool:
+    """Cut some pages off the end of the file, if more are free in it than it may keep.
+
+    False if there was nothing to cut. Files of releases that did not shrink them never have any.
+    """
+    ((free,),) = connection.execute("PRAGMA freelist_count")
+    if free <= most or not _can_shrink(connection):
+        return False
+    ((count,),) = connection.execute("PRAGMA page_count")
+    if free <= share * count:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({PAGES_CUT_AT_ONCE})").fetchall()
+    return True
+
+
+def _can_shrink(connection: sqlite3.Connection) -> bool:
+    ((kind,),) = connection.execute("PRAGMA auto_vacuum")
+    return bool(kind == INCREMENTAL)
 
 
 def _some(rows: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -460,7 +500,8 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     is read. `troubles` checks everything.
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
-    if tables != list(_TABLES):
+    first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
+    if tables != [(name, page + first, text) for name, page, text in _TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
     for table in ("records", "checkpoints"):
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
@@ -502,6 +543,7 @@ def make_if_absent(path: Path) -> None:
     new_file(unfinished)
     connection = sqlite3.connect(unfinished, isolation_level=None)
     try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the file has a first page
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("BEGIN")
