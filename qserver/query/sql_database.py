@@ -30,6 +30,7 @@ from qserver.errors import ProgramLimitExceeded, QserverError, ReadOnlyTransacti
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.query.body import COST_BETWEEN_PAUSES, Found, open_reading, run_statements
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.described import Described, describe
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import Plan, PlanCacheStatistics
@@ -150,6 +151,15 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
+
+    async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
+        """Check a statement that is kept for later, against the newest durable snapshot."""
+        deadline = self._environment.request(timeout_ms, EVERYTHING).deadline
+        snapshot = self.snapshots.take()
+        if snapshot is None:
+            snapshot = await self._database.wait_durable_snapshot(deadline)
+        described: Described = await before(deadline, describe, self.planner, sql, snapshot)
+        return described
 
     # --- a request ---
 

@@ -55,6 +55,8 @@ class Route:
     media: str = "application/json"
     """The media type of an answer that is not JSON."""
     body_optional: bool = False
+    for_statement_keys: bool = False
+    """Whether a key that can only run its statements may call it."""
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
 
@@ -135,6 +137,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         status=201,
         request=shapes.SessionRequest,
         body_optional=True,
+        for_statement_keys=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -144,9 +147,17 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.CONTROL,
         shapes.SessionAnswer,
         errors=(400, 403),
+        for_statement_keys=True,
     ),
     Route(
-        "DELETE", "/v1/session", "end the session", Plane.CONTROL, None, status=204, errors=(400,)
+        "DELETE",
+        "/v1/session",
+        "end the session",
+        Plane.CONTROL,
+        None,
+        status=204,
+        errors=(400,),
+        for_statement_keys=True,
     ),
     Route(
         "GET",

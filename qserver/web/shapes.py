@@ -137,10 +137,14 @@ class ErrorAnswer(Struct, frozen=True):
 
 
 class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Both fields narrow the session; without them it may do what its key may."""
+    """`database` and `scopes` narrow the session; without them it may do what its key may.
+
+    `bind` gives parameters of the key's statements values that the session cannot change.
+    """
 
     database: str | None = None
     scopes: list[str] | None = None
+    bind: dict[str, Any] | None = None
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,20 +152,25 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new key: by default with the scopes and databases of the key that makes it, no expiry."""
+    """A new key: by default with the scopes and databases of the key that makes it, no expiry.
+
+    With `statements`, by name, it can run these and nothing else.
+    """
 
     name: str
     scopes: list[str] | None = None
     databases: list[str] | None = None
     expires_in: Annotated[int, Meta(ge=1)] | None = None
+    statements: dict[str, str] | None = None
 
 
 class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new name, or fewer scopes or databases."""
+    """A new name, fewer scopes or databases, or other statements for a key that has statements."""
 
     name: str | None = None
     scopes: list[str] | None = None
     databases: list[str] | None = None
+    statements: dict[str, str] | None = None
 
 
 class RotateRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,6 +193,7 @@ class Session(Struct, frozen=True):
     scopes: list[str]
     database: str | None
     token: str | UnsetType = UNSET
+    bind: dict[str, Any] | UnsetType = UNSET
 
 
 class SessionAnswer(Struct, frozen=True):
@@ -227,6 +237,7 @@ class Key(Struct, frozen=True):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    statements: dict[str, str] | UnsetType = UNSET
 
 
 class KeyAnswer(Key, frozen=True):
