@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.web.contract.servers import start
 
 ROOT = Path(__file__).parent.parent
 FENCED = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KEEPS = re.compile(r"export (\w+)=(svc_[ks]_)\w+")
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 
@@ -37,25 +39,39 @@ def masked(text: str) -> str:
     return text.strip()
 
 
-def session() -> list[tuple[str, str]]:
-    """The commands that use curl, each with the answer that is shown below it."""
-    quickstart = (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
+def commands_of(text: str) -> list[tuple[str, str]]:
+    """The commands that use curl, each with the answer that is shown below it, and those that keep
+    a secret of the last answer in a variable."""
     commands = []
-    for block in BLOCK.findall(quickstart):
+    for block in BLOCK.findall(text):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, answer = part.partition("\n")
-            if command.startswith("curl"):
+            if command.startswith("curl") or KEEPS.fullmatch(command):
                 commands.append((command, answer))
     return commands
 
 
-def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
+def readme() -> str:
+    return (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
+
+
+def page_on_http() -> str:
+    return (ROOT / "docs" / "http.md").read_text()
+
+
+@pytest.mark.parametrize(("page", "least"), [(readme, 10), (page_on_http, 3)])
+def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], least: int) -> None:
     server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
     try:
         environment = {"PATH": os.environ["PATH"], "KEY": KEY, "URL": server.url}
-        commands = session()
-        assert len(commands) >= 10
+        commands = commands_of(page())
+        assert len(commands) >= least
+        answered = ""
         for command, shown in commands:
+            keeps = KEEPS.fullmatch(command)
+            if keeps is not None:
+                environment[keeps[1]] = re.findall(rf'"({keeps[2]}[^"]+)"', answered)[-1]
+                continue
             done = subprocess.run(
                 ["bash", "-c", command],
                 env=environment,
@@ -63,7 +79,8 @@ def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
                 text=True,
                 timeout=240,
             )
-            assert masked(done.stdout) == masked(shown), command
+            answered = done.stdout
+            assert masked(answered) == masked(shown), command
     finally:
         assert server.stop() == 0, server.output
 

@@ -47,6 +47,8 @@ class Route:
     answer: type | None
     status: int = 200
     request: type | None = None
+    named_request: type | None = None
+    """What a key that can only run its statements sends instead."""
     scope: str | None = None
     anonymous: bool = False
     errors: tuple[int, ...] = ()
@@ -86,6 +88,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.QueryAnswer,
         request=shapes.QueryRequest,
+        named_request=shapes.NamedQueryRequest,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -104,6 +107,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.TransactionAnswer,
         request=shapes.TransactionRequest,
+        named_request=shapes.NamedTransactionRequest,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(

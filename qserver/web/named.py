@@ -34,9 +34,9 @@ from qserver.web.requests import (
     statement_of,
     transaction_request,
 )
-from qserver.web.shapes import QueryRequest, StatementRequest, TransactionRequest
+from qserver.web.shapes import NAMED_REFUSED, QueryRequest, StatementRequest, TransactionRequest
 
-REFUSED: Final = ("sql", "dry_run", "branch", "as_of")
+REFUSED: Final = ("sql", *NAMED_REFUSED)
 """Fields that such a key may not send."""
 
 _ABSENT: Final = msgspec.Raw()

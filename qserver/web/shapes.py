@@ -8,9 +8,10 @@ rows, for speed; a test compares them with `QueryAnswer`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_MAX, STATEMENT_SECONDS_MAX
 from qserver.probes import Capability, Catalogue, ProbeResult
@@ -20,6 +21,7 @@ from qserver.workloads.measuring import BenchReport
 Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
 RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
+Count = Annotated[int, Meta(ge=0)]
 Params = list[Any] | dict[str, Any] | None
 
 
@@ -33,6 +35,8 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_rows: RowsMost | None = None
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
+    max_affected: Count | None = None
+    dry_run: bool = False
 
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +55,41 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_rows: RowsMost | None = None
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
+    max_affected: Count | None = None
+    dry_run: bool = False
+
+
+def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
+    """A request of a key that can only run its statements: the options that it shares."""
+    taken = {"sql", *NAMED_REFUSED, *(each[0] for each in own)}
+    shared = [
+        (each.name, each.type, each.default) for each in fields(shape) if each.name not in taken
+    ]
+    return defstruct(name, [*own, *shared], frozen=True, forbid_unknown_fields=True)
+
+
+NAMED_REFUSED: Final = ("dry_run", "branch", "as_of")
+"""Options that such a key may not send: they show more than the statement does."""
+
+
+class NamedStatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement of the key, by its name."""
+
+    statement: str
+    params: dict[str, Any] | None = None
+
+
+NamedQueryRequest: Final = _named(
+    "NamedQueryRequest",
+    QueryRequest,
+    ("statement", str, NODEFAULT),
+    ("params", dict[str, Any] | None, None),
+)
+NamedTransactionRequest: Final = _named(
+    "NamedTransactionRequest",
+    TransactionRequest,
+    ("statements", list[NamedStatementRequest], NODEFAULT),
+)
 
 
 # --- answers of the data plane -------------------------------------------------------------------
@@ -78,6 +117,16 @@ class StatementAnswer(Struct, frozen=True):
     truncated: bool | UnsetType = UNSET
 
 
+class RowChange(Struct, frozen=True):
+    """A row before and after; `key` is null for a table without a primary key."""
+
+    table: str
+    op: Literal["insert", "update", "delete", "schema"]
+    key: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
 class QueryAnswer(Struct, frozen=True):
     """The result of one statement."""
 
@@ -90,6 +139,8 @@ class QueryAnswer(Struct, frozen=True):
     version: int
     retries: int
     truncated: bool | UnsetType = UNSET
+    diff: list[RowChange] | UnsetType = UNSET
+    diff_truncated: bool | UnsetType = UNSET
 
 
 class TransactionAnswer(Struct, frozen=True):
@@ -101,6 +152,8 @@ class TransactionAnswer(Struct, frozen=True):
     version: int
     retries: int
     timings: TransactionTimings
+    diff: list[RowChange] | UnsetType = UNSET
+    diff_truncated: bool | UnsetType = UNSET
 
 
 class ErrorObject(Struct, frozen=True):
