@@ -22,7 +22,7 @@ from qserver.query.planning import Planner, make_plan, nodes_of
 from qserver.sql import ast
 from qserver.sql.binder import Literals, bind
 from qserver.sql.ddl.view_columns import PART
-from qserver.sql.effort import Effort
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.expressions import Apply
 from qserver.sql.optimizer import Rule
 from qserver.sql.parser import Parsed, parse
@@ -47,27 +47,29 @@ class Described(msgspec.Struct, frozen=True):
 async def describe(planner: Planner, sql: str, snapshot: Snapshot) -> Described:
     """Parse and plan a statement for later; other tasks run meanwhile."""
     described: Described = await planner.elsewhere(
-        lambda effort: _described(sql, snapshot, planner.rules, effort)
+        lambda budget: _described(sql, snapshot, planner.rules, budget)
     )
     return described
 
 
-def _described(sql: str, snapshot: Snapshot, rules: tuple[Rule, ...], effort: Effort) -> Described:
+def _described(
+    sql: str, snapshot: Snapshot, rules: tuple[Rule, ...], budget: StepBudget
+) -> Described:
     def planned(parsed: Parsed) -> Plan:
         fixed = Literals(parsed.literals, fixed=True)
         catalog = snapshot.catalog
-        return make_plan(parsed.statement, fixed, catalog, snapshot, rules=rules, effort=effort)
+        return make_plan(parsed.statement, fixed, catalog, snapshot, rules=rules, budget=budget)
 
-    parsed = _parsed(sql, effort)
+    parsed = _parsed(sql, budget)
     plan = planned(parsed)
     stars: dict[int, str] = {}
     names = CatalogNames(snapshot.catalog, snapshot)
     fixed = Literals(parsed.literals, fixed=True)
-    bind(parsed.statement, fixed, names, None, effort=effort, stars=stars)
+    bind(parsed.statement, fixed, names, None, budget=budget, stars=stars)
     text = _without_stars(sql, parsed.statement, stars)
     if text != sql:
         try:
-            columns = planned(_parsed(text, effort)).compiled.columns
+            columns = planned(_parsed(text, budget)).compiled.columns
         except QserverError:
             raise _not_fixed() from None
         if _names_and_types(columns) != _names_and_types(plan.compiled.columns):
@@ -80,8 +82,8 @@ def _names_and_types(columns: Sequence[OutputColumn]) -> list[tuple[str, SqlType
     return [(each.name, each.type) for each in columns]
 
 
-def _parsed(sql: str, effort: Effort) -> Parsed:
-    parsed = parse(sql, repeat=False, effort=effort)
+def _parsed(sql: str, budget: StepBudget) -> Parsed:
+    parsed = parse(sql, repeat=False, budget=budget)
     if not isinstance(parsed.statement, _KINDS):
         raise FeatureNotSupported(
             "only SELECT, VALUES, INSERT, UPDATE, DELETE and MERGE can be kept for later"

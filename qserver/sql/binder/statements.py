@@ -21,9 +21,9 @@ from qserver.sql.binder.merge import bind_merge
 from qserver.sql.binder.queries import prepare_query
 from qserver.sql.binder.scope import Scope, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
-from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
+from qserver.sql.step_budget import StepBudget
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -57,7 +57,7 @@ def bind(
     catalog: CatalogPort,
     parameters: Parameters | None = None,
     suggested: Parameters = NOTHING_SUGGESTED,
-    effort: Effort | None = None,
+    budget: StepBudget | None = None,
     stars: dict[int, str] | None = None,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
@@ -71,7 +71,7 @@ def bind(
         prepare_query,
         _bind_change,
         suggested,
-        effort,
+        budget,
         stars,
     )
     scope = outermost(binding, literals)
