@@ -22,11 +22,11 @@ from qserver.query.planning import Planner, make_plan, nodes_of
 from qserver.sql import ast
 from qserver.sql.binder import Literals, bind
 from qserver.sql.ddl.view_columns import PART
-from qserver.sql.step_budget import StepBudget
 from qserver.sql.expressions import Apply
 from qserver.sql.optimizer import Rule
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 from qserver.storage.snapshot import Snapshot
 from qserver.values.types import SqlType

@@ -61,6 +61,7 @@ class Route:
     """Whether a key that can only run its statements may call it."""
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
+    takes_idempotency_key: bool = False
 
     @property
     def is_compressible(self) -> bool:
@@ -89,6 +90,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.QueryAnswer,
         request=shapes.QueryRequest,
         named_request=shapes.NamedQueryRequest,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -98,6 +100,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.QueryAnswer,
         request=str,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -108,6 +111,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         shapes.TransactionAnswer,
         request=shapes.TransactionRequest,
         named_request=shapes.NamedTransactionRequest,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
