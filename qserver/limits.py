@@ -419,7 +419,26 @@ ORGANIZATIONS_MAX = 10_000
 """Organizations of one server."""
 
 DATABASES_OF_ORGANIZATION_MAX = 1000
-"""Databases of an organization."""
+"""Databases of an organization, whatever its tier; the next is refused with 53100."""
+
+DATABASES_FREE = 25
+"""Databases of an organization of the tier `free`."""
+
+DATABASES_PRO = 250
+"""Databases of an organization of the tier `pro`."""
+
+STORED_BYTES_FREE = 1024 * 1024 * 1024
+"""Bytes that the files of all databases of an organization of the tier `free` take. Past it, what
+would store more is refused with 53100; reads, DELETE, TRUNCATE and DROP go on."""
+
+STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
+"""The same for the tier `pro`."""
+
+SPACE_LOOK_SECONDS = 1.0
+"""How often files are measured: an organization goes past its bound for that long."""
+
+DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
+"""With less left on the disk nobody may store more; on a small disk, with less than a sixteenth."""
 
 LIST_LENGTH_DEFAULT = 100
 """Records on one page of a list, where nothing else is said."""
@@ -476,6 +495,9 @@ assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
 assert SESSIONS_OF_KEY_MAX <= SESSIONS_OF_STATEMENT_KEY_MAX
 assert STATEMENTS_OF_KEY_BYTES_MAX <= STATEMENT_BYTES_MAX
+assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX
+assert STORED_BYTES_FREE <= STORED_BYTES_PRO
+assert CHECKPOINT_LOG_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room when commits have none"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
 assert SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"

@@ -40,7 +40,7 @@ from qserver.sql.functions.registry import Function
 from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
-from qserver.sql.plan import Change, Values
+from qserver.sql.plan import Change, Delete, Values
 from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.sql.vectors.loading import load_for
 from qserver.sql.walk import everything, parts, rebuilt
@@ -398,9 +398,14 @@ def make_plan(
         sizes={table.id: snapshot.count(table.id) for table in bound.tables},
         size=NODE_BYTES * nodes + CHARACTER_BYTES * len(compiled.source),
         writes=changes,
+        grows=changes and any(map(_stores, everything(optimized))),
         watched=changes
         and any(table.foreign_keys or table.referenced_by for table in bound.tables),
     )
+
+
+def _stores(node: Any) -> bool:
+    return isinstance(node, Change) and not isinstance(node, Delete)
 
 
 def _quoted_literals(nodes: tuple[Any, ...]) -> tuple[Slot, ...]:

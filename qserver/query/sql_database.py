@@ -50,6 +50,7 @@ from qserver.query.plan_cache import Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
+from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
@@ -81,6 +82,7 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
+        room: Room = UNBOUNDED,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
@@ -96,6 +98,7 @@ class SqlDatabase:
             pool or MemoryPool(),
             value_bytes_most,
             database.page_cache,
+            room,
         )
 
     @property
