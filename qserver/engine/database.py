@@ -268,6 +268,11 @@ class Database:
         return self._gateway.transact(work, max_retries, deadline, untried)
 
     @property
+    def log(self) -> Log:
+        """The log, to read from; only the database's own actors write it."""
+        return self._log
+
+    @property
     def page_cache(self) -> PageCache:
         return self.pages.cache
 
