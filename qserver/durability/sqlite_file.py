@@ -26,26 +26,29 @@ recovers by reading when the cause is gone.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from shutil import copyfile
 from typing import Final, TypeVar
 
-from qserver.durability.explaining import EXPLANATIONS, explained
+from qserver.durability.data_file import (
+    FORMAT,
+    FORMAT_OF_ONE_CHECKPOINT,
+    TABLES,
+    check_head,
+    check_writable,
+    check_write_ahead_log,
+    keep_all_private,
+    make_if_absent,
+)
+from qserver.durability.explaining import explained
 from qserver.durability.files import (
     beside,
-    keep_private,
-    make_folder,
-    new_file,
-    publish_file,
     sync,
 )
 from qserver.durability.foreign_writes import ForeignWrites, abandon, check_end
 from qserver.durability.high_water_mark import (
-    ENDING,
     HighWaterMark,
     Mark,
     check_mark,
@@ -58,14 +61,7 @@ from qserver.durability.port import (
     StoredRecord,
     ends_with,
 )
-from qserver.durability.write_ahead_log import is_damaged
-from qserver.errors import DataCorrupted, DataInUse, DataUnknown, LogFailed, LogTaken, QserverError
-
-APPLICATION: Final = int.from_bytes(b"qsrv", "big")
-"""SQLite's application id, which tells our files from others."""
-FORMAT: Final = 2
-"""SQLite's user version: the layout of the tables. Pages and records have formats of their own."""
-FORMAT_OF_ONE_CHECKPOINT: Final = 1
+from qserver.errors import LogFailed, LogTaken, QserverError
 
 READ_BYTES: Final = 4 << 20
 """A read ends after so many bytes, however few rows that is."""
@@ -87,20 +83,7 @@ WAL_PAGES_MOVED: Final = 256
 That commit and those behind it wait for the move, so it is a megabyte and not SQLite's four.
 """
 
-_COMPANIONS: Final = ("", "-journal", "-wal", "-shm", ENDING)
 Result = TypeVar("Result")
-
-_TABLES: Final = (
-    ("records", 2, "CREATE TABLE records (version INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
-    ("pages", 3, "CREATE TABLE pages (number INTEGER PRIMARY KEY, data BLOB NOT NULL)"),
-    (
-        "checkpoints",
-        4,
-        "CREATE TABLE checkpoints (version INTEGER PRIMARY KEY, outline BLOB NOT NULL,"
-        " gone BLOB NOT NULL, dead BLOB NOT NULL, data BLOB NOT NULL)",
-    ),
-)
-"""Name, SQLite's number of its first page, definition."""
 
 
 class SqliteFile:
@@ -129,7 +112,7 @@ class SqliteFile:
                 check_head(self.path)
                 check_writable(self.path)
                 check_write_ahead_log(self.path)
-                _keep_all_private(self.path)
+                keep_all_private(self.path)
                 self._open = connection = _connect(self.path)
                 last = _last_version(connection)
                 if self._was_open:
@@ -477,7 +460,7 @@ def _keep_several_checkpoints(connection: sqlite3.Connection) -> None:
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found != FORMAT_OF_ONE_CHECKPOINT:
         return
-    name, _, definition = _TABLES[-1]
+    name, _, definition = TABLES[-1]
     connection.execute("BEGIN IMMEDIATE")
     rows = connection.execute("SELECT version, data FROM checkpoint").fetchall()
     connection.execute("DELETE FROM checkpoint")
@@ -501,7 +484,7 @@ def _check_structure(connection: sqlite3.Connection) -> None:
     """
     tables = connection.execute("SELECT name, rootpage, sql FROM sqlite_schema").fetchall()
     first = 1 if _can_shrink(connection) else 0  # such a file begins with a map of its pages
-    if tables != [(name, page + first, text) for name, page, text in _TABLES]:
+    if tables != [(name, page + first, text) for name, page, text in TABLES]:
         raise sqlite3.DatabaseError("its tables are not those of a data file")
     for table in ("records", "checkpoints"):
         (found,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
@@ -521,113 +504,3 @@ def _record(connection: sqlite3.Connection, version: int) -> bytes | None:
     """Return the record of a version, if it is not forgotten."""
     rows = connection.execute("SELECT data FROM records WHERE version = ?", (version,)).fetchall()
     return rows[0][0] if rows else None
-
-
-# --- files ---------------------------------------------------------------------------------------
-
-
-def make_if_absent(path: Path) -> None:
-    """Make a new and empty file, unless there is one; it appears whole or not at all."""
-    if path.exists():
-        return
-    for ending, what in (("-wal", "write-ahead log"), (ENDING, "high-water mark")):
-        if beside(path, ending).exists():
-            raise DataCorrupted(
-                f"{path} is missing, but the {what} of such a file is there",
-                hint="Put the file back, or restore a backup. To begin anew, remove"
-                f" {beside(path, ending)}.",
-            )
-    make_folder(path.parent)
-    unfinished = beside(path, ".new")
-    remove_file(unfinished)
-    new_file(unfinished)
-    connection = sqlite3.connect(unfinished, isolation_level=None)
-    try:
-        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # before the file has a first page
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("BEGIN")
-        for _, _, definition in _TABLES:
-            connection.execute(definition)
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
-    publish_file(unfinished, path)
-
-
-def check_head(path: Path) -> None:
-    """Refuse a file that is not ours by its first bytes, without changing it."""
-    with path.open("rb") as file:
-        head = file.read(100)
-    if not head:
-        raise DataCorrupted(f"{path} is empty", hint="It has lost its content. Restore a backup.")
-    if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
-        raise DataUnknown(
-            f"{path} is not a file of qserver",
-            hint="Name another file. If this one was qserver's, it is damaged: restore a backup.",
-        )
-    if int.from_bytes(head[68:72], "big") != APPLICATION:
-        raise DataUnknown(
-            f"{path} is a SQLite file, but not one of qserver", hint="Name another file."
-        )
-    version = int.from_bytes(head[60:64], "big")
-    if version > FORMAT:
-        raise DataUnknown(
-            f"{path} has format {version}, this release knows {FORMAT}",
-            hint="The data were written by a newer release of qserver: use that one.",
-        )
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a read-only place, for which SQLite would only report an I/O error."""
-    if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK)):
-        _, message, hint = EXPLANATIONS[sqlite3.SQLITE_READONLY]
-        raise LogFailed(message.format(path=path), hint=hint)
-
-
-def check_write_ahead_log(path: Path) -> None:
-    """Refuse damage that SQLite would silently cut off."""
-    beside_it = beside(path, "-wal")
-    if beside_it.exists() and is_damaged(beside_it.read_bytes()):
-        raise DataCorrupted(
-            f"{beside_it} is damaged",
-            hint="It holds the newest commits. Restore a backup, and keep both files until then.",
-        )
-
-
-def _keep_all_private(path: Path) -> None:
-    for each in (beside(path, ending) for ending in _COMPANIONS):
-        if each.exists():
-            keep_private(each)
-
-
-def remove_file(path: Path) -> None:
-    """Remove what an interrupted attempt has left, with the files beside it."""
-    for ending in _COMPANIONS:
-        try:
-            beside(path, ending).unlink(missing_ok=True)
-        except OSError:
-            pass  # the next writer there reports it
-
-
-def copy_data(source: Path, target: Path, unfinished: Path) -> None:
-    """Copy a file that no process has open, with its write-ahead log if it has one."""
-    if target.exists():
-        raise DataInUse(
-            f"{target} exists already",
-            hint="Move it away first, if you are sure that you want the backup instead.",
-        )
-    try:
-        check_head(source)
-        make_folder(target.parent)
-        remove_file(unfinished)
-        new_file(unfinished)
-        copyfile(source, unfinished)
-        if beside(source, "-wal").exists():
-            new_file(beside(unfinished, "-wal"))
-            copyfile(beside(source, "-wal"), beside(unfinished, "-wal"))
-    except OSError as error:
-        raise LogFailed(
-            f"{source} cannot be copied to {target}: {error.strerror or error}",
-            hint="See to it that the one can be read and that there is room for the other.",
-        ) from error

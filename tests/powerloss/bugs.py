@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from qserver.durability import files, high_water_mark, sqlite_file
+from qserver.durability import data_file, files, high_water_mark, sqlite_file
 from qserver.durability.port import StoredPage, StoredRecord
 from qserver.durability.saved_pages import Save
 from qserver.durability.sqlite import SqliteLog
@@ -97,7 +97,7 @@ def leave_content_unsynced() -> None:
         def __getattr__(self, name: str) -> Any:
             return connected if name == "connect" else getattr(sqlite3, name)
 
-    sqlite_file.sqlite3 = Careless()  # type: ignore[assignment, attr-defined]
+    data_file.sqlite3 = Careless()  # type: ignore[assignment, attr-defined]
     _patched_sync(Path.is_dir)
 
 
