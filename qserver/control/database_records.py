@@ -15,6 +15,7 @@ use what it made.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +38,7 @@ from qserver.errors import (
     TooManyDatabases,
     UniqueViolation,
 )
-from qserver.limits import STATEMENT_SECONDS_MAX
+from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX, STATEMENT_SECONDS_MAX
 from qserver.query.sql_database import Statement
 
 _COLUMNS: Final = (
@@ -151,6 +152,13 @@ class DatabaseRecords:
         checked_name("a database", name)
         return await self._background_tasks.run(lambda: self._create(grant, name, origin))
 
+    async def create_for_transaction(self, grant: Grant, database: str | None) -> DatabaseRecord:
+        """Make a branch for the changes of one transaction; it is deleted unless it is kept."""
+        parent = await self._find(grant, database or grant.database)
+        suffix = f"-branch-{self._mint.id('', self._store.now().timestamp())[-8:]}"
+        name = parent.name[: NAME_LENGTH_MAX - len(suffix)] + suffix
+        return await self.create(grant, name, Origin(parent.id, seconds=BRANCH_SECONDS))
+
     async def _create(self, grant: Grant, name: str, origin: Origin | None) -> DatabaseRecord:
         async with self._store.changing(grant):
             await self._check_room(grant)
@@ -196,7 +204,7 @@ class DatabaseRecords:
     ) -> tuple[Statement, DatabaseRecord]:
         now = self._store.now()
         seconds = None if origin is None else origin.seconds
-        expires_at = None if seconds is None else self._store.from_now(seconds)
+        expires_at = None if seconds is None else now + timedelta(seconds=seconds)
         record = DatabaseRecord(
             self._mint.id("db", now.timestamp()),
             organization,

@@ -94,6 +94,7 @@ class ControlPlane:
         )
         self.list_databases = records.list_page
         self.create_database = records.create
+        self.create_branch = records.create_for_transaction
         self.find_database = records.find
         self.rename_database = records.rename
         self.keep_database = records.keep
