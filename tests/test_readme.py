@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,10 @@ def masked(text: str) -> str:
     return text.strip()
 
 
-def session() -> list[tuple[str, str]]:
+def commands_of(text: str) -> list[tuple[str, str]]:
     """The commands that use curl, each with the answer that is shown below it."""
-    quickstart = (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
     commands = []
-    for block in BLOCK.findall(quickstart):
+    for block in BLOCK.findall(text):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, answer = part.partition("\n")
             if command.startswith("curl"):
@@ -49,12 +49,21 @@ def session() -> list[tuple[str, str]]:
     return commands
 
 
-def test_the_session_of_the_readme_goes_as_it_is_shown(tmp_path: Path) -> None:
+def readme() -> str:
+    return (ROOT / "README.md").read_text().split("## Quickstart")[1].split("\n## ")[0]
+
+
+def page_on_http() -> str:
+    return (ROOT / "docs" / "http.md").read_text()
+
+
+@pytest.mark.parametrize(("page", "least"), [(readme, 10), (page_on_http, 3)])
+def test_a_session_goes_as_it_is_shown(tmp_path: Path, page: Callable[[], str], least: int) -> None:
     server = start("own", tmp_path, {"QSERVER_API_KEY": KEY})
     try:
         environment = {"PATH": os.environ["PATH"], "KEY": KEY, "URL": server.url}
-        commands = session()
-        assert len(commands) >= 10
+        commands = commands_of(page())
+        assert len(commands) >= least
         for command, shown in commands:
             done = subprocess.run(
                 ["bash", "-c", command],

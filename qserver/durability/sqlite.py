@@ -5,12 +5,15 @@ from the event loop. This module decides only where an append runs.
 
 Each append is one SQLite transaction with one sync, however many records it holds. While it syncs
 in a thread, the log writer gathers the next group. As long as a sync takes less time than waking
-a thread and being woken by it, small groups are synced without one.
+a thread and being woken by it, small groups are synced without one. Only syncs without a thread
+tell how long that is: one in a thread also waits for the interpreter. So a disk that has not
+stalled is tried now and then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator, Sequence
+from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Final
@@ -26,8 +29,9 @@ SYNC_HERE_SECONDS_MAX: Final = 0.0003
 SYNC_HERE_BYTES_MAX: Final = 65_536
 
 SYNC_STALL_SECONDS: Final = 0.005
-SYNC_DOUBT_SECONDS: Final = 10.0
-"""After a sync that took SYNC_STALL_SECONDS, all syncs use a thread for so long."""
+SYNC_DOUBT: Final = 100
+"""After a sync that took SYNC_STALL_SECONDS, or too long without a thread, all use a thread for so
+many times as long. So a disk takes about a hundredth of the event loop's time by stalling."""
 
 NEWEST_SHARE: Final = 0.2
 """The weight of the newest sync in the moving average."""
@@ -57,9 +61,10 @@ class SqliteLog:
     def __init__(self, file: SqliteFile, queue: SerialQueue) -> None:
         self._file = file
         self._queue = queue
-        self.sync_seconds = 2 * SYNC_HERE_SECONDS_MAX
-        """The moving average of an append's duration. A disk has to show first that it is quick."""
-        self._doubted_until = 0.0
+        self.sync_seconds = 0.0
+        """The moving average of the durations of appends without a thread."""
+        self._doubted_until = inf
+        """A disk has to show first that it does not stall."""
 
     @property
     def path(self) -> Path:
@@ -74,25 +79,37 @@ class SqliteLog:
         Either way a failure is raised where the append is awaited.
         """
         if (
-            self.sync_seconds <= SYNC_HERE_SECONDS_MAX
-            and perf_counter() >= self._doubted_until
+            perf_counter() >= self._doubted_until
             and self._file.is_open
             and sum([len(data) for _, data in records]) <= SYNC_HERE_BYTES_MAX
         ):
             try:
-                if self._queue.run_here(lambda: self._append(records)):
+                if self._queue.run_here(lambda: self._append_here(records)):
                     return Ended()
             except Exception as error:
                 return Ended(error)
         return self._queue.run(lambda: self._append(records))
 
+    def _append_here(self, records: Sequence[StoredRecord]) -> None:
+        began = perf_counter()
+        self._append(records)
+        took = perf_counter() - began
+        self.sync_seconds += NEWEST_SHARE * (took - self.sync_seconds)
+        if self.sync_seconds > SYNC_HERE_SECONDS_MAX:
+            self._doubt(took)
+            self.sync_seconds = 0.0
+
     def _append(self, records: Sequence[StoredRecord]) -> None:
         began = perf_counter()
         self._file.append(records)
-        ended = perf_counter()
-        self.sync_seconds += NEWEST_SHARE * (ended - began - self.sync_seconds)
-        if ended - began > SYNC_STALL_SECONDS:
-            self._doubted_until = ended + SYNC_DOUBT_SECONDS
+        took = perf_counter() - began
+        if took > SYNC_STALL_SECONDS:
+            self._doubt(took)
+        elif self._doubted_until == inf:
+            self._doubted_until = 0.0
+
+    def _doubt(self, took: float) -> None:
+        self._doubted_until = perf_counter() + SYNC_DOUBT * took
 
     async def read(self, after: int, most: int) -> list[StoredRecord]:
         return await self._queue.run(lambda: self._file.read(after, most))

@@ -37,6 +37,7 @@ from qserver.errors.requests import (
     ReadOnlyTransaction,
     SerializationFailure,
     StatementTooComplex,
+    TooManyAffected,
     TooManyColumns,
     TooManyRequests,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "StorageTestFailed",
     "StringDataRightTruncation",
     "SubstringError",
+    "TooManyAffected",
     "TooManyColumns",
     "TooManyRequests",
     "Unauthorized",

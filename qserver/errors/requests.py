@@ -66,6 +66,13 @@ class ProgramLimitExceeded(QserverError):
     code = "54000"
 
 
+class TooManyAffected(QserverError):
+    """The caller's fault: more rows would change than its `max_affected` allows. Nothing was
+    applied; retrying cannot help."""
+
+    code = "QS003"
+
+
 class StatementTooComplex(ProgramLimitExceeded):
     """The caller's fault: a statement is nested too deeply. Retrying cannot help."""
 

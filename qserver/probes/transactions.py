@@ -6,8 +6,10 @@ from typing import Final
 
 import trio
 
+from qserver.errors import TooManyAffected
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
+from qserver.query.sql_database import Statement
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16
@@ -111,6 +113,45 @@ async def recency(run: Run) -> None:
     run.check("50 writes, each followed by a read", stale == 0, f"{stale} stale reads")
 
 
+async def dry_runs(run: Run) -> None:
+    """A dry run shows each row that would change, a cascade's too, and changes none."""
+    await run.perform(
+        does("CREATE TABLE parents (id INTEGER PRIMARY KEY)"),
+        does(
+            "CREATE TABLE children"
+            " (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES parents ON DELETE CASCADE)"
+        ),
+        changes("INSERT INTO parents VALUES (1), (2)", 2),
+        changes("INSERT INTO children VALUES (10, 1), (11, 1), (12, 2)", 3),
+    )
+    statement = Statement("DELETE FROM parents WHERE id = 1")
+    tried = await run.database.transaction([statement], dry_run=True)
+    assert tried.diff is not None
+    gone = [each.before for each in tried.diff.changes if each.op == "delete"]
+    run.check("DELETE, as a dry run", gone == [(10, 1), (11, 1), (1,)], f"{gone} would go")
+    await run.perform(
+        gives("SELECT count(*) FROM parents", "2"), gives("SELECT count(*) FROM children", "3")
+    )
+
+
+async def bound_on_changes(run: Run) -> None:
+    """With max_affected, a statement that would change more rows is refused as a whole."""
+    await run.perform(
+        does("CREATE TABLE t (a INTEGER)"),
+        changes("INSERT INTO t SELECT generate_series(1, 9)", 9),
+    )
+    statement = Statement("DELETE FROM t WHERE a > 3")
+    try:
+        await run.database.transaction([statement], max_affected=5)
+    except TooManyAffected as error:
+        run.check("DELETE of 6 rows, 5 allowed", True, error.message)
+    else:
+        run.check("DELETE of 6 rows, 5 allowed", False, "no error")
+    await run.perform(gives("SELECT count(*) FROM t", "9"))
+    await run.database.transaction([statement], max_affected=6)
+    await run.perform(gives("SELECT count(*) FROM t", "3"))
+
+
 PROBES: Final = (
     Probe(
         "transaction",
@@ -143,6 +184,18 @@ PROBES: Final = (
             together(changes("DELETE FROM t", 1), fails("SELECT broken FROM t", "42703")),
             gives("SELECT * FROM t", "1 | 1"),
         ),
+    ),
+    Probe(
+        "dry_run",
+        CATEGORY,
+        "A dry run answers with what would change, and changes nothing.",
+        dry_runs,
+    ),
+    Probe(
+        "max_affected",
+        CATEGORY,
+        "A request that would change more rows than it allows itself changes none.",
+        bound_on_changes,
     ),
     Probe(
         "transaction_control_refused",

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 from qserver.engine.work import Step
 from qserver.errors import QserverError
+from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.request import Request, RequestContext
-from qserver.query.results import Options, Result
+from qserver.query.results import Diff, Options, Result
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import StatementRun
@@ -60,6 +61,9 @@ def run_statements(
     most = 0
     """The work of the heaviest statement since others last ran; `heaviest` is its plan."""
     heaviest: Plan | None = None
+    guard = None
+    if options.max_affected is not None and run is not None:
+        guard = AffectedGuard(run, options.max_affected)
     index = 0
     try:
         for index, statement in enumerate(statements):
@@ -81,8 +85,12 @@ def run_statements(
                 while step is not END:
                     if step is None and run is None:
                         step = request.pause()
+                    if guard is not None:
+                        guard.check_midway(cursor)
                     step = cursor.gather((yield step), max_rows, cut_rows)
                 most = 0
+            if guard is not None:
+                guard.check_after(cursor)
             heading = cursor.heading
             ended = now()
             results.append(
@@ -108,6 +116,24 @@ def run_statements(
         raise
     finally:
         context.release()
+
+
+def run_and_undo(
+    planner: Planner,
+    request: Request,
+    statements: list[Found],
+    options: Options,
+    transaction: Transaction,
+) -> Generator[Step, Any, tuple[list[Result], Diff]]:
+    """Do a dry run: return the results and what would change. Nothing is left to commit."""
+    results = yield from run_statements(planner, request, statements, options, transaction)
+    context = RequestContext(request, transaction)
+    try:
+        diff = yield from diff_of(transaction, options, context)
+    finally:
+        context.release()
+    transaction.forget_writes()
+    return results, diff
 
 
 def _blame(heaviest: Plan | None) -> None:

@@ -47,8 +47,11 @@ class Runner(Protocol):
 Steps = Generator[None, None, None]
 
 
-def enforce(runner: Runner, journal: Journal) -> Steps:
-    """Run the actions and checks that the changes of one statement require."""
+def enforce(runner: Runner, journal: Journal) -> Generator[None, None, int]:
+    """Run the actions and checks that the changes of one statement require.
+
+    Return how many rows the actions have changed.
+    """
     done = 0
     everything = list(journal)
     while done < len(everything):
@@ -67,6 +70,7 @@ def enforce(runner: Runner, journal: Journal) -> Steps:
             _require_referenced(runner.transaction, table, old, new)
         if old is not None and table.referenced_by:
             yield from _require_unreferenced(runner, table, old, new)
+    return len(everything) - len(journal)
 
 
 def paired(journal: Journal) -> Journal:

@@ -69,6 +69,7 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
     """The values drawn from sequences, by the number of their states."""
     sets_done: int = 0
     writes_back_done: int = 0
+    dry_run: bool = False
     _seed: int | None = None
     _deadline: float | None = None
 
@@ -123,10 +124,15 @@ class Request(msgspec.Struct, eq=False):  # one for every request, and a Struct 
             error.statement = needs.statement
             raise
 
-    def give_back_unused(self) -> None:
-        """Give back values that were drawn ahead and that the last run has not used."""
+    def give_back_unused(self, everything: bool = False) -> None:
+        """Give back values that were drawn ahead and that the last run has not used.
+
+        `everything`: also what it has used, after a dry run.
+        """
         sequences = self.environment.sequences
         for drawn in (self.drawn or {}).values():
+            if everything:
+                drawn.at = 0
             assert sequences is not None
             drawn.give_back(sequences)
 

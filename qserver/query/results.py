@@ -9,6 +9,7 @@ from qserver.limits import RETRIES_DEFAULT
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.sql.execution import Rows
 from qserver.sql.parameters import Given
+from qserver.storage.changes import Changes
 from qserver.values.types import SqlType
 
 
@@ -21,7 +22,8 @@ class Options(msgspec.Struct, frozen=True):
     """How to run a request.
 
     More than `max_rows` rows of a statement are an error; of more than `cut_rows`, the first are
-    returned. `timeout_ms` bounds everything up to the sending of a commit.
+    returned. `timeout_ms` bounds everything up to the sending of a commit. More than `max_affected`
+    changed rows are an error. `dry_run`: run it, and commit nothing.
     """
 
     max_retries: int = RETRIES_DEFAULT
@@ -29,6 +31,8 @@ class Options(msgspec.Struct, frozen=True):
     max_rows: int | None = None
     cut_rows: int | None = None
     allowed: Allowed = EVERYTHING
+    max_affected: int | None = None
+    dry_run: bool = False
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -51,9 +55,22 @@ class Result(msgspec.Struct, frozen=True):
         force_setattr(self, "retries", retries)
 
 
+class Diff(msgspec.Struct, frozen=True):
+    changes: Changes
+    truncated: bool = False
+    held_bytes: int = 0
+
+
 class TransactionResult(msgspec.Struct, frozen=True):
     results: list[Result]
     version: int
     retries: int = 0
     committed: bool = False
     """Whether they ran in a transaction; a request that only reads runs on a snapshot."""
+    diff: Diff | None = None
+    """Of a dry run, what would have changed."""
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that its rows take."""
+        return self.results[-1].held_bytes + (0 if self.diff is None else self.diff.held_bytes)

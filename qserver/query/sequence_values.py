@@ -30,6 +30,7 @@ from qserver.engine.sequence_states import (
 )
 from qserver.engine.sequences import Sequences
 from qserver.errors import (
+    FeatureNotSupported,
     NotInPrerequisiteState,
     ReadOnlyTransaction,
     UndefinedSchema,
@@ -160,6 +161,11 @@ class SequenceValues:
         require_within(sequence, value)
         if self._is_own(sequence):
             self.put_state(sequence, (value, called))
+        elif self._request.dry_run:
+            raise FeatureNotSupported(
+                "setval takes effect at once, so a dry run cannot undo it",
+                hint="Leave setval out of the dry run.",
+            )
         else:  # done between two runs: the second skips it
             self._sets += 1
             if self._sets > self._request.sets_done:

@@ -33,7 +33,13 @@ from qserver.errors import (
     ReadOnlyTransaction,
 )
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
-from qserver.query.body import COST_BETWEEN_PAUSES, Found, open_reading, run_statements
+from qserver.query.body import (
+    COST_BETWEEN_PAUSES,
+    Found,
+    open_reading,
+    run_and_undo,
+    run_statements,
+)
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
@@ -133,9 +139,13 @@ class SqlDatabase:
         max_rows: int | None = None,
         cut_rows: int | None = None,
         allowed: Allowed = EVERYTHING,
+        max_affected: int | None = None,
+        dry_run: bool = False,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
-        options = Options(max_retries, timeout_ms, max_rows, cut_rows, allowed)
+        options = Options(
+            max_retries, timeout_ms, max_rows, cut_rows, allowed, max_affected, dry_run
+        )
         request = self._environment.request(timeout_ms, allowed)
         return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
 
@@ -230,6 +240,8 @@ class SqlDatabase:
                 break
             if plan.writes:
                 reads = False
+        if options.dry_run:
+            reads, request.dry_run = False, True
         if reads and opens is not None:
             return opens(found[0], snapshot, request)
         if only_reads:
@@ -246,6 +258,12 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
+                    if options.dry_run:
+                        work = partial(run_and_undo, planner, request, found, options)
+                        tried = yield from writer.transacting(work, 0, request.deadline, False)
+                        results, diff = tried.result
+                        request.result = TransactionResult(results, tried.version, diff=diff)
+                        return request.result
                     outcome = yield from writer.transacting(
                         partial(run_statements, planner, request, found, options),
                         options.max_retries,
@@ -264,7 +282,7 @@ class SqlDatabase:
                     yield partial(request.supply, needs)
         finally:
             if request.drawn:
-                request.give_back_unused()
+                request.give_back_unused(everything=options.dry_run)
 
     def _new_plan(
         self,

@@ -62,7 +62,15 @@ COST_OF_PREPARING = 16
 class StatementRun:
     """Runs statements in a transaction, and computes for definitions."""
 
-    __slots__ = ("_prepared", "allowed", "context", "cost", "planner", "transaction")
+    __slots__ = (
+        "_prepared",
+        "affected_besides",
+        "allowed",
+        "context",
+        "cost",
+        "planner",
+        "transaction",
+    )
 
     def __init__(self, planner: Planner, transaction: Transaction, request: Request) -> None:
         self.planner = planner
@@ -72,6 +80,8 @@ class StatementRun:
         self._prepared: Prepared | None = None
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
+        self.affected_besides = 0
+        """Rows that changed and are not in `affected_rows` of a statement: by foreign keys."""
 
     def start(
         self,
@@ -145,7 +155,8 @@ class StatementRun:
             affected = yield from steps
         finally:
             self.transaction.journal = None
-        yield from enforce(self, paired(journal))
+        cascaded = yield from enforce(self, paired(journal))
+        self.affected_besides += cascaded
         return affected
 
     def run_with(
@@ -288,6 +299,7 @@ class StatementRun:
                 yield
             else:
                 rows += len(page)
+        self.affected_besides += cursor.affected_rows
         changed = [f"Actual rows: {rows}" + f", changed: {cursor.affected_rows}" * plan.writes]
         return changed + [f"Pages loaded: {loaded}"] * (loaded > 0)
 

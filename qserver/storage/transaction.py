@@ -392,6 +392,17 @@ class Transaction:
 
     # --- when the work is done ---
 
+    def entry_before(self, tree: int, key: Key) -> Value | None:
+        """Return what is at a key without this transaction's own writes. No read of the work."""
+        if self.earlier and key in self.earlier.get(tree, ()):
+            return self.earlier[tree][key]
+        return self.snapshot.get_entry(tree, key)
+
+    def forget_writes(self) -> None:
+        """Undo all changes; what was read stays in the footprint."""
+        self.writes = {}
+        self.catalog, self.catalog_changes, self.dropped = self.snapshot.catalog, {}, ()
+
     def load_written(self) -> None:
         """Load the pages that the writes will change, so that a page that cannot be read fails
         this transaction and not the shard that installs it. Keys that were read are loaded."""

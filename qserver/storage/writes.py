@@ -39,7 +39,7 @@ def changed(tree: Tree, changes: TreeWrites) -> Tree:
 
 def changed_in_pieces(tree: Tree, changes: TreeWrites) -> Generator[None, None, Tree]:
     """Do the same for many changes; yield now and then, so that others can run."""
-    keys = yield from _sorted_in_pieces(changes)
+    keys = yield from sorted_in_pieces(changes)
     given, values = iter(changes), iter(changes.values())
     while piece := list(islice(keys, CHANGES_AT_ONCE)):
         beside = list(islice(values, CHANGES_AT_ONCE))
@@ -50,7 +50,7 @@ def changed_in_pieces(tree: Tree, changes: TreeWrites) -> Generator[None, None, 
     return tree
 
 
-def _sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
+def sorted_in_pieces(changes: TreeWrites) -> Generator[None, None, Iterator[Key]]:
     """Return the keys in order: sorts runs one by one, and merges them on demand."""
     keys = iter(changes)
     runs: list[list[Key]] = []

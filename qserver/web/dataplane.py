@@ -40,6 +40,7 @@ from qserver.web.answers import (
     transaction_tail,
 )
 from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     query_request,
@@ -103,7 +104,11 @@ class HotCall(KeyedCall):
         known, options = endpoint.options
         if known is not grant:
             options = endpoint.options_of(grant)
-        if not (request.max_retries is request.timeout_ms is request.max_rows is None):
+        if (
+            not (request.max_retries is request.timeout_ms is request.max_rows is None)
+            or request.max_affected is not None
+            or request.dry_run
+        ):
             options = _changed(options, request)
         self._options = options
         name = endpoint.database if request.database is None else request.database
@@ -145,7 +150,7 @@ class HotCall(KeyedCall):
         """Encode the answer in slices, with a checkpoint after each, or send it in parts."""
         try:
             results, are_long = await sliced(every)
-            if are_long:
+            if are_long or is_long(outcome.diff):
                 return self._in_parts(outcome, results)
             write = WRITERS[self._form]
             rows = [await rows_json(encoder, slices, write) for encoder, slices in results]
@@ -155,7 +160,7 @@ class HotCall(KeyedCall):
 
     def _in_parts(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Response:
         """A long answer. Its rows count as used memory until they have been sent."""
-        pool, held = self.endpoint.service.memory, outcome.results[-1].held_bytes
+        pool, held = self.endpoint.service.memory, outcome.held_bytes
         if outcome.committed:
             pool.take_anyway(held)  # the commit cannot be refused any more
         else:
@@ -209,6 +214,10 @@ class QueryCall(HotCall):
         endpoint = self.endpoint
         self._statements = (Statement(request.sql, request.params),)
         streams = endpoint.streams or wants_stream(request.sql)
+        if streams and request.dry_run:
+            raise InvalidRequest(
+                "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
+            )
         return self.open(request, self.stream if streams else self.execute)
 
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -217,7 +226,11 @@ class QueryCall(HotCall):
         (result,) = outcome.results
         rows = result.rows
         encoder = self.endpoint.encoders.find(result.columns, result.types)
-        if len(rows) > ROWS_ENCODED_AT_ONCE or encoder.size_about(rows) > ANSWER_PART_BYTES:
+        if (
+            len(rows) > ROWS_ENCODED_AT_ONCE
+            or encoder.size_about(rows) > ANSWER_PART_BYTES
+            or outcome.diff is not None
+        ):
             return self.encode_in_turns(outcome, [(encoder, rows)])
         body = self.body_of(outcome, encoder, WRITERS[self._form](encoder, rows))
         return self.answer(200, self.headers(), body)
@@ -232,6 +245,8 @@ class QueryCall(HotCall):
         exec_us = int((self._ended - self._began) * 1_000_000)
         version, retries = outcome.version, outcome.retries
         tail = query_tail(outcome.results[0], encoder, version, retries, total_us, exec_us)
+        if outcome.diff is not None:
+            tail = with_diff(tail, outcome.diff)
         return encoder.query_head + rows + tail
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
@@ -239,7 +254,8 @@ class QueryCall(HotCall):
         yield encoder.query_head
         yield from rows_in_parts(encoder, slices, WRITERS[self._form])
         times = self.elapsed_us(), self.exec_us()
-        yield query_tail(result, encoder, outcome.version, outcome.retries, *times)
+        tail = query_tail(result, encoder, outcome.version, outcome.retries, *times)
+        yield from tail_in_parts(tail, outcome.diff)
 
     def stream(self, opened: OpenDatabase) -> Answer:
         """Start a statement whose rows are sent as they are computed."""
@@ -310,7 +326,7 @@ class TransactionCall(HotCall):
         self.release()
         find, write = self.endpoint.encoders.find, WRITERS[self._form]
         every = [(find(each.columns, each.types), each.rows) for each in outcome.results]
-        if not _are_short(every):
+        if outcome.diff is not None or not _are_short(every):
             return self.encode_in_turns(outcome, every)
         rows = [write(encoder, rows) for encoder, rows in every]
         return self.answer(200, self.headers(), self.whole(outcome, every, rows))
@@ -319,11 +335,13 @@ class TransactionCall(HotCall):
         self, outcome: TransactionResult, every: Sequence[Encoded], rows: Sequence[bytes]
     ) -> bytes:
         encoded = [(encoder, json) for (encoder, _), json in zip(every, rows, strict=True)]
-        return transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+        body = transaction_body(outcome, encoded, self.elapsed_us(), self.exec_us())
+        return body if outcome.diff is None else with_diff(body, outcome.diff)
 
     def parts_of(self, outcome: TransactionResult, every: Sequence[Sliced]) -> Iterator[bytes]:
         yield from transaction_in_parts(outcome, every, WRITERS[self._form])
-        yield transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+        tail = transaction_tail(outcome, self.elapsed_us(), self.exec_us())
+        yield from tail_in_parts(tail, outcome.diff)
 
     def no_results(self) -> Sequence[Any] | None:
         return self._no_results
@@ -367,6 +385,8 @@ def _changed(options: Options, request: QueryRequest | TransactionRequest) -> Op
         options.max_rows if cut_rows is None else None,
         cut_rows,
         options.allowed,
+        request.max_affected,
+        request.dry_run,
     )
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from qserver.engine.work import timed_out
 from qserver.engine.yielding import yield_to_others
@@ -111,8 +112,7 @@ async def read_query_request(content_type: bytes, body: bytes) -> QueryRequest:
     params = await _decoded(raw, began, request.timeout_ms)
     _check_params(params)
     left = _left(began, request.timeout_ms)
-    rest = request.database, request.format, request.max_rows, left, request.max_retries
-    return QueryRequest(request.sql, params, *rest)
+    return QueryRequest(**{**asdict(request), "params": params, "timeout_ms": left})
 
 
 def text_request(content_type: bytes, body: bytes) -> QueryRequest:
@@ -150,8 +150,9 @@ async def read_transaction_request(
     statements = await _decoded(raw, began, request.timeout_ms)
     _check_length(statements)
     left = _left(began, request.timeout_ms)
-    rest = request.database, request.format, request.max_rows, left, request.max_retries
-    return _checked(TransactionRequest(list(map(_statement_request, statements)), *rest))
+    fields = {**asdict(request), "timeout_ms": left}
+    fields["statements"] = list(map(_statement_request, statements))
+    return _checked(TransactionRequest(**fields))
 
 
 def _statement_request(given: Any) -> str | StatementRequest:

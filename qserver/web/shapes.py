@@ -20,6 +20,7 @@ from qserver.workloads.measuring import BenchReport
 Timeout = Annotated[int, Meta(ge=1, le=int(STATEMENT_SECONDS_MAX * 1000))]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAX)]
 RowsMost = Annotated[int, Meta(ge=0, le=ANSWER_ROWS_MAX)]
+Count = Annotated[int, Meta(ge=0)]
 Params = list[Any] | dict[str, Any] | None
 
 
@@ -33,6 +34,8 @@ class QueryRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_rows: RowsMost | None = None
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
+    max_affected: Count | None = None
+    dry_run: bool = False
 
 
 class StatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +54,8 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_rows: RowsMost | None = None
     timeout_ms: Timeout | None = None
     max_retries: Retries | None = None
+    max_affected: Count | None = None
+    dry_run: bool = False
 
 
 # --- answers of the data plane -------------------------------------------------------------------
@@ -78,6 +83,16 @@ class StatementAnswer(Struct, frozen=True):
     truncated: bool | UnsetType = UNSET
 
 
+class RowChange(Struct, frozen=True):
+    """A row before and after; `key` is null for a table without a primary key."""
+
+    table: str
+    op: Literal["insert", "update", "delete", "schema"]
+    key: dict[str, Any] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
 class QueryAnswer(Struct, frozen=True):
     """The result of one statement."""
 
@@ -90,6 +105,8 @@ class QueryAnswer(Struct, frozen=True):
     version: int
     retries: int
     truncated: bool | UnsetType = UNSET
+    diff: list[RowChange] | UnsetType = UNSET
+    diff_truncated: bool | UnsetType = UNSET
 
 
 class TransactionAnswer(Struct, frozen=True):
@@ -101,6 +118,8 @@ class TransactionAnswer(Struct, frozen=True):
     version: int
     retries: int
     timings: TransactionTimings
+    diff: list[RowChange] | UnsetType = UNSET
+    diff_truncated: bool | UnsetType = UNSET
 
 
 class ErrorObject(Struct, frozen=True):

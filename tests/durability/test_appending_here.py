@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -103,42 +104,58 @@ async def test_small_groups_are_appended_here_while_syncs_are_short(
     always_quick(monkeypatch)
     threads = Threads(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
-        log.sync_seconds = 0.0
-        await log.append([(1, b"one")])
-        await log.append([(2, bytes(sqlite.SYNC_HERE_BYTES_MAX + 1))])
-        await log.append([(3, b"three"), (4, b"four")])
-        assert threads.here == [True, False, True]
-        log.sync_seconds = 61.0
-        await log.append([(5, b"five")])
-        assert threads.here[-1] is False
-        assert 0 < log.sync_seconds < 61.0
+        await log.append([(1, b"one")])  # the disk has to show first what it is
+        await log.append([(2, b"two")])
+        await log.append([(3, bytes(sqlite.SYNC_HERE_BYTES_MAX + 1))])
+        await log.append([(4, b"four"), (5, b"five")])
+        assert threads.here == [False, True, False, True]
         assert [version for version, _ in await log.read(0, 10)] == [1, 2, 3, 4, 5]
+
+
+async def test_a_sync_in_a_thread_that_waits_for_the_interpreter_keeps_no_append_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a server that has begun with threads does not stay with them for ever."""
+    threads = Threads(monkeypatch)
+    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
+    monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+    async with await open_log(tmp_path / "log") as log:
+        await log.append([(1, b"one")])  # longer than SYNC_HERE_SECONDS_MAX, but in a thread
+        await log.append([(2, b"two")])  # too long here
+        await log.append([(3, b"three")])
+        assert threads.here == [False, True, False]
+        assert log._doubted_until > time.perf_counter()
+        log._doubted_until = 0.0  # when the doubt is over, it is tried again
+        await log.append([(4, b"four")])
+        assert threads.here == [False, True, False, True]
 
 
 async def test_an_append_here_that_fails_says_so_and_appends_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     always_quick(monkeypatch)
+    threads = Threads(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
-        log.sync_seconds = 0.0
         await log.append([(1, b"one")])
         failing = log.append([(3, b"three")])  # it is raised where it is waited for
         with pytest.raises(LogFailed):
             await failing
+        assert threads.here == [False, True]
         await log.append([(2, b"two")])
         assert await log.read(0, 10) == [(1, b"one"), (2, b"two")]
 
 
-async def test_a_disk_that_is_new_slow_or_closed_is_left_to_a_thread(
+async def test_a_disk_that_is_new_stalls_or_is_closed_is_left_to_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = Threads(monkeypatch)
-    monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 60.0)
+    always_quick(monkeypatch)
     async with await open_log(tmp_path / "log") as log:
         await log.append([(1, b"one")])
-        monkeypatch.setattr(sqlite, "SYNC_HERE_SECONDS_MAX", 60.0)
         monkeypatch.setattr(sqlite, "SYNC_STALL_SECONDS", 0.0)
-        await log.append([(2, b"two")])  # it was slow
+        monkeypatch.setattr(sqlite, "SYNC_DOUBT", 1_000_000)
+        await log.append([(2, b"two")])  # it stalled
         await log.append([(3, b"three")])
         log._doubted_until = 0.0
         log._file.close()

@@ -98,7 +98,7 @@ def test_statements_that_control_transactions_are_refused(admin: Client, sql: st
         {"statements": [{"params": []}]},
         {"statements": ["select 1"], "sql": "select 1"},
         {"statements": ["select 1"], "params": [1]},
-        {"statements": ["select 1"], "dry_run": True},
+        {"statements": ["select 1"], "dry_run": "yes"},
         {"statements": ["select 1"] * 1001},
     ],
 )

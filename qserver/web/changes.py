@@ -1,0 +1,111 @@
+"""Changes of rows as JSON: `{"table", "op", "key", "before", "after"}`, one form everywhere.
+
+Rows have their visible columns, with the same values as in answers. `key` has the columns of the
+primary key, and is null for a table without one. A change of schema has neither key nor rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from qserver.limits import ANSWER_PART_BYTES
+from qserver.query.results import Diff
+from qserver.storage.changes import Change, Changes
+from qserver.values.keys import Row
+from qserver.values.schema import Table
+from qserver.web.json_values import Converter, converter, encode_json
+from qserver.web.shapes import RowChange
+
+CHANGES_ENCODED_AT_ONCE: Final = 250
+"""Changes of an answer that are encoded without yielding: about half a millisecond."""
+
+
+class ChangeEncoder:
+    """Turns changes into objects for JSON; keeps what follows from each table's definition."""
+
+    def __init__(self) -> None:
+        self._forms: dict[int, tuple[Table, _TableForm]] = {}
+
+    def encoded(self, change: Change) -> RowChange:
+        table = change.table
+        if isinstance(table, str):
+            return RowChange(table, change.op, None, None, None)
+        known = self._forms.get(id(table))
+        if known is None:
+            known = self._forms[id(table)] = (table, _TableForm(table))
+        form = known[1]
+        some = change.before if change.after is None else change.after
+        assert some is not None, "a row is there before or after"
+        return RowChange(
+            form.name,
+            change.op,
+            None if table.has_row_id else form.key(some),
+            None if change.before is None else form.row(change.before),
+            None if change.after is None else form.row(change.after),
+        )
+
+
+class _TableForm:
+    def __init__(self, table: Table) -> None:
+        self.name = ".".join(table.path)
+        visible = [at for at, column in enumerate(table.columns) if not column.hidden]
+        self._columns = [_field(table, at) for at in visible]
+        self._key = [_field(table, at) for at in table.primary_key]
+
+    def row(self, row: Row) -> dict[str, Any]:
+        return _object(self._columns, row)
+
+    def key(self, row: Row) -> dict[str, Any]:
+        return _object(self._key, row)
+
+
+_Field = tuple[int, str, Converter | None]
+
+
+def _field(table: Table, at: int) -> _Field:
+    column = table.columns[at]
+    return at, column.name, converter(column.type)
+
+
+def _object(fields: Sequence[_Field], row: Row) -> dict[str, Any]:
+    return {
+        name: row[at] if convert is None or row[at] is None else convert(row[at])
+        for at, name, convert in fields
+    }
+
+
+def is_long(diff: Diff | None) -> bool:
+    """Are there too many changes to encode them without yielding?"""
+    return diff is not None and (
+        len(diff.changes) > CHANGES_ENCODED_AT_ONCE or diff.held_bytes > ANSWER_PART_BYTES
+    )
+
+
+def changes_in_parts(changes: Changes) -> Iterator[bytes]:
+    """The changes as a JSON array in parts, each encoded on demand."""
+    encoder = ChangeEncoder()
+    between, part = b"[", []
+    size = 0
+    for change in changes:
+        part.append(encode_json(encoder.encoded(change)))
+        size += len(part[-1])
+        if size > ANSWER_PART_BYTES or len(part) >= CHANGES_ENCODED_AT_ONCE:
+            yield between + b",".join(part)
+            between, size = b",", 0
+            part.clear()
+    yield (between + b",".join(part) if part else b"[" * (between == b"[")) + b"]"
+
+
+def tail_in_parts(tail: bytes, diff: Diff | None) -> Iterator[bytes]:
+    """The end of an answer in parts, with the changes of a dry run as its last field."""
+    if diff is None:
+        yield tail
+        return
+    yield tail[:-1] + b',"diff":'
+    yield from changes_in_parts(diff.changes)
+    yield b',"diff_truncated":true}' if diff.truncated else b"}"
+
+
+def with_diff(tail: bytes, diff: Diff) -> bytes:
+    return b"".join(tail_in_parts(tail, diff))

@@ -1,0 +1,154 @@
+"""Section 4: `dry_run` shows what a request would do, `max_affected` bounds what it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.web.contract.servers import Client, error_of
+
+SCHEMA = (
+    "create table parents (id int primary key, name text)",
+    "create table children (id int primary key, parent int references parents on delete cascade,"
+    " price numeric(6, 2))",
+    "insert into parents values (1, 'Ada'), (2, 'Grace')",
+    "insert into children values (10, 1, 1.50), (11, 1, 2), (12, 2, null)",
+)
+
+
+@pytest.fixture
+def family(fresh: Client) -> Client:
+    fresh.transaction(*SCHEMA)
+    return fresh
+
+
+def rows_of(client: Client) -> list[Any]:
+    return [
+        client.rows("select * from parents order by id"),
+        client.rows("select * from children order by id"),
+    ]
+
+
+def test_a_dry_run_answers_with_results_and_changes_and_leaves_nothing(family: Client) -> None:
+    before, version = rows_of(family), family.query("select 1")["version"]
+    found = family.query("delete from parents where id = 1 returning name", dry_run=True)
+    assert found["rows"] == [{"name": "Ada"}] and found["affected_rows"] == 1
+    assert found["version"] == version
+    gone = {"op": "delete", "after": None}
+    assert found["diff"] == [
+        {"table": "children", "key": {"id": 10}, **gone,
+         "before": {"id": 10, "parent": 1, "price": "1.50"}},
+        {"table": "children", "key": {"id": 11}, **gone,
+         "before": {"id": 11, "parent": 1, "price": "2.00"}},
+        {"table": "parents", "key": {"id": 1}, **gone, "before": {"id": 1, "name": "Ada"}},
+    ]  # fmt: skip
+    assert rows_of(family) == before and family.query("select 1")["version"] == version
+
+
+def test_the_changes_of_a_transaction_are_net(family: Client) -> None:
+    before = rows_of(family)
+    found = family.transaction(
+        "insert into parents values (3, 'Edsger')",
+        "update parents set name = 'Edsger W.' where id = 3",
+        "update parents set name = 'x' where id = 1",
+        "update parents set name = 'Ada' where id = 1",
+        "update children set id = 20 where id = 12",
+        dry_run=True,
+    )
+    assert found["affected_rows"] == 5 and len(found["results"]) == 5
+    child = {"parent": 2, "price": None}
+    assert found["diff"] == [
+        {"table": "children", "op": "delete", "key": {"id": 12},
+         "before": {"id": 12, **child}, "after": None},
+        {"table": "children", "op": "insert", "key": {"id": 20},
+         "before": None, "after": {"id": 20, **child}},
+        {"table": "parents", "op": "insert", "key": {"id": 3},
+         "before": None, "after": {"id": 3, "name": "Edsger W."}},
+    ]  # fmt: skip
+    assert rows_of(family) == before
+
+
+def test_a_dry_run_of_definitions_leaves_no_table(fresh: Client) -> None:
+    found = fresh.transaction(
+        "create table t (a int)", "insert into t values (1)", "select * from t", dry_run=True
+    )
+    assert found["results"][2]["rows"] == [{"a": 1}]
+    assert found["diff"] == [
+        {"table": "t", "op": "schema", "key": None, "before": None, "after": None},
+        {"table": "t", "op": "insert", "key": None, "before": None, "after": {"a": 1}},
+    ]
+    assert fresh.get("/tables").json()["tables"] == []
+
+
+def test_a_dry_run_of_a_read_changes_nothing(family: Client) -> None:
+    assert family.query("select 1 as one", dry_run=True)["diff"] == []
+
+
+def test_a_dry_run_gives_numbers_of_sequences_back(fresh: Client) -> None:
+    fresh.query("create table t (id serial primary key)")
+    insert = "insert into t default values returning id"
+    assert fresh.query(insert, dry_run=True)["rows"] == [{"id": 1}]
+    assert fresh.query(insert)["rows"] == [{"id": 1}]
+    assert fresh.query(insert, dry_run=True)["rows"] == [{"id": 2}]
+    setval = fresh.query_response("select setval('t_id_seq', 50)", dry_run=True)
+    error_of(setval, 200, "0A000")
+    assert fresh.query(insert)["rows"] == [{"id": 2}]
+
+
+def test_a_dry_run_fails_as_the_real_thing_would(family: Client) -> None:
+    taken = family.query_response("insert into parents values (1, 'x')", dry_run=True)
+    error_of(taken, 200, "23505")
+    made = family.post("/v1/keys", {"name": "reader", "scopes": ["data:read"]}).json()
+    family.server.secrets.add(made["key"])
+    reader = Client(family.server, made["key"], database=family.headers["X-Database"])
+    error_of(reader.query_response("delete from children", dry_run=True), 403, "42501")
+
+
+def test_a_long_diff_is_refused_or_cut(family: Client) -> None:
+    family.query("create table many (a int primary key, b text)")
+    many = "insert into many select n, 'x' from generate_series(1, 100001) n"
+    error_of(family.query_response(many, dry_run=True), 200, "54000")
+    found = family.query(many, dry_run=True, max_rows=3000)
+    assert found["affected_rows"] == 100001 and found["diff_truncated"] is True
+    assert [each["key"]["a"] for each in found["diff"]] == list(range(1, 3001))
+    assert "diff_truncated" not in family.query("delete from many", dry_run=True)
+    assert family.rows("select count(*) as n from many") == [[0]]
+
+
+def test_a_dry_run_cannot_be_streamed(family: Client) -> None:
+    error_of(family.query_response("/*+ STREAM */ select 1", dry_run=True), 400, "QS001")
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("delete from parents where id = 1", 3),  # with the cascade
+        ("update children set price = 0", 3),
+        ("insert into parents select n, 'x' from generate_series(100, 199) n", 100),
+        ("explain analyze delete from children", 3),
+        ("update children set id = id + 100", 3),
+        ("select 1", 0),
+    ],
+)
+def test_no_more_rows_are_affected_than_allowed(family: Client, sql: str, count: int) -> None:
+    before = rows_of(family)
+    if count:
+        answer = family.query_response(sql, max_affected=count - 1)
+        assert "max_affected" in error_of(answer, 200, "QS003")["hint"]
+        assert rows_of(family) == before
+    family.query(sql, max_affected=count)
+
+
+def test_the_statements_of_a_transaction_count_together(family: Client) -> None:
+    body = {"statements": ["delete from children where id = 10", "delete from parents"]}
+    answer = family.post("/v1/transaction", {**body, "max_affected": 4})
+    assert error_of(answer, 200, "QS003")["statement"] == 1
+    assert family.post("/v1/transaction", {**body, "max_affected": 5}).json()["success"]
+
+
+def test_a_statement_that_affects_too_many_rows_is_stopped_on_its_way(family: Client) -> None:
+    family.query("create table many (a int primary key)")
+    many = "insert into many select n from generate_series(1, 3000000) n"
+    error_of(family.query_response(many, max_affected=1000), 200, "QS003")
+    assert family.rows("select count(*) as n from many") == [[0]]
