@@ -451,7 +451,7 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
 @cache
 def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
-    page = server_text(Metrics(), (), 0.0, Counters(), PageCache().statistics()).decode()
+    page = server_text(Metrics(), (), 0.0, Counters(), PageCache().statistics(), 0).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

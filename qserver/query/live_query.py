@@ -14,7 +14,8 @@ changes lead from the last result to the newest.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
 from typing import TypeAlias
 
 import trio
@@ -126,7 +127,7 @@ class LiveQuery:
     def wake(self) -> None:
         self._watch.wake()
 
-    async def changes(self) -> AsyncIterator[Changes]:
+    async def changes(self) -> AsyncGenerator[Changes, None]:
         """Yield what leads from the last result to that of the newest durable version."""
         base = self._watch.base
         assert base is not None, "it is stale"
@@ -143,8 +144,9 @@ class LiveQuery:
             steps = self._look_at_changed(self._scan, base, now, request)
         else:
             steps = self._compare(plan_before, base, now, request)
-        async for changes in steps:
-            yield changes
+        async with aclosing(steps):
+            async for changes in steps:
+                yield changes
 
     async def _plan_again(self, now: Snapshot, request: Request) -> None:
         plan = await self._new_plan(now, request.deadline)
@@ -163,7 +165,7 @@ class LiveQuery:
 
     async def _look_at_changed(
         self, scan: Scan, base: Snapshot, now: Snapshot, request: Request
-    ) -> AsyncIterator[Changes]:
+    ) -> AsyncGenerator[Changes, None]:
         """Run on the changed rows of the footprint alone, as they were and as they are."""
         footprint, last = self._watch.footprint, None
         if scan.access.index is None:
@@ -172,8 +174,9 @@ class LiveQuery:
             footprint = footprint.copy()
             keys = await self._changed_by_index(scan, footprint, base, now, request)
             if keys is None:
-                async for changes in self._compare(self._plan, base, now, request):
-                    yield changes
+                async with aclosing(self._compare(self._plan, base, now, request)) as steps:
+                    async for changes in steps:
+                        yield changes
                 return
             pieces = iter([[(key, *_both(scan.table.id, key, base, now)) for key in keys]])
         for at, piece in enumerate(pieces):
@@ -248,7 +251,7 @@ class LiveQuery:
 
     # --- whole results ---
 
-    async def _run_again(self, now: Snapshot, request: Request) -> AsyncIterator[Changes]:
+    async def _run_again(self, now: Snapshot, request: Request) -> AsyncGenerator[Changes, None]:
         """Run the query again, and compare the result with the one that is kept."""
         assert self._kept is not None
         result = KeptResult(request.environment.pool)
@@ -268,7 +271,7 @@ class LiveQuery:
 
     async def _compare(
         self, plan: Plan, base: Snapshot, now: Snapshot, request: Request
-    ) -> AsyncIterator[Changes]:
+    ) -> AsyncGenerator[Changes, None]:
         """Compare the results on two snapshots, for a linear query, which keeps none."""
         sql, given, parameterized, _ = self._found
         before = KeptResult(request.environment.pool)

@@ -26,6 +26,7 @@ from qserver.errors import (
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
+    TooManyOpen,
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
@@ -51,6 +52,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     RequestTooLarge: 413,
     UnsupportedMediaType: 415,
     RateLimited: 429,
+    TooManyOpen: 429,
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
     LogFailed: 503,
@@ -81,6 +83,6 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
-    if status_of(error) == 503:
+    if status_of(error) == 503 or isinstance(error, TooManyOpen):
         return [(b"retry-after", RETRY_AFTER_SECONDS)]
     return []

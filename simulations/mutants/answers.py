@@ -202,7 +202,7 @@ MUTANTS: Final = (
         "keep_the_lease_of_a_stream",
         "a stream that has ended does not give back the database",
         ("sql_bank",),
-        (edited(QueryCall._streams, "self.release()", "pass"),),
+        (edited(QueryCall._as_stream, "self.release()", "pass"),),
     ),
     Mutant(
         "keep_the_lease_of_an_error",
