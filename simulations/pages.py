@@ -55,14 +55,20 @@ def _add_entries(page: Tree, shelf: Shelf, entries: dict[Key, Value]) -> None:
     if isinstance(page, Leaf):
         keys, values = page.keys_here, page.values_here
         if keys is None or values is None:
-            keys, values = decode_leaf(page, shelf.pages[page.number])
+            keys, values = decode_leaf(page, _durable(page, shelf))
         entries.update(zip(keys, values, strict=True))
         return
     children = page.children_here
     if children is None:
-        _, children = decode_branch(page, shelf.pages[page.number])
+        _, children = decode_branch(page, _durable(page, shelf))
     for child in children:
         _add_entries(child, shelf, entries)
+
+
+def _durable(page: Tree, shelf: Shelf) -> bytes:
+    """Return the bytes of a page that was let go."""
+    assert page.number in shelf.pages, f"page {page.number} was let go, and is not durable"
+    return shelf.pages[page.number]
 
 
 class Published(msgspec.Struct, frozen=True, eq=False):

@@ -5,6 +5,7 @@
     ranges of 3 entries     a table of ten rows is on all shards, and is cut and joined while
                             transactions are under way
     a log read 2 at a time  recovery goes through many pieces, as it does after 1,000 commits
+    a pause of 10 ms        a checkpoint that failed is tried again while the clients still work
 
 The mechanism stays the product's own; only its numbers change, for the time of one run. A seed
 chooses among the sizes here, and the product's own are always one of them.
@@ -52,6 +53,9 @@ PICKED_MOST: Final = (1, snapshot.PICKED_MAX)
 WORK_AT_ONCE: Final = (1, coordinator.WORK_BEFORE_YIELDING)
 """How many pieces of work the coordinator runs before it lets other tasks run."""
 
+RETRY_SECONDS: Final = (0.01, 0.5, limits.CHECKPOINT_RETRY_SECONDS)
+"""How long a checkpoint that failed is not tried again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
@@ -62,9 +66,12 @@ class Sizes:
     picked_most: int = snapshot.PICKED_MAX
     work_at_once: int = coordinator.WORK_BEFORE_YIELDING
     range_entries: int = limits.RANGE_ENTRIES_MAX
+    retry_seconds: float = limits.CHECKPOINT_RETRY_SECONDS
 
 
-SMALL: Final = Sizes(page_entries=min(PAGE_ENTRIES), read_at_once=min(READ_AT_ONCE))
+SMALL: Final = Sizes(
+    page_entries=min(PAGE_ENTRIES), read_at_once=min(READ_AT_ONCE), retry_seconds=min(RETRY_SECONDS)
+)
 """Pages as small as can be, in trees of one range."""
 
 NARROW: Final = Sizes(range_entries=min(RANGE_ENTRIES))
@@ -90,7 +97,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
     range_most, range_least = RANGE_ENTRIES[sizes.range_entries]
     whole = sizes.page_entries == limits.PAGE_ENTRIES_MAX
     read_at_once = sizes.read_at_once
-    values: tuple[tuple[Any, str, int], ...] = (
+    values: tuple[tuple[Any, str, float], ...] = (
         (btree, "PAGE_ENTRIES_MAX", most),
         (btree, "PAGE_ENTRIES_BUILT", built),
         (btree, "PAGE_ENTRIES_MIN", least),
@@ -102,6 +109,7 @@ def sized(sizes: Sizes) -> Iterator[None]:
         (recovery, "RECORDS_READ_AT_ONCE", read_at_once),
         (loading, "PAGES_READ_AT_ONCE", min(read_at_once, loading.PAGES_READ_AT_ONCE)),
         (checkpointer, "RECORDS_FORGOTTEN_AT_ONCE", read_at_once),
+        (checkpointer, "CHECKPOINT_RETRY_SECONDS", sizes.retry_seconds),
         (coordinator, "WORK_BEFORE_YIELDING", sizes.work_at_once),
     )
     kept = [(module, name, getattr(module, name)) for module, name, _ in values]

@@ -152,17 +152,19 @@ class PageCache:
 
 
 def _is_over_others(page: Tree) -> bool:
-    return type(page) is Branch and any(child.is_here for child in page.children)
+    return type(page) is Branch and any(child.is_here for child in page.children_here or ())
 
 
 def size_of_page(page: Tree) -> int:
-    """Estimate the bytes that a page takes in memory."""
+    """Estimate the bytes that a page takes in memory. It has to be here: nothing loads in here."""
     if isinstance(page, Leaf):
-        keys, values = page.keys, page.values
+        keys, values = page.keys_here, page.values_here
+        assert keys is not None and values is not None
         some = (0, len(keys) // 2)
         entry = sum([_size_of(keys[at]) + _size_of(values[at]) for at in some]) // len(some)
         return PAGE_BYTES + len(keys) * (16 + entry)
-    separators, children = page.separators, page.children
+    separators, children = page.separators_here, page.children_here
+    assert separators is not None and children is not None
     entry = _size_of(separators[0]) if separators else 0
     return PAGE_BYTES + len(children) * (200 + entry)
 

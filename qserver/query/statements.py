@@ -37,7 +37,6 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.live import explain_live
@@ -45,6 +44,7 @@ from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -66,6 +66,7 @@ class StatementRun:
         "_prepared",
         "affected_besides",
         "allowed",
+        "changes",
         "context",
         "cost",
         "planner",
@@ -78,6 +79,8 @@ class StatementRun:
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
         self.affected_besides = 0
@@ -124,6 +127,7 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -136,6 +140,7 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
@@ -208,9 +213,9 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(

@@ -15,7 +15,7 @@ from qserver.errors import LogFailed
 from qserver.storage.page import Leaf, Tree
 from qserver.storage.snapshot import Snapshot
 from simulations.mutants.mutant import Mutant
-from simulations.mutants.shapes import SAVES_FAIL, SYNCS_FAIL
+from simulations.mutants.shapes import NOBODY_KNOWS, SAVES_FAIL, SYNCS_FAIL
 
 
 def _cut_before_durable(original: Any) -> Any:
@@ -36,7 +36,9 @@ def _cut_too_much(original: Any) -> Any:
 def _take_similar_for_saved(original: Any) -> Any:
     def new_pages(self: Save, page: Tree) -> Iterator[Any]:
         for known in list(self._saved.store.cache._line):
-            if type(page) is Leaf and type(known) is Leaf and known.keys == page.keys:
+            if type(page) is not Leaf or self._saved.is_saved(page):
+                break
+            if type(known) is Leaf and known.keys == page.keys:
                 self.number_of[page] = known.number
                 self._kept.add(known.number)
                 return
@@ -63,6 +65,17 @@ def _use_numbers_again(original: Any) -> Any:
         return save
 
     return begin
+
+
+def _use_numbers_of_the_dead(original: Any) -> Any:
+    def restore(
+        self: SavedPages, version: int, roots: Any, count: int, dead: list[int], last_number: int
+    ) -> None:
+        while last_number in dead:
+            last_number -= 1
+        original(self, version, roots, count, dead, last_number)
+
+    return restore
 
 
 def _forget_before_confirmed(original: Any) -> Any:
@@ -109,8 +122,15 @@ MUTANTS: Final = (
     Mutant(
         "use_page_numbers_again",
         "numbers of an attempt whose outcome is unknown are given to other pages",
-        ("bank", "hot_key", "registers", "list_append"),
+        ("range_sums", "sql_queue"),
         ((saved_pages.SavedPages, "begin", _use_numbers_again),),
+        shape=NOBODY_KNOWS,
+    ),
+    Mutant(
+        "use_numbers_of_the_dead_again",
+        "numbers of pages that a crash left behind are given to other pages",
+        ("bank", "registers", "list_append"),
+        ((saved_pages.SavedPages, "restore", _use_numbers_of_the_dead),),
         shape=SAVES_FAIL,
     ),
     Mutant(

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import trio
 
-from qserver.durability import recovery, saved_pages
+from qserver.durability import page_cache, recovery, saved_pages
+from qserver.durability.page_cache import PageCache
+from qserver.durability.port import StoredPage
 from qserver.durability.recovery import Recovered, Replay
 from qserver.durability.saved_pages import Save, SavedPages
 from qserver.engine import checkpointer, database, log_writer
@@ -91,14 +93,34 @@ def _keep_what_a_crash_left(original: Any) -> Any:
     return restore
 
 
-def _count_as_saved_when_written(original: Any) -> Any:
-    def new_pages(self: Save, page: Tree) -> Iterator[Any]:
-        yield from original(self, page)
-        if page in self.number_of:
-            page.number, page.store = self.number_of[page], self._saved.store
-            self._saved.store.cache.keep([page])
+def _remember_the_save(original: Any) -> Any:
+    def begin(self: SavedPages, snapshot: Snapshot) -> Save:
+        save: Save = original(self, snapshot)
+        saved: Any = self
+        saved.in_the_making = save
+        return save
 
-    return new_pages
+    return begin
+
+
+def _count_as_saved_when_written(original: Any) -> Any:
+    async def save_pages(self: Checkpointer, pages: list[StoredPage], size: int) -> None:
+        await original(self, pages, size)
+        saved: Any = self.saved
+        written = {number for number, _ in pages}
+        for page, number in saved.in_the_making.number_of.items():
+            if number in written:
+                page.number, page.store = number, saved.store
+                saved.store.cache.keep([page])
+
+    return save_pages
+
+
+def _keep_what_is_here(original: Any) -> Any:
+    def keep(self: PageCache, pages: list[Tree]) -> None:
+        original(self, [page for page in pages if page.is_here])
+
+    return keep
 
 
 def _confirm_what_was_broken_off(original: Any) -> Any:
@@ -187,7 +209,11 @@ MUTANTS: Final = (
         "a page counts as saved, and is let go, when it was written, though its checkpoint came to"
         " nothing",
         ("bank", "list_append", "sql_queue"),
-        ((saved_pages.Save, "_new_pages", _count_as_saved_when_written),),
+        (
+            (saved_pages.SavedPages, "begin", _remember_the_save),
+            (checkpointer.Checkpointer, "_save_pages", _count_as_saved_when_written),
+            (page_cache.PageCache, "keep", _keep_what_is_here),
+        ),
         shape=SYNCS_FAIL,
     ),
     Mutant(

@@ -49,3 +49,10 @@ SYNCS_FAIL: Final[Shape] = (
     ("probabilities", {"sync_fails": 0.05, "process_crash": 0.015, "sync_slow": 0.3}),
 )
 """Syncs of the log that fail while a checkpoint is under way, and crashes soon after."""
+
+NOBODY_KNOWS: Final[Shape] = (
+    *_ALL_THE_TIME,
+    ("sizes", SMALL),
+    ("probabilities", {"checkpoint_fails": 0.5, "process_crash": 0.03, "tail_kept": 1.0}),
+)
+"""Checkpoints that fail though they may be there, the next soon after, and a crash during it."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from qserver.limits import LIVE_QUERIES_MAX
 from tests.web.contract.connections import OpenStream
 from tests.web.contract.live_results import LiveResult, multiset
 from tests.web.contract.servers import PAUSE_SECONDS, Client, error_of
@@ -142,6 +141,8 @@ def test_other_mistakes_are_ordinary_answers(fresh: Client) -> None:
         "/v1/query", {"sql": "select 1", "live": True}, headers={"Accept": "application/x-ndjson"}
     )
     assert lines.status_code == 400
+    once = {"Idempotency-Key": "once"}
+    assert error_of(fresh.post("/v1/query", {"sql": "select 1", "live": True}, headers=once), 400)
     inside = fresh.post("/v1/transaction", {"statements": ["/*+ LIVE */ select 1"]})
     assert error_of(inside, 400)["statement"] == 0
 
@@ -222,8 +223,3 @@ def test_a_slow_reader_gets_merged_versions_and_costs_no_memory(fresh: Client) -
         live.until(last)
         check(live, fresh, sql)
         assert len(live.versions) < 60
-
-
-def test_the_limit_is_named_in_the_limits(admin: Client) -> None:
-    limits = admin.get("/capabilities").json()["limits"]
-    assert limits["live_queries_max"] == LIVE_QUERIES_MAX
