@@ -64,6 +64,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
+        "_room",
         "affected_besides",
         "allowed",
         "changes",
@@ -77,6 +78,7 @@ class StatementRun:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.changes = False
@@ -127,6 +129,8 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            if plan.grows:
+                self._room.check()
             self.changes = True
         else:
             self.allowed.check_read()
@@ -140,6 +144,8 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
+            self._room.check()
         self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)

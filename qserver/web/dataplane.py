@@ -27,7 +27,7 @@ import msgspec
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
-from qserver.errors import InvalidRequest
+from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
@@ -61,6 +61,7 @@ from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
 from qserver.web.live import LiveEvents, LiveParts, lines_with
+from qserver.web.named import Named, hide_rows
 from qserver.web.readers import Reader
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
@@ -120,6 +121,8 @@ class HotCall(KeyedCall):
     _opened: OpenDatabase | None = None
     _began = 0.0
     _ended = 0.0
+    _named: Named | None = None
+    """Set if the grant allows named statements only."""
 
     def open(
         self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
@@ -165,6 +168,12 @@ class HotCall(KeyedCall):
 
     def _go_on(self, work: Waiting) -> Answer:
         return self.after(work, self.executed)
+
+    def known(self, error: Exception) -> QserverError:
+        known = super().known(error)
+        if self._named is not None:
+            hide_rows(known)
+        return known
 
     @abstractmethod
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -227,10 +236,14 @@ class HotCall(KeyedCall):
 class QueryCall(HotCall):
     _reader: Reader | None = None
     _every_seconds = 0.0
-    decode = staticmethod(query_request)
+    decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
     decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
         read_query_request
     )
+
+    def limit(self, grant: Grant) -> None:
+        self._named = named = Named(grant)
+        self.decode, self.decode_long = named.query, named.read_query
 
     def run(self, body: bytes) -> Answer:
         content_type = self.endpoint.content_type
@@ -315,7 +328,7 @@ class QueryCall(HotCall):
         return self.after(beginning, self._streams)
 
     def _streams(self, stream: RowStream) -> Response:
-        endpoint, service = self.endpoint, self.endpoint.service
+        endpoint = self.endpoint
         encoder = endpoint.encoders.find(stream.columns, stream.types)
         form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
 
@@ -323,7 +336,7 @@ class QueryCall(HotCall):
             if not stream.committed:
                 await self.check_still_allowed()
 
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, service.internal_error)
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
         return self._as_stream(form.content_type, rows.parts(check), stream.aclose)
 
     def live(self, opened: OpenDatabase) -> Answer:
@@ -351,15 +364,16 @@ class QueryCall(HotCall):
             opened.check_open()
             await self.check_still_allowed()
 
-        internal = endpoint.service.internal_error
-        parts = LiveParts(live, form, self.request_id, internal, self._every_seconds)
+        parts = LiveParts(live, form, self.request_id, self.known, self._every_seconds)
         return self._as_stream(form.content_type, parts.parts(check), live.close)
 
     async def check_still_allowed(self) -> None:
-        """Raise if the caller may no longer read the database."""
-        endpoint, opened = self.endpoint, self._opened
+        """Raise if the caller may no longer run its statement."""
+        endpoint, opened, (statement,) = self.endpoint, self._opened, self._statements
         assert opened is not None
-        await endpoint.service.check_still_allowed(endpoint.headers, self.grant, opened.id)
+        await endpoint.service.check_still_allowed(
+            endpoint.headers, self.grant, opened.id, statement.sql
+        )
 
     def _as_stream(
         self,
@@ -396,13 +410,21 @@ class TextCall(QueryCall):
     decode = staticmethod(text_request)
     decode_long = None
 
+    def limit(self, grant: Grant) -> None:
+        KeyedCall.limit(self, grant)
+
 
 class TransactionCall(HotCall):
     _no_results: list[Any] | None = None
 
+    def limit(self, grant: Grant) -> None:
+        self._named = Named(grant)
+
     def run(self, body: bytes) -> Answer:
         self._no_results = []
         content_type = self.endpoint.content_type
+        if self._named is not None:
+            return self.after(self._named.transaction(content_type, body), self.decoded)
         if len(body) > BODY_BYTES_SHORT:
             return self.after(read_transaction_request(content_type, body), self.decoded)
         return self.decoded(transaction_request(content_type, body))

@@ -64,10 +64,10 @@ class LiveParts(RowParts):
         live: LiveQuery,
         form: LiveEvents,
         request_id: str,
-        internal: Callable[[Exception, str], QserverError],
+        known: Callable[[Exception], QserverError],
         every_seconds: float,
     ) -> None:
-        super().__init__(live.rows, form, request_id, lambda: 0, internal)
+        super().__init__(live.rows, form, request_id, lambda: 0, known)
         self._live = live
         self._every_seconds = every_seconds
 

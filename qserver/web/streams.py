@@ -112,13 +112,13 @@ class RowParts:
         form: Format,
         request_id: str,
         elapsed_us: Callable[[], int],
-        internal: Callable[[Exception, str], QserverError],
+        known: Callable[[Exception], QserverError],
     ) -> None:
         self._stream = stream
         self._form = form
         self._request_id = request_id
         self._elapsed_us = elapsed_us
-        self._internal = internal
+        self._known = known
         self.count, self.seconds = 0, 0.0
 
     async def parts(
@@ -161,9 +161,7 @@ class RowParts:
 
     def failure(self, error: Exception) -> bytes:
         """The end of a stream that failed; without it the client would take this for the end."""
-        if not isinstance(error, QserverError):
-            error = self._internal(error, self._request_id)
-        return self._form.error(error, self._request_id)
+        return self._form.error(self._known(error), self._request_id)
 
     def _sent(self, asked: float) -> float:
         """Exclude the client's reading time of a sent part from the statement's time."""

@@ -52,6 +52,7 @@ class UpkeepRoutes:
                 service.uptime_s(),
                 service.counters,
                 service.pages.statistics(),
+                service.plane.space.statistics(),
                 len(service.live_queries),
             )
         own, _ = await service.plane.list_databases(grant, None, LIST_LENGTH_MAX)
