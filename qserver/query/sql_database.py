@@ -38,7 +38,7 @@ from qserver.query.body import (
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import Plan, PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Options, Result, Statement, TransactionResult
@@ -73,11 +73,12 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
+        plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
-        self.planner = Planner(compute=world.compute)
+        self.planner = Planner(compute=world.compute, plans=plans)
         self._environment = RequestEnvironment(
             world.now,
             trio.current_time,
