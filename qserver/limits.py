@@ -63,6 +63,21 @@ a crash loses what is left of them."""
 ROW_ID_BLOCK = 65_536
 """Row ids that are reserved at once, for tables without a primary key: nobody sees their gaps."""
 
+ANSWER_STORED_SECONDS = 86_400.0
+"""How long the answer to a request with an Idempotency-Key is kept. Then the key is free again."""
+
+ANSWER_STORED_BYTES_MAX = 256 * 1024
+"""The longest answer that is kept; a longer one ends its request, with nothing applied."""
+
+IDEMPOTENCY_KEY_BYTES_MAX = 255
+"""The longest Idempotency-Key; a longer one is refused."""
+
+ANSWERS_SWEPT_SECONDS = 600.0
+"""How often kept answers that have expired are deleted."""
+
+ANSWERS_SWEPT_AT_ONCE = 256
+"""Kept answers that one step of that looks at, before others run."""
+
 CHECKPOINT_LOG_BYTES = 32 * 1024 * 1024
 """A checkpoint begins when so much log is behind the last one: what a crash makes us read again."""
 
@@ -125,7 +140,7 @@ TRANSACTION_STATEMENTS_MAX = 1000
 
 PLANNING_STEPS_MAX = 4096
 """Steps (words parsed, expressions bound, nodes looked at by rules) that a statement is planned in
-while others wait. One that takes more is planned in a thread; see `sql/effort.py`."""
+while others wait. One that takes more is planned in a thread; see `sql/step_budget.py`."""
 
 PLANNING_THREADS_MAX = 2
 """Statements that are planned in threads at once; others wait their turn, under their deadlines."""
@@ -389,7 +404,26 @@ ORGANIZATIONS_MAX = 10_000
 """Organizations of one server."""
 
 DATABASES_OF_ORGANIZATION_MAX = 1000
-"""Databases of an organization."""
+"""Databases of an organization, whatever its tier; the next is refused with 53100."""
+
+DATABASES_FREE = 25
+"""Databases of an organization of the tier `free`."""
+
+DATABASES_PRO = 250
+"""Databases of an organization of the tier `pro`."""
+
+STORED_BYTES_FREE = 1024 * 1024 * 1024
+"""Bytes that the files of all databases of an organization of the tier `free` take. Past it, what
+would store more is refused with 53100; reads, DELETE, TRUNCATE and DROP go on."""
+
+STORED_BYTES_PRO = 100 * 1024 * 1024 * 1024
+"""The same for the tier `pro`."""
+
+SPACE_LOOK_SECONDS = 1.0
+"""How often files are measured: an organization goes past its bound for that long."""
+
+DISK_FREE_BYTES_MIN = 256 * 1024 * 1024
+"""With less left on the disk nobody may store more; on a small disk, with less than a sixteenth."""
 
 LIST_LENGTH_DEFAULT = 100
 """Records on one page of a list, where nothing else is said."""
@@ -425,6 +459,8 @@ assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
 assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert RETRIES_DEFAULT >= 1
+assert 0 < ANSWERS_SWEPT_SECONDS < ANSWER_STORED_SECONDS and ANSWERS_SWEPT_AT_ONCE >= 1
+assert ANSWER_STORED_BYTES_MAX <= ANSWER_BYTES_WHOLE, "a kept answer is sent whole"
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0
@@ -442,6 +478,9 @@ assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= 
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
+assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX
+assert STORED_BYTES_FREE <= STORED_BYTES_PRO
+assert CHECKPOINT_LOG_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room when commits have none"
 assert SELF_TEST_COST_REQUESTS <= BENCH_COST_REQUESTS <= REQUESTS_PER_WINDOW_FREE
 assert SIGNUPS_OF_ADDRESS_MAX <= SIGNUPS_MAX
 assert SECRET_LENGTH_MIN <= 32 <= SECRET_LENGTH_MAX, "32 characters are what we make ourselves"

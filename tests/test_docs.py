@@ -22,11 +22,12 @@ from docs.generate.pages import generated
 from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
+from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import PageCache
 from qserver.engine import messages
 from qserver.http1 import Counters
 from qserver.query import system_tables
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
 from qserver.web.metrics import Metrics, server_text
@@ -397,9 +398,9 @@ def names_below(heading: str) -> list[str]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("### For one row", catalogue.FUNCTIONS),
-        ("### Aggregates", catalogue.AGGREGATES),
-        ("### Functions that make rows", catalogue.TABLE_FUNCTIONS),
+        ("### For one row", all_functions.FUNCTIONS),
+        ("### Aggregates", all_functions.AGGREGATES),
+        ("### Functions that make rows", all_functions.TABLE_FUNCTIONS),
     ],
 )
 def test_every_function_is_in_its_table_once(heading: str, known: Mapping[str, object]) -> None:
@@ -451,7 +452,8 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
 @cache
 def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
-    page = server_text(Metrics(), (), 0.0, Counters(), PageCache().statistics()).decode()
+    pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
+    page = server_text(Metrics(), (), 0.0, Counters(), pages, space).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

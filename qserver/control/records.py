@@ -16,7 +16,15 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 from msgspec.structs import force_setattr
 
-from qserver.limits import REQUESTS_PER_WINDOW_FREE, REQUESTS_PER_WINDOW_PRO
+from qserver.limits import (
+    DATABASES_FREE,
+    DATABASES_OF_ORGANIZATION_MAX,
+    DATABASES_PRO,
+    REQUESTS_PER_WINDOW_FREE,
+    REQUESTS_PER_WINDOW_PRO,
+    STORED_BYTES_FREE,
+    STORED_BYTES_PRO,
+)
 
 ADMIN: Final = "admin"
 SCOPES: Final = ("data:read", "data:write", "schema", "databases", "keys", ADMIN)
@@ -27,16 +35,20 @@ KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 
 
 class Tier(msgspec.Struct, frozen=True):
+    """What an organization may have; None is no limit."""
+
     name: str
     requests_per_minute: int | None
+    databases: int = DATABASES_OF_ORGANIZATION_MAX
+    stored_bytes: int | None = None
 
 
 TIERS: Final = MappingProxyType(
     {
         tier.name: tier
         for tier in (
-            Tier("free", REQUESTS_PER_WINDOW_FREE),
-            Tier("pro", REQUESTS_PER_WINDOW_PRO),
+            Tier("free", REQUESTS_PER_WINDOW_FREE, DATABASES_FREE, STORED_BYTES_FREE),
+            Tier("pro", REQUESTS_PER_WINDOW_PRO, DATABASES_PRO, STORED_BYTES_PRO),
             Tier("unlimited", None),
         )
     }
@@ -105,6 +117,7 @@ class Limits(msgspec.Struct, frozen=True):
     databases: int
     keys: int
     sessions_per_key: int
+    stored_bytes: int | None
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -114,6 +127,7 @@ class Use(msgspec.Struct, frozen=True):
     databases: int
     keys: int
     sessions: int
+    stored_bytes: int
 
 
 class OrganizationOverview(msgspec.Struct, frozen=True):

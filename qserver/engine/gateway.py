@@ -180,6 +180,8 @@ class Gateway:
     ) -> Generator[Step, Any, tuple[Transaction, Any, bool]]:
         """Return the work's transaction, its result, and whether it was short."""
         transaction = Transaction(snapshot)
+        if attempt.retries:
+            transaction.retries = attempt.retries
         try:
             result, rest = begin(attempt.work(transaction))
             if rest is not None:

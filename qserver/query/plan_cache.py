@@ -60,6 +60,7 @@ class Plan:
         "columns",
         "compiled",
         "fingerprint",
+        "grows",
         "in_fingerprint",
         "long_columns",
         "may_yield",
@@ -91,6 +92,7 @@ class Plan:
         undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
+        grows: bool = False,
         watched: bool = False,
         size: int = 0,
     ) -> None:
@@ -107,6 +109,8 @@ class Plan:
         self.size = size
         """Approximate bytes in memory."""
         self.writes = writes
+        self.grows = grows
+        """Whether it may store rows that were not there."""
         self.watched = watched
         """Whether it changes tables whose foreign keys must be enforced."""
         self.columns = tuple([column.name for column in compiled.columns])

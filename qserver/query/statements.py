@@ -37,13 +37,13 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -63,8 +63,10 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
+        "_room",
         "affected_besides",
         "allowed",
+        "changes",
         "context",
         "cost",
         "planner",
@@ -75,8 +77,11 @@ class StatementRun:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
         self.affected_besides = 0
@@ -123,6 +128,9 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            if plan.grows:
+                self._room.check()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -135,6 +143,9 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
+            self._room.check()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 
@@ -207,9 +218,9 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(

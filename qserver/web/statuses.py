@@ -14,6 +14,7 @@ from qserver.errors import (
     DatabaseUnavailable,
     DataCorrupted,
     Forbidden,
+    IdempotencyMismatch,
     InsufficientPrivilege,
     InvalidRequest,
     LogFailed,
@@ -23,9 +24,11 @@ from qserver.errors import (
     ProtocolViolation,
     QserverError,
     RateLimited,
+    RequestInProgress,
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
+    TooManyDatabases,
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
@@ -41,6 +44,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     InvalidRequest: 400,
     SqlSyntaxError: 400,
     ProtocolViolation: 400,
+    TooManyDatabases: 400,
     Unauthorized: 401,
     Forbidden: 403,
     InsufficientPrivilege: 403,
@@ -48,8 +52,10 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     WrongHost: 307,
     MethodNotAllowed: 405,
     AlreadyExists: 409,
+    RequestInProgress: 409,
     RequestTooLarge: 413,
     UnsupportedMediaType: 415,
+    IdempotencyMismatch: 422,
     RateLimited: 429,
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
@@ -81,6 +87,6 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
-    if status_of(error) == 503:
+    if status_of(error) == 503 or isinstance(error, RequestInProgress):
         return [(b"retry-after", RETRY_AFTER_SECONDS)]
     return []
