@@ -22,6 +22,7 @@ from docs.generate.pages import generated
 from qserver import errors, limits
 from qserver.config import SETTINGS
 from qserver.control.records import SCOPES
+from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import PageCache
 from qserver.engine import messages
 from qserver.http1 import Counters
@@ -451,7 +452,8 @@ def test_every_setting_is_in_the_docs_as_it_is_declared() -> None:
 @cache
 def metrics() -> dict[str, str]:
     """The metrics of a page for Prometheus, with their kinds."""
-    page = server_text(Metrics(), (), 0.0, Counters(), PageCache().statistics()).decode()
+    pages, space = PageCache().statistics(), SpaceStatistics(0, 0)
+    page = server_text(Metrics(), (), 0.0, Counters(), pages, space).decode()
     return dict(re.findall(r"^# TYPE (\w+) (\w+)$", page, re.MULTILINE))
 
 

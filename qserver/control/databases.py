@@ -24,6 +24,7 @@ import msgspec
 import trio
 
 from qserver.control.logs import Logs
+from qserver.durability.files import Disk
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
 from qserver.engine.answer_sweeper import sweep_answers
@@ -45,6 +46,7 @@ from qserver.limits import (
 )
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.plan_cache import PlanCacheStatistics
+from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
 
@@ -57,6 +59,9 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
     name: str
     users: int
     unused_seconds: float
+    size_bytes: int
+    refused: int
+    """Statements refused because there was no room for more rows."""
     database: DatabaseStatistics
     plans: PlanCacheStatistics
 
@@ -64,14 +69,18 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
 class OpenDatabase:
     """A database in use; its user calls `release` once, or uses it as a block."""
 
-    __slots__ = ("_clock", "database", "id", "name", "sql", "unused", "used_at", "users")
+    __slots__ = ("_clock", "database", "id", "name", "room", "sql", "unused", "used_at", "users")
 
-    def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
+    def __init__(
+        self, database_id: str, database: Database, sql: SqlDatabase, room: Room | None = None
+    ) -> None:
         self.id = database_id
         self.name = database_id
         """Its name, as of the last request for it."""
         self.database = database
         self.sql = sql
+        self.room = room or Room()
+        """Whether it may store more."""
         self.users = 0
         self._clock = trio.lowlevel.current_clock()  # the same for as long as Trio runs
         self.used_at = self._clock.current_time()
@@ -186,6 +195,15 @@ class Databases:
     def size_bytes(self, database_id: str) -> int:
         return self._logs.size_bytes(database_id)
 
+    async def shrink(self, database_id: str) -> None:
+        await self._logs.shrink(database_id)
+
+    def disk(self) -> Disk | None:
+        return self._logs.disk()
+
+    def all_open(self) -> list[OpenDatabase]:
+        return list(self._open.values())
+
     def statistics(self) -> tuple[OpenDatabaseStatistics, ...]:
         now = trio.current_time()
         return tuple(
@@ -194,6 +212,8 @@ class Databases:
                 opened.name,
                 opened.users,
                 0.0 if opened.users else now - opened.used_at,
+                self.size_bytes(opened.id),
+                opened.room.refused,
                 opened.database.statistics(),
                 opened.sql.statistics(),
             )
@@ -270,8 +290,10 @@ class Databases:
             nursery.start_soon(database.run)
             await _until_open(database)
             if not host.close_wanted.is_set():
-                sql = SqlDatabase(database, self._world, self._pool, self._value_bytes_most)
-                opened = OpenDatabase(host.id, database, sql)
+                sql = SqlDatabase(
+                    database, self._world, self._pool, self._value_bytes_most, host.room
+                )
+                opened = OpenDatabase(host.id, database, sql, host.room)
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()
@@ -295,6 +317,7 @@ class _Host:
 
     def __init__(self, database_id: str) -> None:
         self.id = database_id
+        self.room = Room()
         self.opened: OpenDatabase | None = None
         self.trouble: Exception | None = None
         self.waiting = 0

@@ -292,6 +292,11 @@ class Database:
             except EngineRestarted:
                 pass  # the next generation can do it
 
+    def save_soon(self) -> None:
+        """Begin a checkpoint soon, so that what it does not need is forgotten."""
+        if self._generation is not None:
+            self._generation.checkpointer.save_soon()
+
     async def close(self) -> None:
         """Take a last checkpoint, so that the next start is quick, and let `run` end.
 

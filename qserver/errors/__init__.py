@@ -24,6 +24,7 @@ from qserver.errors.requests import (
     DataCorrupted,
     DataInUse,
     DataUnknown,
+    DiskFull,
     InvalidFrameOffset,
     InvalidRowCountInLimit,
     InvalidRowCountInOffset,
@@ -39,6 +40,7 @@ from qserver.errors.requests import (
     StatementTooComplex,
     TooManyAffected,
     TooManyColumns,
+    TooManyDatabases,
     TooManyRequests,
 )
 from qserver.errors.service import (
@@ -144,6 +146,7 @@ __all__ = [
     "DataError",
     "DataInUse",
     "DataUnknown",
+    "DiskFull",
     "DatabaseUnavailable",
     "DatatypeMismatch",
     "DatetimeFieldOverflow",
@@ -217,6 +220,7 @@ __all__ = [
     "SubstringError",
     "TooManyAffected",
     "TooManyColumns",
+    "TooManyDatabases",
     "TooManyRequests",
     "Unauthorized",
     "UndefinedColumn",

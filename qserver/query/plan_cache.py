@@ -57,6 +57,7 @@ class Plan:
         "columns",
         "compiled",
         "fingerprint",
+        "grows",
         "in_fingerprint",
         "long_columns",
         "may_yield",
@@ -88,6 +89,7 @@ class Plan:
         undecided: frozenset[int | str] = frozenset(),
         sizes: dict[int, int],
         writes: bool,
+        grows: bool = False,
         watched: bool = False,
         size: int = 0,
     ) -> None:
@@ -104,6 +106,8 @@ class Plan:
         self.size = size
         """Approximate bytes in memory."""
         self.writes = writes
+        self.grows = grows
+        """Whether it may store rows that were not there."""
         self.watched = watched
         """Whether it changes tables whose foreign keys must be enforced."""
         self.columns = tuple([column.name for column in compiled.columns])

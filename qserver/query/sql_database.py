@@ -42,6 +42,7 @@ from qserver.query.body import (
     run_statements,
 )
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.described import Described, describe
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
@@ -49,6 +50,7 @@ from qserver.query.plan_cache import Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
+from qserver.query.room import UNBOUNDED, Room
 from qserver.query.row_stream import RowStream
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
@@ -80,6 +82,7 @@ class SqlDatabase:
         world: World,
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
+        room: Room = UNBOUNDED,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
@@ -95,6 +98,7 @@ class SqlDatabase:
             pool or MemoryPool(),
             value_bytes_most,
             database.page_cache,
+            room,
         )
 
     @property
@@ -171,6 +175,15 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
+
+    async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
+        """Check a statement that is kept for later, against the newest durable snapshot."""
+        deadline = self._environment.request(timeout_ms, EVERYTHING).deadline
+        snapshot = self.snapshots.take()
+        if snapshot is None:
+            snapshot = await self._database.wait_durable_snapshot(deadline)
+        described: Described = await before(deadline, describe, self.planner, sql, snapshot)
+        return described
 
     # --- a request ---
 

@@ -63,6 +63,7 @@ class StatementRun:
 
     __slots__ = (
         "_prepared",
+        "_room",
         "affected_besides",
         "allowed",
         "changes",
@@ -76,6 +77,7 @@ class StatementRun:
         self.planner = planner
         self.transaction = transaction
         self.allowed = request.allowed
+        self._room = request.environment.room
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
         self.changes = False
@@ -126,6 +128,8 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            if plan.grows:
+                self._room.check()
             self.changes = True
         else:
             self.allowed.check_read()
@@ -139,6 +143,8 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        if not isinstance(parsed.statement, ast.Drop | ast.Truncate):
+            self._room.check()
         self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)

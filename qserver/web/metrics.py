@@ -20,6 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from qserver.control.databases import OpenDatabaseStatistics
+from qserver.control.space import SpaceStatistics
 from qserver.durability.page_cache import CacheStatistics
 from qserver.http1 import Counters, ServerStatistics
 from qserver.storage.columns import VECTORS
@@ -126,6 +127,7 @@ def server_text(
     uptime_s: float,
     counters: Counters | None,
     pages: CacheStatistics,
+    space: SpaceStatistics,
 ) -> bytes:
     """The page that Prometheus reads, for the server's operator.
 
@@ -141,6 +143,7 @@ def server_text(
         yield from metrics.families()
         yield from database_families(databases)
         yield from page_families(pages)
+        yield from space_families(space)
         if counters is not None:
             yield from server_families(counters.statistics())
 
@@ -173,12 +176,29 @@ def database_families(databases: tuple[OpenDatabaseStatistics, ...]) -> Iterable
     users = GaugeMetricFamily(
         "qserver_database_users", "Requests that use it now", labels=("database",)
     )
+    sizes = GaugeMetricFamily(
+        "qserver_database_bytes", "Bytes that its files take", labels=("database",)
+    )
     for each in databases:
         users.add_metric((each.id,), each.users)
+        sizes.add_metric((each.id,), each.size_bytes)
         if each.database.generation is not None:
             versions.add_metric((each.id,), each.database.generation.versions.durable)
     yield versions
     yield users
+    yield sizes
+
+
+def space_families(space: SpaceStatistics) -> Iterable[Metric]:
+    yield GaugeMetricFamily(
+        "qserver_organizations_full",
+        "Organizations that store as much as they may",
+        value=space.organizations_full,
+    )
+    if space.disk_free_bytes is not None:
+        yield GaugeMetricFamily(
+            "qserver_disk_free_bytes", "Left on the disk of the data", value=space.disk_free_bytes
+        )
 
 
 def page_families(pages: CacheStatistics) -> Iterable[Metric]:
@@ -246,6 +266,7 @@ _COUNTERS: Final[tuple[tuple[str, str, Read], ...]] = (
     ("qserver_turns", "The old name of qserver_exclusive_commits", _exclusive),
     ("qserver_restarts", "Times that its engine restarted and recovered", _restarts),
     ("qserver_falls", "The old name of qserver_restarts, until the next release", _restarts),
+    ("qserver_room_refused", "Statements refused for lack of room", lambda each: each.refused),
     ("qserver_plan_hits", "Statements whose plan was kept", lambda each: each.plans.hits),
     ("qserver_plan_misses", "Statements that were planned", lambda each: each.plans.misses),
     ("qserver_log_groups", "Groups written to the log", _of_log("groups")),
