@@ -42,6 +42,7 @@ from qserver.query.body import (
     run_statements,
 )
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.described import Described, describe
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
@@ -175,6 +176,15 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
+
+    async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
+        """Check a statement that is kept for later, against the newest durable snapshot."""
+        deadline = self._environment.request(timeout_ms, EVERYTHING).deadline
+        snapshot = self.snapshots.take()
+        if snapshot is None:
+            snapshot = await self._database.wait_durable_snapshot(deadline)
+        described: Described = await before(deadline, describe, self.planner, sql, snapshot)
+        return described
 
     # --- a request ---
 

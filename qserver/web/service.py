@@ -130,10 +130,14 @@ class Service:
         return self.plane.grant_nowait(token) or await self.plane.authenticate(token.strip())
 
     async def check_still_allowed(
-        self, headers: Mapping[bytes, bytes], before: Grant, database_id: str
+        self, headers: Mapping[bytes, bytes], before: Grant, database_id: str, sql: str
     ) -> None:
-        """Raise if an admitted caller may no longer use or read a database."""
+        """Raise if an admitted caller may no longer run a statement that reads a database."""
         grant = await self.authenticate(headers)
+        if before.statements is not None:
+            now = grant.statements or {}
+            if not any(each.sql == sql for each in now.values()):
+                raise Forbidden("the key no longer has this statement")
         if not grant.may_use(database_id) or (before.may_read and not grant.may_read):
             raise Forbidden("the key has been narrowed and may no longer read this")
 
@@ -210,7 +214,9 @@ def _checkpoint_failed(database: DatabaseStatistics) -> bool:
 
 
 def allowed_of(grant: Grant) -> Allowed:
-    """The permissions on statements that the grant's scopes give."""
+    """The permissions on statements that the grant's scopes, or its own statements, give."""
+    if grant.statements is not None:
+        return Allowed(True, any(each.writes for each in grant.statements.values()), False)
     if grant.may_read and grant.may_write and grant.may_define:
         return EVERYTHING
     return Allowed(grant.may_read, grant.may_write, grant.may_define)
