@@ -373,6 +373,12 @@ SESSION_LIFE_SECONDS_MAX = 30 * 86_400
 SESSIONS_OF_KEY_MAX = 1000
 """Sessions of one key that live at once."""
 
+SESSIONS_OF_STATEMENT_KEY_MAX = 10_000
+"""The same for a key that can only run its statements: each browser has a session of its own."""
+
+BOUND_BYTES_MAX = 4096
+"""Bytes of JSON of the parameters that a session binds."""
+
 SESSION_KEPT_SECONDS = 86_400
 """How long a dead session is remembered, so that its token can be told why it fails."""
 
@@ -390,6 +396,15 @@ KEY_GRACE_SECONDS_MAX = 7 * 86_400
 
 KEY_NAME_LENGTH_MAX = 100
 """Characters of a key's name."""
+
+STATEMENTS_OF_KEY_MAX = 100
+"""Statements of a key that can run nothing else."""
+
+STATEMENTS_OF_KEY_BYTES_MAX = 64 * 1024
+"""Bytes of the texts of these statements, all together."""
+
+STATEMENT_NAME_LENGTH_MAX = 63
+"""Characters of the name of such a statement."""
 
 SECRET_LENGTH_MIN = 16
 """Characters after the prefix of a key that an operator brings."""
@@ -478,6 +493,8 @@ assert COMPRESSED_BYTES_MIN <= COMPRESSED_AT_ONCE_BYTES <= ANSWER_PART_BYTES <= 
 assert DRAIN_SECONDS_MAX + SHUTDOWN_SECONDS_MAX < 30, "platforms kill after half a minute"
 assert CHUNK_LINE_BYTES_MAX <= RECEIVE_BYTES
 assert SESSION_SECONDS <= SESSION_LIFE_SECONDS_MAX
+assert SESSIONS_OF_KEY_MAX <= SESSIONS_OF_STATEMENT_KEY_MAX
+assert STATEMENTS_OF_KEY_BYTES_MAX <= STATEMENT_BYTES_MAX
 assert DATABASES_FREE <= DATABASES_PRO <= DATABASES_OF_ORGANIZATION_MAX
 assert STORED_BYTES_FREE <= STORED_BYTES_PRO
 assert CHECKPOINT_LOG_BYTES < DISK_FREE_BYTES_MIN, "a checkpoint has room when commits have none"

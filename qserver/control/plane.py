@@ -98,7 +98,7 @@ class ControlPlane:
         self.rename_database = records.rename
         self.delete_database = records.delete
 
-        keys = self._keys = Keys(self._store, mint)
+        keys = self._keys = Keys(self._store, access, mint)
         self.list_keys = keys.list_page
         self.create_key = keys.create
         self.find_key = keys.find

@@ -42,10 +42,11 @@ from qserver.query.body import (
     run_statements,
 )
 from qserver.query.cursor import END, Cursor, Heading, rows_at_once
+from qserver.query.described import Described, describe
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import Plan, PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
@@ -82,11 +83,12 @@ class SqlDatabase:
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
         room: Room = UNBOUNDED,
+        plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
-        self.planner = Planner(compute=world.compute)
+        self.planner = Planner(compute=world.compute, plans=plans)
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
@@ -174,6 +176,15 @@ class SqlDatabase:
         request = self._environment.request(timeout_ms, allowed)
         work = self._perform(request, (Statement(sql, parameters),), options, streamed=True)
         return await run(work)  # type: ignore[no-any-return]
+
+    async def describe(self, sql: str, timeout_ms: float | None = None) -> Described:
+        """Check a statement that is kept for later, against the newest durable snapshot."""
+        deadline = self._environment.request(timeout_ms, EVERYTHING).deadline
+        snapshot = self.snapshots.take()
+        if snapshot is None:
+            snapshot = await self._database.wait_durable_snapshot(deadline)
+        described: Described = await before(deadline, describe, self.planner, sql, snapshot)
+        return described
 
     # --- a request ---
 

@@ -19,7 +19,7 @@ import msgspec
 from qserver.control.databases import OpenDatabase
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
-from qserver.errors import InvalidRequest
+from qserver.errors import InvalidRequest, QserverError
 from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
@@ -50,6 +50,7 @@ from qserver.web.answers import (
 from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
 from qserver.web.idempotency import REPLAYED, fingerprint_of, name_of_answer, no_key_for_streams
+from qserver.web.named import Named, hide_rows
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     query_request,
@@ -107,6 +108,8 @@ class HotCall(KeyedCall):
     _opened: OpenDatabase | None = None
     _began = 0.0
     _ended = 0.0
+    _named: Named | None = None
+    """Set if the grant allows named statements only."""
 
     def open(
         self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
@@ -152,6 +155,12 @@ class HotCall(KeyedCall):
 
     def _go_on(self, work: Waiting) -> Answer:
         return self.after(work, self.executed)
+
+    def known(self, error: Exception) -> QserverError:
+        known = super().known(error)
+        if self._named is not None:
+            hide_rows(known)
+        return known
 
     @abstractmethod
     def executed(self, outcome: TransactionResult) -> Answer:
@@ -212,10 +221,14 @@ class HotCall(KeyedCall):
 
 
 class QueryCall(HotCall):
-    decode = staticmethod(query_request)
+    decode: Callable[[bytes, bytes], QueryRequest] = staticmethod(query_request)
     decode_long: Callable[[bytes, bytes], Coroutine[Any, Any, QueryRequest]] | None = staticmethod(
         read_query_request
     )
+
+    def limit(self, grant: Grant) -> None:
+        self._named = named = Named(grant)
+        self.decode, self.decode_long = named.query, named.read_query
 
     def run(self, body: bytes) -> Answer:
         content_type = self.endpoint.content_type
@@ -284,7 +297,12 @@ class QueryCall(HotCall):
         return self.after(beginning, self._streams)
 
     def _streams(self, stream: RowStream) -> Response:
-        endpoint, opened, grant = self.endpoint, self._opened, self.grant
+        endpoint, opened, grant, (statement,) = (
+            self.endpoint,
+            self._opened,
+            self.grant,
+            self._statements,
+        )
         service, headers = endpoint.service, endpoint.headers
         assert opened is not None
         encoder = endpoint.encoders.find(stream.columns, stream.types)
@@ -292,7 +310,7 @@ class QueryCall(HotCall):
 
         async def check() -> None:
             if not stream.committed:
-                await service.check_still_allowed(headers, grant, opened.id)
+                await service.check_still_allowed(headers, grant, opened.id, statement.sql)
 
         async def ended() -> None:
             try:
@@ -301,7 +319,7 @@ class QueryCall(HotCall):
                 self.release()
                 self.count(200)
 
-        rows = RowParts(stream, form, self.request_id, self.elapsed_us, service.internal_error)
+        rows = RowParts(stream, form, self.request_id, self.elapsed_us, self.known)
         out = self.headers(
             (
                 (b"content-type", form.content_type),
@@ -319,13 +337,21 @@ class TextCall(QueryCall):
     decode = staticmethod(text_request)
     decode_long = None
 
+    def limit(self, grant: Grant) -> None:
+        KeyedCall.limit(self, grant)
+
 
 class TransactionCall(HotCall):
     _no_results: list[Any] | None = None
 
+    def limit(self, grant: Grant) -> None:
+        self._named = Named(grant)
+
     def run(self, body: bytes) -> Answer:
         self._no_results = []
         content_type = self.endpoint.content_type
+        if self._named is not None:
+            return self.after(self._named.transaction(content_type, body), self.decoded)
         if len(body) > BODY_BYTES_SHORT:
             return self.after(read_transaction_request(content_type, body), self.decoded)
         return self.decoded(transaction_request(content_type, body))

@@ -8,9 +8,10 @@ rows, for speed; a test compares them with `QueryAnswer`.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec.structs import fields
 
 from qserver.limits import ANSWER_ROWS_MAX, RETRIES_MAX, STATEMENT_SECONDS_MAX
 from qserver.probes import Capability, Catalogue, ProbeResult
@@ -56,6 +57,39 @@ class TransactionRequest(Struct, frozen=True, forbid_unknown_fields=True):
     max_retries: Retries | None = None
     max_affected: Count | None = None
     dry_run: bool = False
+
+
+def _named(name: str, shape: type[Struct], *own: tuple[str, Any, Any]) -> type[Struct]:
+    """A request of a key that can only run its statements: the options that it shares."""
+    taken = {"sql", *NAMED_REFUSED, *(each[0] for each in own)}
+    shared = [
+        (each.name, each.type, each.default) for each in fields(shape) if each.name not in taken
+    ]
+    return defstruct(name, [*own, *shared], frozen=True, forbid_unknown_fields=True)
+
+
+NAMED_REFUSED: Final = ("dry_run", "branch", "as_of")
+"""Options that such a key may not send: they show more than the statement does."""
+
+
+class NamedStatementRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """A statement of the key, by its name."""
+
+    statement: str
+    params: dict[str, Any] | None = None
+
+
+NamedQueryRequest: Final = _named(
+    "NamedQueryRequest",
+    QueryRequest,
+    ("statement", str, NODEFAULT),
+    ("params", dict[str, Any] | None, None),
+)
+NamedTransactionRequest: Final = _named(
+    "NamedTransactionRequest",
+    TransactionRequest,
+    ("statements", list[NamedStatementRequest], NODEFAULT),
+)
 
 
 # --- answers of the data plane -------------------------------------------------------------------
@@ -156,10 +190,14 @@ class ErrorAnswer(Struct, frozen=True):
 
 
 class SessionRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """Both fields narrow the session; without them it may do what its key may."""
+    """`database` and `scopes` narrow the session; without them it may do what its key may.
+
+    `bind` gives parameters of the key's statements values that the session cannot change.
+    """
 
     database: str | None = None
     scopes: list[str] | None = None
+    bind: dict[str, Any] | None = None
 
 
 class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,20 +205,25 @@ class DatabaseRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class KeyRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new key: by default with the scopes and databases of the key that makes it, no expiry."""
+    """A new key: by default with the scopes and databases of the key that makes it, no expiry.
+
+    With `statements`, by name, it can run these and nothing else.
+    """
 
     name: str
     scopes: list[str] | None = None
     databases: list[str] | None = None
     expires_in: Annotated[int, Meta(ge=1)] | None = None
+    statements: dict[str, str] | None = None
 
 
 class KeyChange(Struct, frozen=True, forbid_unknown_fields=True):
-    """A new name, or fewer scopes or databases."""
+    """A new name, fewer scopes or databases, or other statements for a key that has statements."""
 
     name: str | None = None
     scopes: list[str] | None = None
     databases: list[str] | None = None
+    statements: dict[str, str] | None = None
 
 
 class RotateRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -203,6 +246,7 @@ class Session(Struct, frozen=True):
     scopes: list[str]
     database: str | None
     token: str | UnsetType = UNSET
+    bind: dict[str, Any] | UnsetType = UNSET
 
 
 class SessionAnswer(Struct, frozen=True):
@@ -246,6 +290,7 @@ class Key(Struct, frozen=True):
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    statements: dict[str, str] | UnsetType = UNSET
 
 
 class KeyAnswer(Key, frozen=True):

@@ -108,13 +108,13 @@ class RowParts:
         form: Format,
         request_id: str,
         elapsed_us: Callable[[], int],
-        internal: Callable[[Exception, str], QserverError],
+        known: Callable[[Exception], QserverError],
     ) -> None:
         self._stream = stream
         self._form = form
         self._request_id = request_id
         self._elapsed_us = elapsed_us
-        self._internal = internal
+        self._known = known
 
     async def parts(
         self, still_allowed: Callable[[], Awaitable[None]]
@@ -141,10 +141,8 @@ class RowParts:
                     asked = trio.current_time()
                     yield form.keep_alive
                     sent = self._sent(asked)
-        except QserverError as error:
-            yield form.error(error, self._request_id)
-        except Exception as error:  # a bug; without an error the client would take this for the end
-            yield form.error(self._internal(error, self._request_id), self._request_id)
+        except Exception as error:  # also a bug: without an error the client takes this for the end
+            yield form.error(self._known(error), self._request_id)
         else:
             yield form.done(stream, count, self._elapsed_us(), int(seconds * 1_000_000))
 

@@ -229,7 +229,7 @@ MUTANTS: Final = (
         (
             edited(
                 RowParts.parts,
-                "    yield form.error(error, self._request_id)",
+                "    yield form.error(self._known(error), self._request_id)",
                 "    yield form.done(stream, count, 0, 0)",
             ),
         ),
