@@ -45,7 +45,7 @@ from qserver.limits import (
     VALUE_BYTES_MAX,
 )
 from qserver.query.memory_pool import MemoryPool
-from qserver.query.plan_cache import PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, PlanCacheStatistics
 from qserver.query.room import Room
 from qserver.query.sql_database import SqlDatabase
 from qserver.storage.transaction import Transaction
@@ -153,6 +153,8 @@ class Databases:
         self._open_max = open_max
         self._pool = pool or MemoryPool()
         self.cache = PageCache() if cache is None else cache
+        self.plans = KeptPlans()
+        self.cache.others.append(self.plans)
         self._value_bytes_most = value_bytes_most
         self._nursery: trio.Nursery | None = None
         self._open: dict[str, OpenDatabase] = {}
@@ -315,7 +317,12 @@ class Databases:
             await _until_open(database)
             if not host.close_wanted.is_set():
                 sql = SqlDatabase(
-                    database, self._world, self._pool, self._value_bytes_most, host.room
+                    database,
+                    self._world,
+                    self._pool,
+                    self._value_bytes_most,
+                    host.room,
+                    plans=self.plans,
                 )
                 opened = OpenDatabase(host.id, database, sql, host.room)
                 host.opened = self._open[host.id] = opened
@@ -324,6 +331,7 @@ class Databases:
                 nursery.start_soon(sweep_answers, database, self._world)
                 await host.close_wanted.wait()
                 await _settle(opened)
+                sql.planner.cache.close()
             nursery.cancel_scope.cancel()
 
     def _forget(self, host: _Host) -> None:

@@ -48,7 +48,7 @@ from qserver.query.live_query import Lines, LiveQuery
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.permissions import EVERYTHING, Allowed
-from qserver.query.plan_cache import Plan, PlanCacheStatistics
+from qserver.query.plan_cache import KeptPlans, Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
 from qserver.query.results import Once, Options, Result, Statement, TransactionResult
@@ -85,11 +85,12 @@ class SqlDatabase:
         pool: MemoryPool | None = None,
         value_bytes_most: int = VALUE_BYTES_MAX,
         room: Room = UNBOUNDED,
+        plans: KeptPlans | None = None,
     ) -> None:
         self._database = database
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
-        self.planner = Planner(compute=world.compute)
+        self.planner = Planner(compute=world.compute, plans=plans)
         self._running: set[bytes] = set()
         """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(

@@ -211,9 +211,11 @@ def page_families(pages: CacheStatistics) -> Iterable[Metric]:
 
 
 _PAGES: Final = {
-    "bytes_max": "Bytes that pages may take in memory",
+    "bytes_max": "Bytes of QSERVER_MEMORY, which all these share",
     "bytes_cached": "Bytes of saved pages that are in memory, estimated",
     "bytes_unsaved": "Bytes of pages that no checkpoint has saved yet, estimated",
+    "bytes_statements": "Bytes that statements and unread answers hold",
+    "bytes_others": "Bytes of column vectors and plans, which go first",
     "cached": "Saved pages that are in memory",
     "loads": "Pages loaded from the disk",
     "evictions": "Pages let go to make room",

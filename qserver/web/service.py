@@ -36,8 +36,10 @@ from qserver.errors import (
     Unauthorized,
 )
 from qserver.http1 import Counters
+from qserver.limits import COLUMN_VECTORS_BYTES_MAX
 from qserver.query.memory_pool import MemoryPool
 from qserver.query.permissions import EVERYTHING, Allowed
+from qserver.storage.columns import VECTORS
 from qserver.web.machine import half_of_memory
 from qserver.web.metrics import Metrics
 from qserver.web.readers import Readers
@@ -76,8 +78,12 @@ class Service:
         self._storage = "ok"
         self._storage_again = 0.0
         self.started = monotonic()
-        self.memory = MemoryPool(settings.memory_bytes_max)
         self.pages = PageCache(settings.memory or half_of_memory())
+        self.memory = MemoryPool(min(settings.memory_bytes_max, self.pages.most // 2))
+        self.memory.make_room = self.pages.make_room
+        self.pages.users.append(self.memory)
+        VECTORS.bytes_max = min(COLUMN_VECTORS_BYTES_MAX, self.pages.most // 4)
+        self.pages.others.append(VECTORS)
         self.databases = Databases(
             logs,
             world,
