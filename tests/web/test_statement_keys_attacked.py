@@ -292,12 +292,12 @@ VALUES: Final = (
     *(OWN, OTHER, 1, 3, 0, -1, True, False, None, "", "x", SECRET, "7", "true", 1.5, 10**30),
     *([], [OTHER], {}, {"user": OTHER}, "' OR 1=1 --", "mine"),
 )
-EXTRAS: Final = (
+EXTRAS: Final[tuple[tuple[str, Any], ...]] = (
     *(("format", "arrays"), ("format", "objects"), ("max_rows", 1), ("timeout_ms", 5000)),
     *(("max_retries", 0), ("database", "main"), ("database", "other"), ("sql", "SELECT 1")),
     *(("dry_run", True), ("as_of", 1), ("branch", True), ("live", True), ("bind", {})),
 )
-HEADERS: Final = (
+HEADERS: Final[tuple[dict[str, str], ...]] = (
     *({}, {}, {}, {"X-Database": "main"}, {"X-Database": "other"}, {"X-Transaction": "txn_1"}),
     *({"Accept": "application/x-ndjson"}, {"Origin": "https://evil.example.com"}),
 )
@@ -312,9 +312,9 @@ def some_request(chance: Random) -> dict[str, Any]:
         params[chance.choice(PARAMETERS)] = chance.choice(VALUES)
     if params and chance.random() < 0.1:
         params.pop(chance.choice(list(params)))
-    body = {"statement": name, "params": params}
+    body: dict[str, Any] = {"statement": name, "params": params}
     if chance.random() < 0.4:
-        body |= [chance.choice(EXTRAS)]
+        body.update([chance.choice(EXTRAS)])
     return body
 
 
