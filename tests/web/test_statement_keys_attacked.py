@@ -288,7 +288,7 @@ async def test_a_stream_ends_when_its_key_or_its_statement_goes() -> None:
 
 NAMES: Final = (*STATEMENTS, "", "COUNT", "my_todos;", "hidden", "count--")
 PARAMETERS: Final = ("user", "done", "id", "title", "n", "USER", "user2", ":user", "", "sql")
-VALUES: Final = (
+VALUES: Final[tuple[Any, ...]] = (
     *(OWN, OTHER, 1, 3, 0, -1, True, False, None, "", "x", SECRET, "7", "true", 1.5, 10**30),
     *([], [OTHER], {}, {"user": OTHER}, "' OR 1=1 --", "mine"),
 )
