@@ -33,9 +33,9 @@ from qserver.control.tokens import Mint
 from qserver.errors import (
     AlreadyExists,
     DatabaseUnavailable,
+    DiskFull,
     Forbidden,
     QserverError,
-    TooManyDatabases,
     UniqueViolation,
 )
 from qserver.limits import BRANCH_SECONDS, NAME_LENGTH_MAX, STATEMENT_SECONDS_MAX
@@ -188,7 +188,7 @@ class DatabaseRecords:
         )
         most = TIERS[grant.tier].databases
         if count >= most:
-            raise TooManyDatabases(
+            raise DiskFull(
                 f"an organization of the tier {grant.tier} has at most {most} databases",
                 hint="Delete one that is not needed.",
             )

@@ -40,7 +40,6 @@ from qserver.errors.requests import (
     StatementTooComplex,
     TooManyAffected,
     TooManyColumns,
-    TooManyDatabases,
     TooManyRequests,
 )
 from qserver.errors.service import (
@@ -225,7 +224,6 @@ __all__ = [
     "SubstringError",
     "TooManyAffected",
     "TooManyColumns",
-    "TooManyDatabases",
     "TooManyOpen",
     "TooManyRequests",
     "Unauthorized",
