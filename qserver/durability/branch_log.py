@@ -116,11 +116,14 @@ class BranchLog:
 
     def load(self, numbers: Sequence[int]) -> dict[int, bytes]:
         bound = self.base.last_page
-        ours = [number for number in numbers if number > bound]
-        if len(ours) == len(numbers):
-            return self.own.load(ours)
-        found = self._parent.load([number for number in numbers if number <= bound])
-        return found | self.own.load(ours) if ours else found
+        shared = [number for number in numbers if BASE_PAGE < number <= bound]
+        if not shared:
+            return self.own.load(numbers)
+        found = self._parent.load(shared)
+        if len(shared) < len(numbers):
+            ours = [number for number in numbers if not BASE_PAGE < number <= bound]
+            found |= self.own.load(ours)
+        return found
 
     async def forget(self, version: int, pages: Sequence[int]) -> None:
         bound = self.base.last_page

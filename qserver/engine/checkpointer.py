@@ -230,7 +230,7 @@ class Checkpointer:
                 return None
             if name not in kept.names:
                 kept.names = [*kept.names, name]  # from now on, however the next step ends
-                await self._write_outline(kept)
+                await self._name(kept)
             return kept
 
     async def unpin(self, name: str) -> None:
@@ -240,10 +240,10 @@ class Checkpointer:
             for kept in self.saved.kept:
                 if name in kept.names:
                     names = [each for each in kept.names if each != name]
-                    await self._write_outline(msgspec.structs.replace(kept, names=names))
+                    await self._name(msgspec.structs.replace(kept, names=names))
                     kept.names = names
 
-    async def _write_outline(self, kept: Kept) -> None:
+    async def _name(self, kept: Kept) -> None:
         parts = CheckpointParts(encode_outline(kept))
         await self.log.change_checkpoints([], [(kept.version, parts)])
 
