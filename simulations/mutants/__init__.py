@@ -14,6 +14,7 @@ from simulations.mutants import (
     bounds,
     checkpoints,
     footprints,
+    live,
     logged,
     numbers,
     pages,
@@ -47,4 +48,5 @@ MUTANTS: Final = (
     *places.MUTANTS,
     *pages.MUTANTS,
     *answers.MUTANTS,
+    *live.MUTANTS,
 )
