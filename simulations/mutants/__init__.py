@@ -16,6 +16,7 @@ from simulations.mutants import (
     footprints,
     live,
     logged,
+    named,
     numbers,
     pages,
     places,
@@ -49,4 +50,5 @@ MUTANTS: Final = (
     *pages.MUTANTS,
     *answers.MUTANTS,
     *live.MUTANTS,
+    *named.MUTANTS,
 )
