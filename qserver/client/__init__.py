@@ -22,20 +22,24 @@ The client never writes to a log, and no message contains the key.
 from __future__ import annotations
 
 from qserver.client.answers import Result, TransactionResult
+from qserver.client.events import LiveEvent
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
 from qserver.client.requests import Statement
-from qserver.client.synchronous import Client, Stream
-from qserver.client.with_trio import TrioClient, TrioStream
+from qserver.client.synchronous import Client, LiveStream, Stream
+from qserver.client.with_trio import TrioClient, TrioLiveStream, TrioStream
 
 __all__ = [
     "Client",
     "ConnectionFailed",
     "ConnectionLost",
+    "LiveEvent",
+    "LiveStream",
     "Result",
     "Statement",
     "Stream",
     "TransactionResult",
     "TrioClient",
+    "TrioLiveStream",
     "TrioStream",
     "UnexpectedAnswer",
 ]

@@ -1,6 +1,7 @@
 """Parses server-sent events from bytes as they arrive, and reads a query's events.
 
-    bytes ─► EventReader.feed ─► Event(kind, data) ─► RowsOfStream.take ─► rows
+    bytes ─► EventReader.feed ─► Event(kind, data) ─┬─ RowsOfStream.take ─► rows
+                                                    └─ ChangesOfQuery.take ─► rows and changes
 
 `EventReader` buffers at most one incomplete event. It knows the part of the format that the API
 uses: lines that end in LF (or CRLF), `event`, `data` and comments; it ignores `id`.
@@ -74,19 +75,26 @@ class RowsOfStream:
             return []
         rows = []
         for kind, data in self._reader.feed(piece):
-            if kind == b"row":
-                rows.append(row_of(_decoded(data), self.columns))
-            elif kind == b"columns":
-                head = _decoded(data)
-                self.columns = tuple(head["columns"])
-                self.types = tuple(head.get("types", ()))
-                self.version = head.get("version")
-            elif kind == b"done":
-                self.summary = _decoded(data)
-            elif kind == b"error":
-                body = _decoded(data)
-                raise error_from(body.get("error", body))
+            row = self._row(kind, data)
+            if row is not None:
+                rows.append(row)
         return rows
+
+    def _row(self, kind: bytes, data: bytes) -> Row | None:
+        """The row that an event has."""
+        if kind == b"row":
+            return row_of(_decoded(data), self.columns)
+        if kind == b"columns":
+            head = _decoded(data)
+            self.columns = tuple(head["columns"])
+            self.types = tuple(head.get("types", ()))
+            self.version = head.get("version")
+        elif kind == b"done":
+            self.summary = _decoded(data)
+        elif kind == b"error":
+            body = _decoded(data)
+            raise error_from(body.get("error", body))
+        return None
 
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         """The rows of an answer that did not stream."""
@@ -103,11 +111,42 @@ class RowsOfStream:
             )
 
 
+class LiveEvent(NamedTuple):
+    """One event of a live query.
+
+    `kind` is `row` for the rows of the first result, then `ready`; later `delete` and `insert`, and
+    `version` behind the last of a change. `ready` and `version` have no row.
+    """
+
+    kind: str
+    row: Row | None
+    version: int | None
+    """The version reached, of `ready` and `version`."""
+
+
+class ChangesOfQuery(RowsOfStream):
+    """The state of a live query: the rows that it takes are its events."""
+
+    def _row(self, kind: bytes, data: bytes) -> Row | None:
+        if kind in (b"row", b"insert", b"delete"):
+            return LiveEvent(kind.decode(), row_of(_decoded(data), self.columns), None)
+        if kind in (b"ready", b"version"):
+            self.version = _decoded(data)["version"]
+            return LiveEvent(kind.decode(), None, self.version)
+        return super()._row(kind, data)
+
+    def _end(self) -> None:
+        raise ConnectionLost(
+            "the live query was cut off",
+            hint="Send it again: it begins with the whole result.",
+        )
+
+
 class StreamedResult:
     """The properties of a streamed result, for both flavours."""
 
-    def __init__(self) -> None:
-        self._rows = RowsOfStream()
+    def __init__(self, rows: RowsOfStream | None = None) -> None:
+        self._rows = rows or RowsOfStream()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -115,6 +115,12 @@ def stream(
     return Request("POST", "/v1/query", encoded(body), EVENT_STREAM)
 
 
+def live(
+    sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
+) -> Request:
+    return stream(sql, params, database, {"live": True, **options})
+
+
 def transaction(
     statements: Sequence[str | Statement], database: str | None, options: Mapping[str, Any]
 ) -> Request:

@@ -13,7 +13,7 @@ import httpx
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import StreamedResult
+from qserver.client.events import ChangesOfQuery, LiveEvent, RowsOfStream, StreamedResult
 from qserver.client.requests import Parameters, Request
 from qserver.client.transport import trouble_named
 
@@ -72,6 +72,13 @@ class Client(Caller[httpx.Client]):
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 
+    def live(self, sql: str, params: Parameters | None = None, **options: Any) -> LiveStream:
+        """Follow the result of a query: `for event in client.live(…)`, without an end.
+
+        The options are `database`, `timeout_ms`, `every_ms`.
+        """
+        return LiveStream(self, requests.live(sql, params, self.database, options))
+
     def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
@@ -86,8 +93,8 @@ class Stream(StreamedResult):
     `with` opens the stream, and closes it when the loop ends or is left.
     """
 
-    def __init__(self, client: Client, request: Request) -> None:
-        super().__init__()
+    def __init__(self, client: Client, request: Request, rows: RowsOfStream | None = None) -> None:
+        super().__init__(rows)
         self._client = client
         self._request = request
         self._batches: Iterator[list[Row]] = iter(())
@@ -125,3 +132,13 @@ class Stream(StreamedResult):
         while not rows.has_begun:
             first = rows.take(next(pieces, None))
         return chain([first], map(rows.take, chain(pieces, [None])))
+
+
+class LiveStream(Stream):
+    """The events of a live query as they arrive. Leaving the loop ends it."""
+
+    def __init__(self, client: Client, request: Request) -> None:
+        super().__init__(client, request, ChangesOfQuery())
+
+    def __iter__(self) -> Iterator[LiveEvent]:
+        return super().__iter__()  # type: ignore[return-value]  # `ChangesOfQuery` makes them

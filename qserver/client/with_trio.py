@@ -14,7 +14,7 @@ import trio
 from qserver.client import calls, requests
 from qserver.client.answers import Row, success_of
 from qserver.client.calls import Answer, Call, Caller, JsonObject
-from qserver.client.events import StreamedResult
+from qserver.client.events import ChangesOfQuery, LiveEvent, RowsOfStream, StreamedResult
 from qserver.client.requests import Parameters, Request
 from qserver.client.transport import trouble_named
 
@@ -75,6 +75,13 @@ class TrioClient(Caller[httpx.AsyncClient]):
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 
+    def live(self, sql: str, params: Parameters | None = None, **options: Any) -> TrioLiveStream:
+        """Follow the result of a query: `async with client.live(…) as events: async for …`.
+
+        The options are `database`, `timeout_ms`, `every_ms`.
+        """
+        return TrioLiveStream(self, requests.live(sql, params, self.database, options))
+
     async def call(self, request: Request) -> JsonObject:
         """Send any request of the API; return the object of its answer, or raise its error."""
         with trouble_named(self.url):
@@ -90,8 +97,10 @@ class TrioStream(StreamedResult):
     the same reason it needs the `async with`: nothing else closes the connection.
     """
 
-    def __init__(self, client: TrioClient, request: Request) -> None:
-        super().__init__()
+    def __init__(
+        self, client: TrioClient, request: Request, rows: RowsOfStream | None = None
+    ) -> None:
+        super().__init__(rows)
         self._client = client
         self._request = request
         self._pieces: AsyncIterator[bytes] | None = None
@@ -147,6 +156,16 @@ class TrioStream(StreamedResult):
     async def _leave(self, answer: httpx.Response) -> None:
         if self._pieces is not None:
             await _unwind(answer, self._pieces)
+
+
+class TrioLiveStream(TrioStream):
+    """The events of a live query as they arrive; leaving the block ends it."""
+
+    def __init__(self, client: TrioClient, request: Request) -> None:
+        super().__init__(client, request, ChangesOfQuery())
+
+    async def __anext__(self) -> LiveEvent:
+        return await super().__anext__()  # type: ignore[return-value]  # `ChangesOfQuery` does
 
 
 async def _unwind(answer: httpx.Response, pieces: AsyncIterator[bytes]) -> None:

@@ -202,6 +202,45 @@ def _wait(turn: threading.Event) -> None:
     assert turn.wait(10)
 
 
+async def test_events_of_a_live_query_come_one_by_one_and_its_end_is_an_error(
+    server: FakeServer,
+) -> None:
+    events = (
+        HEAD,
+        event("row", {"n": 1}),
+        event("ready", {"version": 17, "row_count": 1}),
+        b": keep-alive\n\n",
+        event("delete", {"n": 1}) + event("insert", {"n": 2}),
+        event("version", {"version": 19}),
+    )
+
+    def answer(received: Any) -> Answer:
+        assert received.body["live"] is True and received.body["every_ms"] == 200
+        return stream(*events)
+
+    server.answer("SELECT", answer)
+    expected = [
+        ("row", (1,), None),
+        ("ready", None, 17),
+        ("delete", (1,), None),
+        ("insert", (2,), None),
+        ("version", None, 19),
+    ]
+    found: list[Any] = []
+    with Client(server.url, KEY) as client:
+        with pytest.raises(ConnectionLost, match="cut off"):
+            for each in client.live("SELECT", every_ms=200):
+                found.append(each)
+        assert found == expected and found[0].kind == "row"
+    found.clear()
+    async with TrioClient(server.url, KEY) as waiting:
+        with pytest.raises(ConnectionLost, match="cut off"):
+            async with waiting.live("SELECT", every_ms=200) as incoming:
+                async for each in incoming:
+                    found.append(each)
+        assert found == expected and incoming.version == 19
+
+
 async def test_a_stream_can_be_left_early_and_the_client_used_again(server: FakeServer) -> None:
     server.answer("SELECT many", streamed(["n"], ["integer"], [[n] for n in range(5000)]))
     server.answer("SELECT 1", rows(["n"], ["integer"], [[1]]))
@@ -376,9 +415,14 @@ def test_a_silent_server_is_given_up_on() -> None:
 @pytest.mark.parametrize(
     ("method", "shape", "ignored"),
     [
-        ("query", QueryRequest, set()),
+        ("query", QueryRequest, {"live", "every_ms"}),
         ("transaction", TransactionRequest, set()),
-        ("stream", QueryRequest, {"max_rows", "dry_run"}),
+        ("stream", QueryRequest, {"max_rows", "dry_run", "live", "every_ms"}),
+        (
+            "live",
+            QueryRequest,
+            {"max_rows", "dry_run", "live", "max_retries", "max_affected"},
+        ),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
@@ -386,7 +430,7 @@ def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
 ) -> None:
     offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
     arguments = {"sql", "params", "statements", "format"}
-    if method != "stream":
+    if method not in ("stream", "live"):
         offered.remove("idempotency_key")  # which is a header
     assert offered == set(shape.__struct_fields__) - arguments - ignored
 
