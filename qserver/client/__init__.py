@@ -22,24 +22,25 @@ The client never writes to a log, and no message contains the key.
 from __future__ import annotations
 
 from qserver.client.answers import Result, TransactionResult
-from qserver.client.events import LiveEvent
 from qserver.client.failures import ConnectionFailed, ConnectionLost, UnexpectedAnswer
-from qserver.client.requests import Statement
-from qserver.client.synchronous import Client, LiveStream, Stream
-from qserver.client.with_trio import TrioClient, TrioLiveStream, TrioStream
+from qserver.client.live import Change
+from qserver.client.requests import Named, Statement
+from qserver.client.synchronous import Client, Live, Stream
+from qserver.client.with_trio import TrioClient, TrioLive, TrioStream
 
 __all__ = [
+    "Change",
     "Client",
     "ConnectionFailed",
     "ConnectionLost",
-    "LiveEvent",
-    "LiveStream",
+    "Live",
+    "Named",
     "Result",
     "Statement",
     "Stream",
     "TransactionResult",
     "TrioClient",
-    "TrioLiveStream",
+    "TrioLive",
     "TrioStream",
     "UnexpectedAnswer",
 ]

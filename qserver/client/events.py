@@ -1,7 +1,6 @@
 """Parses server-sent events from bytes as they arrive, and reads a query's events.
 
-    bytes ─► EventReader.feed ─► Event(kind, data) ─┬─ RowsOfStream.take ─► rows
-                                                    └─ ChangesOfQuery.take ─► rows and changes
+    bytes ─► EventReader.feed ─► Event(kind, data) ─► RowsOfStream.take ─► rows
 
 `EventReader` buffers at most one incomplete event. It knows the part of the format that the API
 uses: lines that end in LF (or CRLF), `event`, `data` and comments; it ignores `id`.
@@ -71,30 +70,29 @@ class RowsOfStream:
     def take(self, piece: bytes | None) -> list[Row]:
         """The rows that this piece of the body completes; None is the end of the body."""
         if piece is None:
-            self._end()
+            self.end()
             return []
-        rows = []
-        for kind, data in self._reader.feed(piece):
-            row = self._row(kind, data)
-            if row is not None:
-                rows.append(row)
+        rows: list[Row] = []
+        for event in self._reader.feed(piece):
+            rows += self.event(event)
         return rows
 
-    def _row(self, kind: bytes, data: bytes) -> Row | None:
-        """The row that an event has."""
+    def event(self, event: Event) -> list[Row]:
+        """The rows of one event."""
+        kind, data = event
         if kind == b"row":
-            return row_of(_decoded(data), self.columns)
+            return [row_of(decoded(data), self.columns)]
         if kind == b"columns":
-            head = _decoded(data)
+            head = decoded(data)
             self.columns = tuple(head["columns"])
             self.types = tuple(head.get("types", ()))
             self.version = head.get("version")
         elif kind == b"done":
-            self.summary = _decoded(data)
+            self.summary = decoded(data)
         elif kind == b"error":
-            body = _decoded(data)
+            body = decoded(data)
             raise error_from(body.get("error", body))
-        return None
+        return []
 
     def take_whole(self, status: int, headers: Mapping[str, str], body: bytes) -> list[Row]:
         """The rows of an answer that did not stream."""
@@ -103,43 +101,12 @@ class RowsOfStream:
         self.summary = {"row_count": len(result.rows), "affected_rows": result.affected_rows}
         return result.rows
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self.summary is None:
             raise ConnectionLost(
                 "the stream ended before the result did",
                 hint="The rows so far are not the whole result; run the query again.",
             )
-
-
-class LiveEvent(NamedTuple):
-    """One event of a live query.
-
-    `kind` is `row` for the rows of the first result, then `ready`; later `delete` and `insert`, and
-    `version` behind the last of a change. `ready` and `version` have no row.
-    """
-
-    kind: str
-    row: Row | None
-    version: int | None
-    """The version reached, of `ready` and `version`."""
-
-
-class ChangesOfQuery(RowsOfStream):
-    """The state of a live query: the rows that it takes are its events."""
-
-    def _row(self, kind: bytes, data: bytes) -> Row | None:
-        if kind in (b"row", b"insert", b"delete"):
-            return LiveEvent(kind.decode(), row_of(_decoded(data), self.columns), None)
-        if kind in (b"ready", b"version"):
-            self.version = _decoded(data)["version"]
-            return LiveEvent(kind.decode(), None, self.version)
-        return super()._row(kind, data)
-
-    def _end(self) -> None:
-        raise ConnectionLost(
-            "the live query was cut off",
-            hint="Send it again: it begins with the whole result.",
-        )
 
 
 class StreamedResult:
@@ -185,7 +152,7 @@ def _event_of(block: bytes) -> Event | None:
     return Event(kind, b"\n".join(data)) if data else None
 
 
-def _decoded(data: bytes) -> Any:
+def decoded(data: bytes) -> Any:
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
