@@ -18,7 +18,7 @@ durable. Only for that are hosts shielded from cancellation.
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import msgspec
 import trio
@@ -51,6 +51,11 @@ OPENING_LOOK_SECONDS = 0.1
 """How often a caller that waits for an opening checks the database for trouble."""
 
 
+class Endable(Protocol):
+    def close(self) -> None:
+        """Stop using the database, as soon as that can be."""
+
+
 class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
     id: str
     name: str
@@ -63,7 +68,18 @@ class OpenDatabaseStatistics(msgspec.Struct, frozen=True):
 class OpenDatabase:
     """A database in use; its user calls `release` once, or uses it as a block."""
 
-    __slots__ = ("_clock", "database", "id", "name", "sql", "unused", "used_at", "users")
+    __slots__ = (
+        "_clock",
+        "database",
+        "held",
+        "id",
+        "is_closing",
+        "name",
+        "sql",
+        "unused",
+        "used_at",
+        "users",
+    )
 
     def __init__(self, database_id: str, database: Database, sql: SqlDatabase) -> None:
         self.id = database_id
@@ -76,6 +92,14 @@ class OpenDatabase:
         self.used_at = self._clock.current_time()
         self.unused: trio.Event | None = None
         """Set when the last user goes, if a task waits for that."""
+        self.is_closing = False
+        self.held: set[Endable] = set()
+        """Users that hold it between requests: they end when it is to be closed."""
+
+    def end_held(self) -> None:
+        self.is_closing = True
+        for each in list(self.held):
+            each.close()
 
     def release(self) -> None:
         assert self.users > 0, "released more often than used"
@@ -248,6 +272,8 @@ class Databases:
         host.close_wanted.set()
         if host.opened is None:
             host.scope.cancel()
+        else:
+            host.opened.end_held()
 
     async def _run_host(self, host: _Host, after: list[_Host]) -> None:
         with trio.CancelScope(shield=True):

@@ -10,7 +10,7 @@ or narrowed: no key could ever make another. Make its successor first, or rotate
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
@@ -71,7 +71,11 @@ class Key(msgspec.Struct, frozen=True):
 
 
 class Keys:
-    def __init__(self, store: Store, mint: Mint) -> None:
+    def __init__(
+        self, store: Store, mint: Mint, ended: Callable[[str], None] = lambda key_id: None
+    ) -> None:
+        """`ended` is called with the id of a key that has just been revoked."""
+        self._ended = ended
         self._store = store
         self._mint = mint
 
@@ -279,6 +283,7 @@ class Keys:
             _check_covered(grant, key)
             await self._check_not_last(key)
             await self._store.write(self._revocation(key))
+            self._ended(key.id)
 
     async def rotate(
         self, grant: Grant, key_id: str, grace_seconds: float = 0
@@ -294,6 +299,8 @@ class Keys:
                 key.organization_id, key.name, key.scopes, key.databases, key.expires_at
             )
             await self._store.write(insertion, self._end_after(key, grace_seconds))
+            if grace_seconds == 0:
+                self._ended(key.id)
         return self._record(successor, names), secret
 
     def _end_after(self, key: Key, grace_seconds: float) -> Statement:

@@ -11,10 +11,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+import trio
+
 from qserver.control.databases import OpenDatabase
+from qserver.control.open_transactions import Held
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
@@ -41,6 +46,7 @@ from qserver.web.answers import (
 )
 from qserver.web.calls import Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
+from qserver.web.places import check_place
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
     query_request,
@@ -71,6 +77,9 @@ class HotEndpoint(Endpoint):
         accept = headers.get(b"accept", b"")
         self.lines = NDJSON in accept
         self.streams = self.lines or EVENT_STREAM in accept
+        inside = headers.get(b"x-transaction")
+        self.transaction = None if inside is None else inside.decode("latin-1")
+        """The open transaction that the request is a step of."""
         if b"idempotency-key" in headers:
             self.kind = IdempotentCall
 
@@ -92,13 +101,21 @@ class HotCall(KeyedCall):
     _options: Options
     _form: str
     _opened: OpenDatabase | None = None
+    _held: Held | None = None
+    """The open transaction that it uses."""
     _began = 0.0
     _ended = 0.0
 
     def open(
-        self, request: QueryRequest | TransactionRequest, step: Callable[[OpenDatabase], Answer]
+        self,
+        request: QueryRequest | TransactionRequest,
+        step: Callable[[OpenDatabase], Answer],
+        step_inside: Callable[[Held], Answer],
     ) -> Answer:
-        """Take a step with the database that the request, the header or the key names."""
+        """Take a step with the database that the request, the header or the key names.
+
+        If the request is part of an open transaction, take `step_inside` with that.
+        """
         endpoint, grant = self.endpoint, self.grant
         self._form = request.format
         known, options = endpoint.options
@@ -111,12 +128,45 @@ class HotCall(KeyedCall):
         ):
             options = _changed(options, request)
         self._options = options
+        if request.transaction is not None or endpoint.transaction is not None:
+            return self._use(request, step_inside)
         name = endpoint.database if request.database is None else request.database
         plane = endpoint.service.plane
         opened = plane.database_nowait(grant, name)
         if opened is None:
             return self.after(plane.database(grant, name), step)
         return step(opened)
+
+    def _use(
+        self, request: QueryRequest | TransactionRequest, step: Callable[[Held], Answer]
+    ) -> Answer:
+        """Take a step with the open transaction that the request names, when it is free."""
+        endpoint, grant = self.endpoint, self.grant
+        name = endpoint.transaction if request.transaction is None else request.transaction
+        assert name is not None
+        held = endpoint.service.plane.open_transactions.find(grant, name)
+        check_place(held, grant, endpoint.database, request.database)
+        if held.transaction.read_only:
+            allowed = msgspec.structs.replace(self._options.allowed, read_only=True)
+            self._options = msgspec.structs.replace(self._options, allowed=allowed)
+        if not held.use_nowait():
+            deadline = trio.current_time() + (self._options.timeout_ms or TIMEOUT_MS) / 1000
+            return self.after(held.use(deadline), partial(self._used, step))
+        return self._used(step, held)
+
+    def _used(self, step: Callable[[Held], Answer], held: Held) -> Answer:
+        self._held = held
+        return step(held)
+
+    def execute_inside(self, held: Held) -> Answer:
+        self._began = perf_counter()
+        sql, inside = held.opened.sql, held.transaction
+        outcome = sql.begin_inside(inside, self._statements, self._options, self.settled)
+        if isinstance(outcome, TransactionResult):
+            return self.executed(outcome)
+        if outcome is COMMITTING:
+            return PENDING
+        return self.after(outcome, self.executed)
 
     def execute(self, opened: OpenDatabase) -> Answer:
         self._opened = opened
@@ -196,6 +246,10 @@ class HotCall(KeyedCall):
         if opened is not None:
             self._opened = None
             opened.release()
+        held = self._held
+        if held is not None:
+            self._held = None
+            held.release()
 
 
 class QueryCall(HotCall):
@@ -218,7 +272,9 @@ class QueryCall(HotCall):
             raise InvalidRequest(
                 "a dry run cannot be streamed", hint="Ask for one answer, with max_rows."
             )
-        return self.open(request, self.stream if streams else self.execute)
+        if streams:
+            return self.open(request, self.stream, self.stream_inside)
+        return self.open(request, self.execute, self.execute_inside)
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()
@@ -270,9 +326,17 @@ class QueryCall(HotCall):
         )
         return self.after(beginning, self._streams)
 
+    def stream_inside(self, held: Held) -> Answer:
+        """Do so in an open transaction, whose next use waits for the end of the stream."""
+        (statement,) = self._statements
+        beginning = held.opened.sql.stream_inside(held.transaction, statement, self._options)
+        return self.after(beginning, self._streams)
+
     def _streams(self, stream: RowStream) -> Response:
         endpoint, opened, grant = self.endpoint, self._opened, self.grant
         service, headers = endpoint.service, endpoint.headers
+        if self._held is not None:
+            opened = self._held.opened
         assert opened is not None
         encoder = endpoint.encoders.find(stream.columns, stream.types)
         form = JsonLines(encoder) if endpoint.lines else EventStream(encoder)
@@ -319,7 +383,7 @@ class TransactionCall(HotCall):
 
     def decoded(self, asked: tuple[TransactionRequest, list[Statement]]) -> Answer:
         request, self._statements = asked
-        return self.open(request, self.execute)
+        return self.open(request, self.execute, self.execute_inside)
 
     def executed(self, outcome: TransactionResult) -> Answer:
         self._ended = perf_counter()

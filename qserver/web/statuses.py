@@ -26,6 +26,7 @@ from qserver.errors import (
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
+    TooManyOpen,
     TooManyRequests,
     Unauthorized,
     UnsupportedMediaType,
@@ -51,6 +52,7 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     RequestTooLarge: 413,
     UnsupportedMediaType: 415,
     RateLimited: 429,
+    TooManyOpen: 429,
     TooManyRequests: 503,
     DatabaseUnavailable: 503,
     LogFailed: 503,
@@ -75,7 +77,7 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", ", ".join(error.allowed).encode())]
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited | TooManyOpen):
         return [(b"retry-after", b"%d" % error.retry_after_seconds)]
     if isinstance(error, UnsupportedMediaType) and error.is_compressed:
         return [(b"accept-encoding", b"identity")]
