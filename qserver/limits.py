@@ -131,7 +131,7 @@ TRANSACTION_STATEMENTS_MAX = 1000
 
 PLANNING_STEPS_MAX = 4096
 """Steps (words parsed, expressions bound, nodes looked at by rules) that a statement is planned in
-while others wait. One that takes more is planned in a thread; see `sql/effort.py`."""
+while others wait. One that takes more is planned in a thread; see `sql/step_budget.py`."""
 
 PLANNING_THREADS_MAX = 2
 """Statements that are planned in threads at once; others wait their turn, under their deadlines."""

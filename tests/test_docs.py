@@ -26,7 +26,7 @@ from qserver.durability.page_cache import PageCache
 from qserver.engine import messages
 from qserver.http1 import Counters
 from qserver.query import system_tables
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 from qserver.sql.optimizer import RULES as OPTIMIZER_RULES
 from qserver.web.catalogue import ROUTES
 from qserver.web.metrics import Metrics, server_text
@@ -397,9 +397,9 @@ def names_below(heading: str) -> list[str]:
 @pytest.mark.parametrize(
     ("heading", "known"),
     [
-        ("### For one row", catalogue.FUNCTIONS),
-        ("### Aggregates", catalogue.AGGREGATES),
-        ("### Functions that make rows", catalogue.TABLE_FUNCTIONS),
+        ("### For one row", all_functions.FUNCTIONS),
+        ("### Aggregates", all_functions.AGGREGATES),
+        ("### Functions that make rows", all_functions.TABLE_FUNCTIONS),
     ],
 )
 def test_every_function_is_in_its_table_once(heading: str, known: Mapping[str, object]) -> None:

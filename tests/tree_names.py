@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 
 ROOT = Path(__file__).parent.parent
 TREES = ("qserver", "simulations", "tests", "docs")
@@ -70,7 +70,7 @@ def names_of_the_tree() -> Names:
     for page in ("Makefile", "pyproject.toml"):
         words.update(re.findall(r"\w+", (ROOT / page).read_text(encoding="utf-8")))
     # Many functions get their names in a loop: json_each and jsonb_each.
-    words.update(catalogue.FUNCTIONS, catalogue.AGGREGATES, catalogue.TABLE_FUNCTIONS)
+    words.update(all_functions.FUNCTIONS, all_functions.AGGREGATES, all_functions.TABLE_FUNCTIONS)
     return Names(
         frozenset(words),
         {name: frozenset(inherited(name, own, bases)) for name in own},

@@ -18,7 +18,7 @@ import msgspec
 
 from qserver import limits
 from qserver.probes.matrix import PATH
-from qserver.sql.functions.catalogue import AGGREGATES, FUNCTIONS, TABLE_FUNCTIONS
+from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, TABLE_FUNCTIONS
 from qserver.sql.functions.registry import Aggregate, Function, TableFunction
 from qserver.sql.functions.signatures import Signature, is_variadic
 

@@ -26,11 +26,11 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.slots import run_heavy
 from qserver.query.statements import Controls, StatementRun
 from qserver.query.system_tables import SystemReader
-from qserver.sql.effort import NotShort
 from qserver.sql.execution import STEPS_BETWEEN_PAUSES
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
+from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 

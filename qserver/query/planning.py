@@ -33,7 +33,6 @@ from qserver.sql.binder import Bound, Literals, bind
 from qserver.sql.binder.parsed import parsed_expression
 from qserver.sql.binder.table_expressions import ROW_ID_SLOT
 from qserver.sql.codegen import compile_statement
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.expressions import Apply, Slot
 from qserver.sql.fingerprint import Parameterized, parameterize, parameterize_plain_rows
 from qserver.sql.folding import folded
@@ -42,6 +41,7 @@ from qserver.sql.optimizer import RULES, Rule, optimize
 from qserver.sql.parameters import Given, parameter_list, types_of_values
 from qserver.sql.parser import Parsed, parse
 from qserver.sql.plan import Change, Values
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.sql.vectors.loading import load_for
 from qserver.sql.walk import everything, parts, rebuilt
 from qserver.storage.catalog import Catalog
@@ -158,8 +158,8 @@ class Planner:
         parsed = self._remembered(sql)
         if parsed is None and 2 * len(parameterized.fingerprint) > PLANNING_STEPS_MAX:
             raise NotShort  # do not begin: a character takes two steps and more
-        effort = self._short_effort()
-        made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, effort, to_read)
+        budget = self._short_budget()
+        made = self._prepared(sql, parsed, parameterized, catalog, snapshot, given, budget, to_read)
         return self._keep(sql, parameterized, given, made)
 
     async def prepare(
@@ -176,9 +176,9 @@ class Planner:
         parsed = self._remembered(sql)
 
         def work(check: Check) -> Prepared:
-            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            budget = StepBudget.watched(STEPS_BETWEEN_LOOKS, check)
             return self._prepared(
-                sql, parsed, parameterized, catalog, snapshot, given, effort, to_read
+                sql, parsed, parameterized, catalog, snapshot, given, budget, to_read
             )
 
         return self._keep(sql, parameterized, given, await self._compute(work))
@@ -187,8 +187,8 @@ class Planner:
         """Return the last parsed text if it is this one: a transaction may run again."""
         return self._parsed[1] if self._parsed is not None and self._parsed[0] == sql else None
 
-    def _short_effort(self) -> Effort:
-        return Effort.short(PLANNING_STEPS_MAX)
+    def _short_budget(self) -> StepBudget:
+        return StepBudget.short(PLANNING_STEPS_MAX)
 
     def _prepared(
         self,
@@ -198,18 +198,18 @@ class Planner:
         catalog: Catalog,
         snapshot: Snapshot,
         given: Given,
-        effort: Effort,
+        budget: StepBudget,
         to_read: bool,
     ) -> Prepared:
         """Parse a statement if necessary, and plan it. Changes nothing: may run in a thread."""
         if parsed is None:
-            parsed = parse(sql, effort=effort)
+            parsed = parse(sql, budget=budget)
         statement, rules = parsed.statement, self.rules
         if to_read and not only_reads(statement):
             return Prepared(parsed)
         if isinstance(statement, _PLANNED):
             literals = Literals(parameterized.literals)
-            plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, effort)
+            plan = make_plan(statement, literals, catalog, snapshot, None, given, rules, budget)
             return Prepared(parsed, plan)
         about = statement_inside(statement)
         if about is None:
@@ -218,7 +218,7 @@ class Planner:
         is_explained = isinstance(statement, ast.Explain)
         declared: Mapping[int | str, SqlType] | None = None if is_explained else {}
         try:
-            plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, effort)
+            plan = make_plan(about, fixed, catalog, snapshot, declared, given, rules, budget)
         except QserverError as error:
             return Prepared(parsed, None, error)
         return Prepared(parsed, None, plan)
@@ -249,9 +249,9 @@ class Planner:
         """Make a plan for part of a definition that takes long to plan; do not keep it."""
 
         def work(check: Check) -> Plan:
-            effort = Effort.watched(STEPS_BETWEEN_LOOKS, check)
+            budget = StepBudget.watched(STEPS_BETWEEN_LOOKS, check)
             rules = self.rules
-            return make_plan(statement, literals, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, literals, catalog, snapshot, declared, given, rules, budget)
 
         plan: Plan = await self._compute(work)
         return plan
@@ -355,7 +355,7 @@ def make_plan(
     declared: Mapping[int | str, SqlType] | None = None,
     given: Given = None,
     rules: tuple[Rule, ...] = RULES,
-    effort: Effort | None = None,
+    budget: StepBudget | None = None,
 ) -> Plan:
     """Bind, optimize and compile a statement.
 
@@ -364,12 +364,12 @@ def make_plan(
     """
     names = CatalogNames(catalog, snapshot)
     try:
-        bound = _bound(statement, literals, names, declared, given, effort)
+        bound = _bound(statement, literals, names, declared, given, budget)
         with_row_ids = rebuilt(bound.statement, _with_row_id)
-        optimized = optimize(folded(with_row_ids, effort), names.row_count, rules, effort)
-        load_for(optimized, effort)
+        optimized = optimize(folded(with_row_ids, budget), names.row_count, rules, budget)
+        load_for(optimized, budget)
         texts = _quoted_literals((bound.statement, *bound.unused))
-        compiled = compile_statement(optimized, bound.tables, effort, texts)
+        compiled = compile_statement(optimized, bound.tables, budget, texts)
     except (RecursionError, SyntaxError):  # Python nests loops and calls only so deep
         raise StatementTooComplex(
             "the statement is nested too deeply",
@@ -435,12 +435,12 @@ def _bound(
     names: CatalogNames,
     declared: Mapping[int | str, SqlType] | None,
     given: Given,
-    effort: Effort | None,
+    budget: StepBudget | None,
 ) -> Bound:
     if declared is not None:
-        return bind(statement, literals, names, declared, effort=effort)
-    found = bind(statement, literals, names, None, types_of_values(given), effort)
+        return bind(statement, literals, names, declared, budget=budget)
+    found = bind(statement, literals, names, None, types_of_values(given), budget)
     if not found.parameters:
         return found
-    again = bind(statement, literals, names, found.parameters, effort=effort)
+    again = bind(statement, literals, names, found.parameters, budget=budget)
     return replace(again, undecided=found.undecided)

@@ -47,10 +47,10 @@ from qserver.query.results import Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
-from qserver.sql.effort import NotShort
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
+from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 
 __all__ = ["Options", "Result", "SqlDatabase", "Statement", "TransactionResult", "Waiting"]

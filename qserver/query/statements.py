@@ -38,13 +38,13 @@ from qserver.sql import ast
 from qserver.sql.binder import Literals
 from qserver.sql.ddl import DEFINITIONS, perform
 from qserver.sql.ddl.port import Work
-from qserver.sql.effort import Effort, NotShort
 from qserver.sql.explain import explain
 from qserver.sql.fingerprint import Parameterized
 from qserver.sql.parameter_steps import is_heavy
 from qserver.sql.parameters import Given
 from qserver.sql.parser import Parsed, parse, parse_expression
 from qserver.sql.plan import OutputColumn
+from qserver.sql.step_budget import NotShort, StepBudget
 from qserver.storage.transaction import Journal, Transaction
 from qserver.values.constraints import ForeignKey
 from qserver.values.relations import Sequence as SqlSequence
@@ -219,9 +219,9 @@ class StatementRun:
             if made.inner.holds_in(catalog):
                 return made.inner
         fixed = Literals(literals, fixed=True)
-        rules, effort = self.planner.rules, Effort.short(PLANNING_STEPS_MAX)
+        rules, budget = self.planner.rules, StepBudget.short(PLANNING_STEPS_MAX)
         try:
-            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, effort)
+            return make_plan(statement, fixed, catalog, snapshot, declared, given, rules, budget)
         except NotShort:
             fixed = Literals(literals, fixed=True)
             plan: Plan = yield partial(

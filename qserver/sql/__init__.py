@@ -12,7 +12,7 @@
     fingerprint, value_rows     the statement without its literals, and multi-row VALUES as data
     lexer, literals,            tokens, and the values of literals
       string_escapes
-    keywords, ddl_words,        from words to the grammar's terminals
+    keywords, ddl_keywords,        from words to the grammar's terminals
       terminals
     grammar.lark, parser,       the LALR(1) grammar and its parser, and the limit on nesting
       depth
@@ -28,7 +28,7 @@
     ddl                         CREATE, ALTER, DROP
     parameters,                 values that come beside the text
       parameter_steps
-    effort                      the budget of planning, in steps
+    step_budget                 the budget of planning, in steps
     ports                       what this room needs from the catalog
 
 The room is pure: no waiting, no clock, no randomness, no files. It reads the database through

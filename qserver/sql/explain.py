@@ -94,7 +94,7 @@ def _describe(node: Plan) -> tuple[str, list[str]]:
             vectors = "Vectors: first rows" if node.vectors else ""
             return "Top-N Sort", [f"Sort Key: {_sort_keys(node.keys)}", vectors]
         case plan.SetOperation():
-            return f"{node.kind.capitalize()}{' All' if node.every else ''}", []
+            return f"{node.kind.capitalize()}{' All' if node.is_all else ''}", []
         case plan.FunctionScan():
             return f"Function Scan on {node.function.name}", []
         case plan.CommonTableScan():

@@ -223,7 +223,7 @@ class Quantified:
 
     operand: Expression
     comparison: Function
-    every: bool
+    is_all: bool
     plan: Plan
     type: SqlType = BOOLEAN
     nullable: bool = True

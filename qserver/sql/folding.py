@@ -19,7 +19,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from qserver.sql.effort import Effort
 from qserver.sql.expressions import (
     And,
     Apply,
@@ -41,6 +40,7 @@ from qserver.sql.expressions import (
 )
 from qserver.sql.functions.registry import Function
 from qserver.sql.plan import CheckedExpression, Values
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything, parts, rewritten
 from qserver.values.types import BOOLEAN, TEXT_KINDS, Kind, SqlType
 
@@ -99,9 +99,9 @@ class _Place:
         return _Place((*self.guards, *guards), True)
 
 
-def folded(statement: Any, effort: Effort | None = None) -> Any:
+def folded(statement: Any, budget: StepBudget | None = None) -> Any:
     """Return the bound statement with its constant parts marked."""
-    constants = _constants(statement, (effort or Effort.boundless()).spend)
+    constants = _constants(statement, (budget or StepBudget.boundless()).spend)
     if not constants:
         return statement
     return _Folding(constants).within(statement, _Place())

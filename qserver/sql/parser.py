@@ -33,7 +33,7 @@ from qserver.sql.ast_builder import Builder
 from qserver.sql.ast_builder.places import unexpected_next
 from qserver.sql.ast_builder.select_into import without_into
 from qserver.sql.depth import check_depth
-from qserver.sql.effort import Effort
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.terminals import Source, Terminal
 
 # A terminal creates at most four nodes: SELECT in parentheses is ScalarQuery, Query, Select,
@@ -62,9 +62,9 @@ class ParsedExpression:
     parameters: tuple[int | str, ...]
 
 
-def parse(sql: str, *, repeat: bool = True, effort: Effort | None = None) -> Parsed:
+def parse(sql: str, *, repeat: bool = True, budget: StepBudget | None = None) -> Parsed:
     """Parse a text of one statement, semicolon allowed. `repeat` is as in `parameterize`."""
-    source = Source(sql, repeat=repeat, effort=effort)
+    source = Source(sql, repeat=repeat, budget=budget)
     if not source.terminals:
         raise SqlSyntaxError("there is no statement", position=1)
     statement = without_into(_run(source, "start"), source)

@@ -222,7 +222,7 @@ class SetOperation:
     """kind: "union", "intersect", "except"; columns of both sides agree in number and types."""
 
     kind: str
-    every: bool
+    is_all: bool
     left: Plan
     right: Plan
     source: int
@@ -262,7 +262,7 @@ class CommonTable:
     source: int
     recursive: Plan | None = None
     recursive_source: int = 0
-    every: bool = True
+    is_all: bool = True
 
 
 Plan: TypeAlias = (

@@ -16,12 +16,12 @@ from typing import Any, ClassVar, Final
 
 from qserver.errors import QserverError, SqlSyntaxError
 from qserver.limits import IDENTIFIER_BYTES_MAX
-from qserver.sql import ddl_words
+from qserver.sql import ddl_keywords
 from qserver.sql.ast import Literal, Parameter
-from qserver.sql.effort import Effort
 from qserver.sql.keywords import HEADS, KEYWORDS, NAMES_TOO, NEIGHBOURS, RESERVED
 from qserver.sql.lexer import Token, check_text, tokenize
 from qserver.sql.literals import KIND_NAMES, read_literal
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.string_escapes import unicode_text
 from qserver.sql.value_rows import ValuesList, find_rows
 
@@ -82,8 +82,8 @@ class Source:
     """The terminals of a statement, and the parser's position in them."""
 
     __slots__ = (
+        "budget",
         "consumed",
-        "effort",
         "kinds",
         "literals",
         "lookahead",
@@ -95,10 +95,10 @@ class Source:
         "text",
     )
 
-    def __init__(self, text: str, *, repeat: bool = True, effort: Effort | None = None) -> None:
+    def __init__(self, text: str, *, repeat: bool = True, budget: StepBudget | None = None) -> None:
         check_text(text)
         self.text = text
-        self.effort = effort or Effort.boundless()
+        self.budget = budget or StepBudget.boundless()
         self.literals: list[Any] = []
         self.kinds = ""
         self.parameters: dict[int | str, None] = {}
@@ -110,13 +110,13 @@ class Source:
         self.selects_into: list[Any] = []
         """The INTO clauses of the SELECTs."""
         rows = find_rows(text) if repeat else None
-        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows, self.effort))
+        tokens, self.semicolon, self.second = _first_statement(_tokens(text, rows, self.budget))
         _Classifier(self, tokens, rows).run()
 
     def feed(self) -> Iterator[Terminal]:
         """Yield the terminals to the parser, which builds a node after the next terminal."""
         end = 0
-        spend = self.effort.spend
+        spend = self.budget.spend
         for terminal in self.terminals:
             spend()
             self.lookahead = terminal
@@ -127,20 +127,20 @@ class Source:
         self.consumed = end
 
 
-def _tokens(text: str, rows: ValuesList | None, effort: Effort) -> list[Token]:
+def _tokens(text: str, rows: ValuesList | None, budget: StepBudget) -> list[Token]:
     """Return all tokens; a list of rows is one token of kind "rows"."""
-    tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), effort)
+    tokens = _counted(tokenize(text, 0, None if rows is None else rows.start), budget)
     if rows is not None:
         tokens.append(Token("rows", "(", rows.start))
-        tokens.extend(_counted(tokenize(text, rows.end), effort))
+        tokens.extend(_counted(tokenize(text, rows.end), budget))
     return tokens
 
 
-def _counted(tokens: Iterator[Token], effort: Effort) -> list[Token]:
+def _counted(tokens: Iterator[Token], budget: StepBudget) -> list[Token]:
     """Return the tokens and charge one step for sixteen, which lex as fast as one parses."""
     found: list[Token] = []
     while some := list(islice(tokens, 16)):
-        effort.spend()
+        budget.spend()
         found += some
     return found
 
@@ -167,8 +167,8 @@ class _Classifier:
         self._rows = rows
         self._words = [_word(token) for token in tokens] + ["$", "$"]
         self._marks: dict[int, str] = {}
-        if self._words[0] in ddl_words.HEADS:
-            self._marks = ddl_words.ddl_words(self._words)
+        if self._words[0] in ddl_keywords.HEADS:
+            self._marks = ddl_keywords.ddl_keywords(self._words)
         self._questions = 0
         self._form = ""
         self._skip = -1

@@ -152,9 +152,9 @@ EXPRESSIONS = {
     "regex of each row": "a ~ (repeat('(a|b)*.*', 100) || id)",
     "regex, any": "a ~ ANY(ARRAY(SELECT '(a|b)*' || i FROM generate_series(1, 9000) AS s(i)))",
     "LIKE, any": "a LIKE ANY(ARRAY(SELECT '%' || i || '_x' FROM generate_series(1, 9000) AS s(i)))",
-    "to_char of a long picture": "length(to_char(1234.5, repeat('9', 100000)))",
+    "to_char of a long pattern": "length(to_char(1234.5, repeat('9', 100000)))",
     "to_char of a date": "length(to_char(now(), repeat('YYYY', 1000000)))",
-    "to_date of a long picture": "to_date(repeat('1', 100000), repeat('YYYY ', 20000))",
+    "to_date of a long pattern": "to_date(repeat('1', 100000), repeat('YYYY ', 20000))",
     "to_number": "to_number(repeat('1', 100000), repeat('9', 100000))",
     # Numbers of many digits.
     "root of a power": "sqrt(2::numeric ^ 300000)",

@@ -130,7 +130,7 @@ class Quantified(Node):
 
     operand: Expression
     symbol: str
-    every: bool
+    is_all: bool
     source: Query | Expression
 
 

@@ -112,7 +112,7 @@ class SetOperation(Node):
     """kind: "union", "intersect", "except"."""
 
     kind: str
-    every: bool
+    is_all: bool
     left: QueryBody
     right: QueryBody
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from qserver.errors import ProgramLimitExceeded, StatementTooComplex, UndefinedParameter
 from qserver.limits import SOURCES_MAX
 from qserver.sql.binder.operands import Operand, Unknown
-from qserver.sql.effort import Effort
 from qserver.sql.expressions import Column, Slot
 from qserver.sql.ports import CatalogPort
+from qserver.sql.step_budget import StepBudget
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -42,11 +42,11 @@ class Binding:
     __slots__ = (
         "_positions",
         "bind_change",
+        "budget",
         "catalog",
         "common_tables",
         "declared",
         "depth",
-        "effort",
         "expression_binders",
         "inferred",
         "prepare_query",
@@ -68,7 +68,7 @@ class Binding:
         prepare_query: Callable[..., Prepared],
         bind_change: Callable[..., Change],
         suggested: Mapping[int | str, SqlType | None],
-        effort: Effort | None = None,
+        budget: StepBudget | None = None,
     ) -> None:
         self.catalog = catalog
         self.declared = parameters
@@ -90,7 +90,7 @@ class Binding:
         self.quoted: list[QuotedLiteral] = []
         """Quoted literals in the order in which they got types."""
         self.depth = 0
-        self.effort = effort or Effort.boundless()
+        self.budget = budget or StepBudget.boundless()
         self._positions: dict[int, tuple[Column, int]] = {}
 
     def new_source(self) -> int:
@@ -101,7 +101,7 @@ class Binding:
                 "too many range table entries",
                 detail=f"The limit is {SOURCES_MAX}, those of views and subqueries included.",
             )
-        self.effort.spend(4)
+        self.budget.spend(4)
         return self.sources
 
     def new_common_table(self) -> int:
@@ -117,7 +117,7 @@ class Binding:
         self.depth += 1
         if self.depth > DEPTH_MAX:
             raise too_deep()
-        self.effort.spend()
+        self.budget.spend()
 
     def leave(self) -> None:
         self.depth -= 1

@@ -48,7 +48,7 @@ class GroupBy:
                     position=item.position + 1,
                 )
             sets = [_united(one, other) for one in sets for other in choices]
-        self.scope.binding.effort.spend(len(sets) * STEPS_OF_SET)
+        self.scope.binding.budget.spend(len(sets) * STEPS_OF_SET)
         has_sets = any(isinstance(item, ast.GroupingSets) for item in items)
         if has_sets:
             self.sets = _distinct(sets) if distinct else tuple(sets)

@@ -190,11 +190,11 @@ def _from_query(
 ) -> tuple[Plan, dict[int, Expression]]:
     """Bind a query as the source; columns of unknown type get the types of the table's columns."""
     prepared = scope.binding.prepare_query(scope, query)
-    positions = [outline.position for outline in prepared.outlines]
+    positions = [column.position for column in prepared.columns]
     _check_count(node, places, len(positions), positions)
     wanted = [
-        place.type.bare if outline.type == UNKNOWN else None
-        for outline, place in zip(prepared.outlines, places, strict=False)
+        place.type.bare if column.type == UNKNOWN else None
+        for column, place in zip(prepared.columns, places, strict=False)
     ]
     finished = prepared.finish(wanted)
     found: dict[int, Expression] = {}

@@ -84,7 +84,7 @@ def over_items(
     symbol: str,
     operand: Operand,
     items: Sequence[Operand],
-    every: bool,
+    is_all: bool,
     position: int,
 ) -> Expression | None:
     """`operand symbol ANY|ALL (ARRAY[items])`; None if only `over_array` can bind it."""
@@ -93,16 +93,16 @@ def over_items(
     if all(isinstance(item, Unknown) and not isinstance(item.name, str) for item in items):
         # An array of plain literals only is a text array, whatever it is compared with.
         items = [implicit(binding, item, TEXT) for item in items]
-    if symbol == "=" and not every:
+    if symbol == "=" and not is_all:
         return in_list(binding, operand, items, False, position)
-    if symbol in ("<>", "!=") and every:
+    if symbol in ("<>", "!=") and is_all:
         return in_list(binding, operand, items, True, position)
     parts = _compared(binding, symbol, operand, items, position)
-    return conjunction(parts) if every else disjunction(parts)
+    return conjunction(parts) if is_all else disjunction(parts)
 
 
 def over_array(
-    binding: Binding, symbol: str, operand: Operand, array: Operand, every: bool, position: int
+    binding: Binding, symbol: str, operand: Operand, array: Operand, is_all: bool, position: int
 ) -> Expression:
     """`operand symbol ANY|ALL (array)` for a computed array."""
     if isinstance(array, Unknown):
@@ -124,11 +124,11 @@ def over_array(
         implicit(binding, operand, left, position),
         implicit(binding, array, array_of(right), position),
     )
-    is_member = resolved.function.comparison == ("<>" if every else "=")
+    is_member = resolved.function.comparison == ("<>" if is_all else "=")
     if is_member and left == right and _is_given(arguments[1]):
-        equal = resolved.function if not every else resolve_operator("=", left, right).function
-        return InList(arguments[0], (Elements(arguments[1], right),), equal, negated=every)
-    return Apply(_over_elements(resolved.function, every), arguments, BOOLEAN, nullable=True)
+        equal = resolved.function if not is_all else resolve_operator("=", left, right).function
+        return InList(arguments[0], (Elements(arguments[1], right),), equal, negated=is_all)
+    return Apply(_over_elements(resolved.function, is_all), arguments, BOOLEAN, nullable=True)
 
 
 def _is_given(array: Expression) -> bool:
@@ -143,10 +143,10 @@ def _element_for(operand: Operand) -> SqlType:
 
 
 @lru_cache(maxsize=1024)
-def _over_elements(comparison: Function, every: bool) -> Function:
+def _over_elements(comparison: Function, is_all: bool) -> Function:
     """Return the function of ANY or ALL: true if one element (ANY) satisfies the comparison, false
     if one (ALL) does not; else NULL if anything was NULL. An empty array decides even for NULL."""
-    decisive = not every
+    decisive = not is_all
     compares = comparison.call
 
     def call(operand: Any, array: tuple[Any, ...] | None) -> bool | None:
@@ -158,17 +158,17 @@ def _over_elements(comparison: Function, every: bool) -> Function:
                 unknown = True
             elif bool(compares(operand, element)) is decisive:
                 return decisive
-        return None if unknown else every
+        return None if unknown else is_all
 
     left, right = comparison.parameters
     return Function(
-        f"{comparison.name} {'all' if every else 'any'}",
+        f"{comparison.name} {'all' if is_all else 'any'}",
         (left, array_of(right)),
         BOOLEAN,
         call,
         strict=False,
         gives_null=True,
-        symbol=f"{comparison.symbol or comparison.name} {'ALL' if every else 'ANY'}",
+        symbol=f"{comparison.symbol or comparison.name} {'ALL' if is_all else 'ANY'}",
         cost=_cost_of_each(comparison),
         explodes=comparison.prepare is not None,
     )

@@ -83,7 +83,7 @@ def _star(scope: Scope, node: ast.Star) -> list[Output]:
 
 
 def _columns(scope: Scope, relation: AnyRelation, position: int) -> list[Output]:
-    scope.binding.effort.spend(len(relation.names))
+    scope.binding.budget.spend(len(relation.names))
     return [
         Output(name, named(scope, relation.expression(at), position), position)
         for at, name in enumerate(relation.names)

@@ -25,7 +25,7 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class PreparedColumn:
     """A result column before it is finished. `position` is that of its expression.
 
     `operand` is the expression, if there is a single one.
@@ -41,10 +41,10 @@ class Outline:
 class Prepared:
     """`complete` creates the plan from the wanted type of each column, or None."""
 
-    outlines: tuple[Outline, ...]
+    columns: tuple[PreparedColumn, ...]
     complete: Callable[[Sequence[SqlType | None]], Finished]
 
     def finish(self, wanted: Sequence[SqlType | None] | None = None) -> Finished:
         """Create the plan: a column of unknown type gets the wanted type, or text; a column of
         another type is cast to the wanted one."""
-        return self.complete(wanted or (None,) * len(self.outlines))
+        return self.complete(wanted or (None,) * len(self.columns))

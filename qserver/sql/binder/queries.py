@@ -36,7 +36,7 @@ def prepare_query(around: Scope, query: ast.Query) -> Prepared:
         finished = prepared.finish(wanted)
         return replace(finished, plan=with_tables(scope, finished.plan))
 
-    return Prepared(prepared.outlines, complete)
+    return Prepared(prepared.columns, complete)
 
 
 def _prepare_body(scope: Scope, query: ast.Query) -> Prepared:

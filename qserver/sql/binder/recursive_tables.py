@@ -79,7 +79,7 @@ def bind_recursive(scope: Scope, entry: Entry, query: ast.Query) -> None:
         own = binding.prepare_query(scope, _as_query(body.left)).finish().columns
         body = written_out(node, body, [column.name for column in named_columns(node, own)])
     prepared = binding.prepare_query(scope, _as_query(body.left))
-    places = [outline.position for outline in prepared.outlines]
+    places = [column.position for column in prepared.columns]
     start = prepared.finish()
     columns = named_columns(node, start.columns)
     entry.columns = tuple([replace(column, nullable=True) for column in columns])
@@ -91,7 +91,7 @@ def bind_recursive(scope: Scope, entry: Entry, query: ast.Query) -> None:
         start.source,
         again.plan,
         again.source,
-        body.every,
+        body.is_all,
     )
 
 
@@ -104,14 +104,14 @@ def _bind_again(
 ) -> Finished:
     """Bind the recursive term, with the types of the start."""
     prepared = scope.binding.prepare_query(scope, _as_query(body.right))
-    if len(prepared.outlines) != len(start.columns):
+    if len(prepared.columns) != len(start.columns):
         raise SqlSyntaxError(
             "each UNION query must have the same number of columns",
             position=body.right.position + 1,
         )
     types = [column.type for column in start.columns]
-    for at, (outline, wanted) in enumerate(zip(prepared.outlines, types, strict=True), 1):
-        _check_type(entry.node.name, at, wanted, outline.type, places[at - 1])
+    for at, (column, wanted) in enumerate(zip(prepared.columns, types, strict=True), 1):
+        _check_type(entry.node.name, at, wanted, column.type, places[at - 1])
     if len(entry.self_named) > 1:
         raise misplaced(entry, "more than once", 1)
     again = prepared.finish(types)

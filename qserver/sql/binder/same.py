@@ -18,9 +18,9 @@ from qserver.sql.expressions import Column, Constant, Expression, Slot
 CONSTANTS = (Constant, Slot)
 
 FEW = 8
-"""Up to this many candidates are compared one by one; more are indexed by outline."""
+"""Up to this many candidates are compared one by one; more are indexed by structure."""
 
-Outline: TypeAlias = tuple[Any, ...]
+Structure: TypeAlias = tuple[Any, ...]
 
 
 def same(left: Any, right: Any, literals: Literals | None = None) -> bool:
@@ -74,29 +74,29 @@ def position_in(
 class Alike:
     """Finds the first equal candidate in a list that only grows, however long it is.
 
-    Beyond a few candidates it indexes them by outline: the expression without the values of its
-    literals. With `literals`, candidates of one outline are compared by those values.
+    Beyond a few candidates it indexes them by structure: the expression without the values of its
+    literals. With `literals`, candidates of one structure are compared by those values.
     """
 
-    __slots__ = ("_by_outline", "_by_values", "_literals", "_seen")
+    __slots__ = ("_by_structure", "_by_values", "_literals", "_seen")
 
     def __init__(self, literals: Literals | None = None) -> None:
         self._literals = literals
-        self._by_outline: dict[Outline, list[int]] = {}
-        self._by_values: dict[tuple[Outline, Outline], int] = {}
+        self._by_structure: dict[Structure, list[int]] = {}
+        self._by_values: dict[tuple[Structure, Structure], int] = {}
         self._seen = 0
 
     def position(self, expression: Any, candidates: Sequence[Any]) -> int | None:
         if len(candidates) <= FEW:
             return position_in(expression, candidates, self._literals)
         for at in range(self._seen, len(candidates)):
-            outline, _ = _outline(candidates[at], self._literals is None)
-            self._by_outline.setdefault(outline, []).append(at)
+            structure, _ = _structure(candidates[at], self._literals is None)
+            self._by_structure.setdefault(structure, []).append(at)
         self._seen = len(candidates)
-        outline, slots = _outline(expression, self._literals is None)
-        alike = self._by_outline.get(outline, [])
+        structure, slots = _structure(expression, self._literals is None)
+        alike = self._by_structure.get(structure, [])
         if self._literals is not None and slots and len(alike) > FEW:
-            found = self._by_value(outline, slots, alike, candidates)
+            found = self._by_value(structure, slots, alike, candidates)
             alike = [] if found is None else [found]
         for at in alike:
             if same(expression, candidates[at], self._literals):
@@ -104,17 +104,17 @@ class Alike:
         return None
 
     def _by_value(
-        self, outline: Outline, slots: list[Slot], alike: list[int], candidates: Sequence[Any]
+        self, structure: Structure, slots: list[Slot], alike: list[int], candidates: Sequence[Any]
     ) -> int | None:
         known = self._by_values
-        counted = known.get((outline, ()), 0)
+        counted = known.get((structure, ()), 0)
         for at in alike[counted:]:
-            values = self._values(_outline(candidates[at], False)[1])
-            known.setdefault((outline, values), at)
-        known[outline, ()] = len(alike)
-        return known.get((outline, self._values(slots)))
+            values = self._values(_structure(candidates[at], False)[1])
+            known.setdefault((structure, values), at)
+        known[structure, ()] = len(alike)
+        return known.get((structure, self._values(slots)))
 
-    def _values(self, slots: list[Slot]) -> Outline:
+    def _values(self, slots: list[Slot]) -> Structure:
         literals = self._literals
         assert literals is not None
         values: list[Any] = []
@@ -127,7 +127,7 @@ class Alike:
         return tuple(values)
 
 
-def _outline(expression: Any, named: bool) -> tuple[Outline, list[Slot]]:
+def _structure(expression: Any, named: bool) -> tuple[Structure, list[Slot]]:
     """Return what equal expressions have in common, and the slots in order.
 
     `named`: slots are compared by their names, else only by their conversions.

@@ -40,7 +40,7 @@ from qserver.sql.binder.ordering import (
     output_keys,
 )
 from qserver.sql.binder.outputs import Output, bind_targets, typed
-from qserver.sql.binder.prepared import Finished, Outline, Prepared
+from qserver.sql.binder.prepared import Finished, Prepared, PreparedColumn
 from qserver.sql.binder.row_functions import (
     functions_named,
     functions_of_windows,
@@ -68,10 +68,11 @@ from qserver.values.types import SqlType
 def prepare_select(scope: Scope, select: ast.Select, query: ast.Query) -> Prepared:
     """Bind a SELECT; `query` has its ORDER BY and LIMIT."""
     bound = _Select(scope, select, query)
-    outlines = [
-        Outline(each.name, each.operand.type, each.position, each.operand) for each in bound.outputs
+    prepared_columns = [
+        PreparedColumn(each.name, each.operand.type, each.position, each.operand)
+        for each in bound.outputs
     ]
-    return Prepared(tuple(outlines), bound.complete)
+    return Prepared(tuple(prepared_columns), bound.complete)
 
 
 class _Select:

@@ -15,7 +15,7 @@ from qserver.sql.binder.locking import not_with_set_operations
 from qserver.sql.binder.operands import Unknown
 from qserver.sql.binder.ordering import bind_bounds, check_comparable, check_sortable
 from qserver.sql.binder.outputs import Output, find_output
-from qserver.sql.binder.prepared import Finished, Outline, Prepared
+from qserver.sql.binder.prepared import Finished, Prepared, PreparedColumn
 from qserver.sql.binder.relations import relation_of_query
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.binder.subqueries import column_at, retyped
@@ -43,7 +43,7 @@ def _member(scope: Scope, body: ast.QueryBody) -> Prepared:
     return scope.binding.prepare_query(scope, query)
 
 
-def _shared(scope: Scope, one: Outline, other: Outline, word: str) -> SqlType:
+def _shared(scope: Scope, one: PreparedColumn, other: PreparedColumn, word: str) -> SqlType:
     if isinstance(one.operand, Unknown) and isinstance(other.operand, Unknown):
         return type_of_values(scope.binding, [one.operand, other.operand], word)
     return shared_type([one.type, other.type], word, [one.position, other.position])
@@ -51,18 +51,18 @@ def _shared(scope: Scope, one: Outline, other: Outline, word: str) -> SqlType:
 
 def _combined(scope: Scope, node: ast.SetOperation, left: Prepared, right: Prepared) -> Prepared:
     word = node.kind.upper()
-    if len(left.outlines) != len(right.outlines):
-        place = right.outlines[0].position if right.outlines else node.right.position
+    if len(left.columns) != len(right.columns):
+        place = right.columns[0].position if right.columns else node.right.position
         raise SqlSyntaxError(
             f"each {word} query must have the same number of columns", position=place + 1
         )
     types = [
         _shared(scope, one, other, word)
-        for one, other in zip(left.outlines, right.outlines, strict=True)
+        for one, other in zip(left.columns, right.columns, strict=True)
     ]
-    if not (node.kind == "union" and node.every):
-        for sql_type, outline in zip(types, right.outlines, strict=True):
-            check_comparable(sql_type, outline.position)
+    if not (node.kind == "union" and node.is_all):
+        for sql_type, column in zip(types, right.columns, strict=True):
+            check_comparable(sql_type, column.position)
     one, other = left.finish(types), right.finish(types)
     source = scope.binding.new_source()
     columns = tuple(
@@ -72,9 +72,9 @@ def _combined(scope: Scope, node: ast.SetOperation, left: Prepared, right: Prepa
         ]
     )
     plan = SetOperation(
-        node.kind, node.every, one.plan, other.plan, source, columns, one.source, other.source
+        node.kind, node.is_all, one.plan, other.plan, source, columns, one.source, other.source
     )
-    positions = [outline.position for outline in left.outlines]
+    positions = [column.position for column in left.columns]
     return prepared(scope, Finished(plan, source, columns), positions)
 
 
@@ -86,8 +86,8 @@ def _nullable(kind: str, left: OutputColumn, right: OutputColumn) -> bool:
 
 def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
     """Prepare a finished query again; other types are cast to afterwards."""
-    outlines = [
-        Outline(column.name, column.type, position)
+    prepared_columns = [
+        PreparedColumn(column.name, column.type, position)
         for column, position in zip(query.columns, positions, strict=True)
     ]
 
@@ -98,7 +98,7 @@ def prepared(scope: Scope, query: Finished, positions: list[int]) -> Prepared:
         ]
         return retyped(scope, query, types)
 
-    return Prepared(tuple(outlines), complete)
+    return Prepared(tuple(prepared_columns), complete)
 
 
 def prepare_around(scope: Scope, inner: Prepared, node: ast.Query, only_outputs: bool) -> Prepared:
@@ -128,7 +128,7 @@ def prepare_around(scope: Scope, inner: Prepared, node: ast.Query, only_outputs:
     if keys:
         plan = Sort(plan, tuple(keys))
     plan = bounds.around(scope.binding, plan, keys)
-    positions = [outline.position for outline in inner.outlines]
+    positions = [column.position for column in inner.columns]
     return prepared(scope, Finished(plan, query.source, query.columns), positions)
 
 

@@ -21,9 +21,9 @@ from qserver.sql.binder.merge import bind_merge
 from qserver.sql.binder.queries import prepare_query
 from qserver.sql.binder.scope import Scope, outermost
 from qserver.sql.binder.update import bind_delete, bind_update
-from qserver.sql.effort import Effort
 from qserver.sql.plan import Change, CommonTable, Select
 from qserver.sql.ports import CatalogPort
+from qserver.sql.step_budget import StepBudget
 from qserver.values.relations import View
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
@@ -57,13 +57,13 @@ def bind(
     catalog: CatalogPort,
     parameters: Parameters | None = None,
     suggested: Parameters = NOTHING_SUGGESTED,
-    effort: Effort | None = None,
+    budget: StepBudget | None = None,
 ) -> Bound:
     """Bind a statement. Without `parameters` their types are inferred; with them, a type of None is
     inferred, and a missing one is an error. `suggested` are the types of the given values, for
     parameters whose type the statement does not determine."""
     binding = Binding(
-        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, effort
+        catalog, parameters, EXPRESSION_BINDERS, prepare_query, _bind_change, suggested, budget
     )
     scope = outermost(binding, literals)
     try:

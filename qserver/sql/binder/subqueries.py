@@ -59,9 +59,9 @@ def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
     source = node.source
     if not isinstance(source, ast.Query):
         return _over_values(scope, node, operand, source)
-    if node.symbol == "=" and not node.every:
+    if node.symbol == "=" and not node.is_all:
         return _in_query(scope, operand, source, False, node.position)
-    if node.symbol in ("<>", "!=") and node.every:
+    if node.symbol in ("<>", "!=") and node.is_all:
         return _in_query(scope, operand, source, True, node.position)
     if isinstance(operand, RowValue):
         return _over_rows(scope, node, operand, source)
@@ -76,7 +76,7 @@ def bind_quantified(scope: Scope, node: ast.Quantified) -> Expression:
     left, right = resolved.parameters
     query = retyped(scope, query, [right])
     operand = implicit(scope.binding, operand, left, node.position)
-    return Quantified(operand, resolved.function, node.every, query.plan)
+    return Quantified(operand, resolved.function, node.is_all, query.plan)
 
 
 def _over_rows(
@@ -97,12 +97,12 @@ def _over_rows(
         test = IsNull(found) if wanted is None else IsTruth(found, wanted)
         return Exists(Filter(query.plan, test))
 
-    decisive = not node.every
+    decisive = not node.is_all
     whens: tuple[tuple[Expression, Expression], ...] = (
         (exists(decisive), Constant(decisive, BOOLEAN)),
         (exists(None), Constant(None, BOOLEAN)),
     )
-    return Case(whens, Constant(node.every, BOOLEAN), BOOLEAN)
+    return Case(whens, Constant(node.is_all, BOOLEAN), BOOLEAN)
 
 
 def _over_values(
@@ -113,11 +113,11 @@ def _over_values(
         isinstance(item, ast.ArrayItems) for item in source.items
     ):
         items = [scope.bind(item) for item in source.items]
-        found = over_items(binding, node.symbol, operand, items, node.every, node.position)
+        found = over_items(binding, node.symbol, operand, items, node.is_all, node.position)
         if found is not None:
             return found
     array = scope.bind(source)
-    return over_array(binding, node.symbol, operand, array, node.every, node.position)
+    return over_array(binding, node.symbol, operand, array, node.is_all, node.position)
 
 
 def _in_query(

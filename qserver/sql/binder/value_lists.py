@@ -12,7 +12,7 @@ from qserver.sql.binder.clauses import Clause
 from qserver.sql.binder.coercion import implicit, shared_type, type_of_values
 from qserver.sql.binder.literals import RepeatedLiterals
 from qserver.sql.binder.operands import Operand, Unknown
-from qserver.sql.binder.prepared import Finished, Outline, Prepared
+from qserver.sql.binder.prepared import Finished, Prepared, PreparedColumn
 from qserver.sql.binder.scalars import LITERAL_TYPES
 from qserver.sql.binder.scope import Scope, leftmost
 from qserver.sql.expressions import Constant, Expression
@@ -42,18 +42,18 @@ def prepare_values(scope: Scope, node: ast.Values) -> Prepared:
         inner = for_rows(scope, node)
         rows = [[inner.bind(item) for item in row] for row in node.rows]
     places = [[leftmost(item) for item in row] for row in node.rows]
-    outlines: list[Outline] = []
+    prepared_columns: list[PreparedColumn] = []
     for at in range(len(rows[0])):
         types = [row[at].type for row in rows]
         shared = UNKNOWN
         if any(each != UNKNOWN for each in types):
             shared = shared_type(types, "VALUES", [row[at] for row in places])
-        outlines.append(Outline(f"column{at + 1}", shared, places[0][at]))
+        prepared_columns.append(PreparedColumn(f"column{at + 1}", shared, places[0][at]))
 
     def complete(wanted: Sequence[SqlType | None]) -> Finished:
-        return _finished(scope, node, rows, outlines, wanted)
+        return _finished(scope, node, rows, prepared_columns, wanted)
 
-    return Prepared(tuple(outlines), complete)
+    return Prepared(tuple(prepared_columns), complete)
 
 
 def _spelled_out(scope: Scope, node: ast.Values) -> list[list[Operand]]:
@@ -79,15 +79,15 @@ def _finished(
     scope: Scope,
     node: ast.Values,
     rows: list[list[Operand]],
-    outlines: list[Outline],
+    prepared_columns: list[PreparedColumn],
     wanted: Sequence[SqlType | None],
 ) -> Finished:
     """Cast each item to the column's own type first, then to the wanted one."""
     binding = scope.binding
     targets = [
-        [each for each in (outline.type, target) if each is not None and each != UNKNOWN]
+        [each for each in (column.type, target) if each is not None and each != UNKNOWN]
         or [type_of_values(binding, [row[at] for row in rows], "VALUES")]
-        for at, (outline, target) in enumerate(zip(outlines, wanted, strict=True))
+        for at, (column, target) in enumerate(zip(prepared_columns, wanted, strict=True))
     ]
     items: list[tuple[Expression, ...]] = []
     for row in rows:
@@ -98,8 +98,8 @@ def _finished(
         items.append(tuple(values))
     columns = tuple(
         [
-            OutputColumn(outline.name, steps[-1], any(row[at].nullable for row in items))
-            for at, (outline, steps) in enumerate(zip(outlines, targets, strict=True))
+            OutputColumn(column.name, steps[-1], any(row[at].nullable for row in items))
+            for at, (column, steps) in enumerate(zip(prepared_columns, targets, strict=True))
         ]
     )
     source = binding.new_source()

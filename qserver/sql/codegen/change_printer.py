@@ -22,8 +22,8 @@ from qserver.sql.codegen.change_support import (
     replace_row,
 )
 from qserver.sql.codegen.current_rows import RowVariables
-from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import values_given_once
+from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.pipeline import Pipeline
 from qserver.sql.codegen.runtime import pages_of, refuse_null
 from qserver.sql.codegen.value_lists import is_given

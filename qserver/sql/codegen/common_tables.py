@@ -96,7 +96,7 @@ def _print_turns(
     if any(map(may_be_nan, types_made(table.plan, table.source))):
         pipeline.source.name("one_nan", one_nan)
         alike = "map(one_nan, {})"
-    if not table.every:
+    if not table.is_all:
         line(f"{name} = list(dict.fromkeys({alike.format(name)}))")
         line(f"{seen} = set({name})")
     give(name)
@@ -104,7 +104,7 @@ def _print_turns(
         pipeline.yield_check()
         line(f"{fresh} = []")
         _append_rows(pipeline, table.recursive, table.recursive_source, fresh, rows, count)
-        if not table.every:
+        if not table.is_all:
             line(f"{fresh} = [r for r in dict.fromkeys({alike.format(fresh)}) if r not in {seen}]")
             line(f"{seen}.update({fresh})")
         give(fresh)

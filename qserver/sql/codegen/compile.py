@@ -41,11 +41,11 @@ from qserver.sql.codegen.scans import (
 )
 from qserver.sql.codegen.source import Source
 from qserver.sql.codegen.subqueries import Subqueries, may_yield
-from qserver.sql.effort import Effort
 from qserver.sql.execution import Compiled
 from qserver.sql.expressions import Slot
 from qserver.sql.folding import is_cast_literal
 from qserver.sql.plan import Change, OutputColumn, Select
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import has_subquery
 from qserver.values.schema import Table
 from qserver.values.sizes import is_sized
@@ -71,17 +71,17 @@ _NUMBERS = count(1)
 def compile_statement(
     statement: Select | Change,
     tables: tuple[Table, ...] = (),
-    effort: Effort | None = None,
+    budget: StepBudget | None = None,
     literals: tuple[Slot, ...] = (),
 ) -> Compiled:
     """Compile a bound and optimized statement.
 
     `literals` are converted first, even if the plan no longer uses them.
     """
-    effort = effort or Effort.boundless()
-    compiler = _printed(statement, effort, literals, may_yield=True)
+    budget = budget or StepBudget.boundless()
+    compiler = _printed(statement, budget, literals, may_yield=True)
     if compiler.source.functions and not may_yield(compiler.source.text()):
-        compiler = _printed(statement, effort, literals, may_yield=False)
+        compiler = _printed(statement, budget, literals, may_yield=False)
     text = compiler.source.text()
     if len(text) > SOURCE_LENGTH_MAX:
         raise StatementTooComplex(
@@ -92,7 +92,7 @@ def compile_statement(
         )
     namespace = compiler.source.namespace
     for apart in compiler.printer.apart.texts:
-        effort.spend(len(apart) // 64)
+        budget.spend(len(apart) // 64)
         exec(compile(apart, "<apart>", "exec"), namespace)
     run, writes = _function(text, namespace), not isinstance(statement, Select)
     if isinstance(statement, Select):
@@ -109,10 +109,10 @@ def _sized(columns: tuple[OutputColumn, ...]) -> tuple[int, ...]:
 
 
 def _printed(
-    statement: Select | Change, effort: Effort, literals: tuple[Slot, ...], *, may_yield: bool
+    statement: Select | Change, budget: StepBudget, literals: tuple[Slot, ...], *, may_yield: bool
 ) -> _Compiler:
     """Print the function; `may_yield`: expressions may yield, too."""
-    compiler = _Compiler(changes_before_it_reads(statement), may_yield, effort)
+    compiler = _Compiler(changes_before_it_reads(statement), may_yield, budget)
     with compiler.source.block("def run(transaction, slots, context):"):
         start = compiler.source.place()
         if isinstance(statement, Select):
@@ -135,10 +135,10 @@ def _function(text: str, namespace: dict[str, Any]) -> Any:
 
 
 class _Compiler:
-    def __init__(self, reads_before: bool, may_yield: bool, effort: Effort) -> None:
+    def __init__(self, reads_before: bool, may_yield: bool, budget: StepBudget) -> None:
         self.source = Source()
         self.source.reads_before = reads_before
-        self.printer = Printer(self.source, effort)
+        self.printer = Printer(self.source, budget)
         self.printer.may_yield = may_yield
         self.subqueries = Subqueries(
             self.printer,

@@ -33,7 +33,6 @@ from qserver.sql.codegen.in_lists import in_list, is_fixed
 from qserver.sql.codegen.port import SubqueryPrinter
 from qserver.sql.codegen.runtime import elements_of
 from qserver.sql.codegen.source import SIMPLE, Source, brackets_of
-from qserver.sql.effort import Effort
 from qserver.sql.execution import CostlyCall
 from qserver.sql.expressions import (
     And,
@@ -65,6 +64,7 @@ from qserver.sql.functions.arrays.functions import array_of_arrays
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.datetime.moments import MomentReader
 from qserver.sql.functions.registry import Function
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 from qserver.values.sizes import size_of
 from qserver.values.types import Kind
@@ -82,9 +82,9 @@ BRACKETS_MOST = 50
 class Printer:
     """Prints expressions and records which slots they use."""
 
-    def __init__(self, source: Source, effort: Effort) -> None:
+    def __init__(self, source: Source, budget: StepBudget) -> None:
         self.source = source
-        self._spend = effort.spend
+        self._spend = budget.spend
         self.slots: dict[str, Slot] = {}
         self._names_of_slots: dict[int | str, list[tuple[Slot, str]]] = {}
         self.made: list[Slot] = []

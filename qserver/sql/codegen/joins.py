@@ -10,7 +10,7 @@ from __future__ import annotations
 from qserver.sql import plan
 from qserver.sql.codegen.charges import is_costly
 from qserver.sql.codegen.current_rows import RowVariables
-from qserver.sql.codegen.kept import LOOPS_MOST, loops_of, pattern
+from qserver.sql.codegen.materialize import LOOPS_MOST, loops_of, pattern
 from qserver.sql.codegen.nans import told_apart
 from qserver.sql.codegen.pipeline import Consumer, Pipeline
 from qserver.sql.codegen.runtime import pages_of

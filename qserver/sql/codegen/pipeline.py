@@ -24,8 +24,8 @@ from typing import Any, TypeAlias
 from qserver.sql.codegen.charges import may_be_long, size_code
 from qserver.sql.codegen.current_rows import RowVariables
 from qserver.sql.codegen.expressions import Printer
-from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import long_columns
+from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.runtime import pages_of
 from qserver.sql.codegen.sorted_rows import drained
 from qserver.sql.codegen.source import Source

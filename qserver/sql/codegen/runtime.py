@@ -66,7 +66,7 @@ def _as_tied(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def intersect_rows(
-    context: Context, left: Iterable[Any], right: Iterable[Any], every: bool
+    context: Context, left: Iterable[Any], right: Iterable[Any], is_all: bool
 ) -> Iterator[Any]:
     """Yield the rows that both sides have, and None at yield checks."""
     counts: Counter[Any] = Counter()
@@ -77,12 +77,12 @@ def intersect_rows(
         yield from _between_pages(context, page, size_of(page))
         for row in page:
             if counts[row] > 0:
-                counts[row] = counts[row] - 1 if every else 0
+                counts[row] = counts[row] - 1 if is_all else 0
                 yield row
 
 
 def except_rows(
-    context: Context, left: Iterable[Any], right: Iterable[Any], every: bool
+    context: Context, left: Iterable[Any], right: Iterable[Any], is_all: bool
 ) -> Iterator[Any]:
     """Yield the rows of the left side that the right side lacks, and None at yield checks."""
     counts: Counter[Any] = Counter()
@@ -94,8 +94,8 @@ def except_rows(
         yield from _between_pages(context, page, size_of(page))
         for row in page:
             if counts[row] > 0:
-                counts[row] -= every
-            elif every:
+                counts[row] -= is_all
+            elif is_all:
                 yield row
             elif row not in seen:
                 seen.add(row)
@@ -163,20 +163,20 @@ def quantified(
     compare: Callable[[Any, Any], Any],
     value: Any,
     rows: Iterable[tuple[Any, ...]],
-    every: bool,
+    is_all: bool,
 ) -> Steps:
-    """`value compare ANY (query)`, or ALL if it must hold for `every` row."""
+    """`value compare ANY (query)`, or ALL if `is_all`."""
     unknown = False
     for page in pages_of(rows):
         yield from _between_pages(context, page)
         for (other,) in page:
             if value is None or other is None:
                 unknown = True
-            elif (not compare(value, other)) is every:
-                return not every
+            elif (not compare(value, other)) is is_all:
+                return not is_all
             if context.work > STEPS_BETWEEN_PAUSES:
                 yield from yield_check(context)
-    return None if unknown else every
+    return None if unknown else is_all
 
 
 def made_slots(

@@ -69,7 +69,7 @@ def produce_set_operation(
 
 def _union(pipeline: Pipeline, node: plan.SetOperation, rows: RowVariables) -> None:
     count = pipeline.source.fresh("n")
-    if not node.every:
+    if not node.is_all:
         pipeline.source.line(f"seen, {count} = set(), 0")
     long = long_columns(node, node.source)
 
@@ -77,7 +77,7 @@ def _union(pipeline: Pipeline, node: plan.SetOperation, rows: RowVariables) -> N
     types = [column.type for column in node.columns]
 
     def give(row: str) -> None:
-        if node.every:
+        if node.is_all:
             pipeline.source.line(f"yield {row}")
             return
         alike = rows_told_apart(pipeline.source, types, row)
@@ -107,7 +107,7 @@ def _intersect_or_except(pipeline: Pipeline, node: plan.SetOperation, rows: RowV
         for side in (left, right):
             pipeline.source.line(f"{side} = map(one_nan, {side})")  # by pages, as they are read
     how = "intersect_rows" if node.kind == "intersect" else "except_rows"
-    steps = f"{how}(context, {left}, {right}, {node.every})"
+    steps = f"{how}(context, {left}, {right}, {node.is_all})"
     if pipeline.may_yield:
         pipeline.source.line(f"yield from {steps}")
     else:

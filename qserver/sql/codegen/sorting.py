@@ -10,8 +10,8 @@ from itertools import groupby
 
 from qserver.sql import plan
 from qserver.sql.codegen.current_rows import RowVariables
-from qserver.sql.codegen.kept import pattern
 from qserver.sql.codegen.long_values import long_columns
+from qserver.sql.codegen.materialize import pattern
 from qserver.sql.codegen.pipeline import ROWS_BETWEEN_CHECKS, Consumer, Pipeline
 from qserver.sql.codegen.row_limits import bounds
 from qserver.sql.codegen.sorted_rows import KEY_BYTES_SHORT, sorted_rows

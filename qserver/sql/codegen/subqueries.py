@@ -102,7 +102,7 @@ class Subqueries:
             self.source.name("partial", partial)
             compare = f"partial(compute, {self.source.known(costly_call(function), 'costly')})"
         operand = self.printer.value(expression.operand, rows)
-        call = f"quantified(context, {compare}, {operand}, {found}, {expression.every})"
+        call = f"quantified(context, {compare}, {operand}, {found}, {expression.is_all})"
         return self._steps(call, quantified)
 
     def _steps(self, call: str, function: Callable[..., Any]) -> str:

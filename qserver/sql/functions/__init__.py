@@ -3,7 +3,7 @@
     resolve            a name and argument types → the function, and the casts of its arguments
       candidates         PostgreSQL's rules of choice      type_categories   groups of types
       placeholders       anyelement and similar            conversions       int4('7') is a cast
-    catalogue          all functions of the modules below, by name
+    all_functions      all functions of the modules below, by name
     registry           what the compiler must know of a function; signatures: of many types at once
     costs              the steps of a call, before it begins
 

@@ -20,8 +20,8 @@ from qserver.errors import (
     DatatypeMismatch,
     UndefinedFunction,
 )
+from qserver.sql.functions.all_functions import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
 from qserver.sql.functions.candidates import Candidate, accepts, narrow
-from qserver.sql.functions.catalogue import AGGREGATES, FUNCTIONS, OPERATORS, TABLE_FUNCTIONS
 from qserver.sql.functions.conversions import TYPE_NAMES, conversion
 from qserver.sql.functions.general import extreme
 from qserver.sql.functions.placeholders import concrete, returned

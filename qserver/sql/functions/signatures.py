@@ -1,6 +1,6 @@
 """Signatures: the parameters of a function, also of one for many types.
 
-A module of this folder lists its functions in up to four tuples, which `catalogue` collects:
+A module of this folder lists its functions in up to four tuples, which `all_functions` collects:
 
     OPERATORS         Function or Generic, by symbol; one parameter: a prefix operator
     FUNCTIONS         Function or Generic, by name

@@ -22,7 +22,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from qserver.sql.effort import Effort
 from qserver.sql.optimizer.access_path_selection import access_path_selection
 from qserver.sql.optimizer.aggregate_elimination import aggregate_elimination
 from qserver.sql.optimizer.estimate import RowCount, with_estimates
@@ -35,6 +34,7 @@ from qserver.sql.optimizer.sort_elimination import sort_elimination
 from qserver.sql.optimizer.subquery_unnesting import subquery_unnesting
 from qserver.sql.optimizer.vectorization import vectorization
 from qserver.sql.plan import Plan
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import is_plan, rebuilt
 
 Rule: TypeAlias = Callable[[Plan, RowCount], Plan]
@@ -58,18 +58,18 @@ def optimize(
     statement: Any,
     row_count: RowCount,
     rules: tuple[Rule, ...] = RULES,
-    effort: Effort | None = None,
+    budget: StepBudget | None = None,
 ) -> Any:
     """Optimize the plan of a bound statement and those of its subqueries, inner ones first."""
-    effort = effort or Effort.boundless()
+    budget = budget or StepBudget.boundless()
     for rule in rules:
-        statement = rebuilt(statement, _applied_to_plans(rule, row_count, effort))
+        statement = rebuilt(statement, _applied_to_plans(rule, row_count, budget))
     return statement
 
 
-def _applied_to_plans(rule: Rule, row_count: RowCount, effort: Effort) -> Callable[[Any], Any]:
+def _applied_to_plans(rule: Rule, row_count: RowCount, budget: StepBudget) -> Callable[[Any], Any]:
     """Return the function that applies a rule to the plans of a statement, subquery or CTE."""
-    spend = effort.spend
+    spend = budget.spend
 
     def optimized(node: Any) -> Any:
         spend()

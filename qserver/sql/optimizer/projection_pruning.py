@@ -71,7 +71,7 @@ def _pruned_once(node: Plan) -> Plan:
 def _look_through(node: plan.SetOperation, used: _Used, whole: set[int]) -> None:
     """The columns of UNION ALL that are read are read of both sides; elsewhere all are."""
     for side in (node.left_source, node.right_source):
-        if node.kind != "union" or not node.every or node.source in whole:
+        if node.kind != "union" or not node.is_all or node.source in whole:
             whole.add(side)
         else:
             used[side] |= used[node.source]

@@ -10,17 +10,17 @@ from functools import cache
 from typing import Any
 
 from qserver.limits import PLANNING_STEPS_MAX
-from qserver.sql.effort import Effort
+from qserver.sql.step_budget import StepBudget
 from qserver.sql.walk import everything
 
 
-def load_for(statement: Any, effort: Effort | None) -> None:
+def load_for(statement: Any, budget: StepBudget | None) -> None:
     """Load the modules if an optimized statement uses vectors and they are not there yet."""
     if load.cache_info().currsize:
         return
     if any(getattr(node, "vectors", False) for node in everything(statement)):
-        if effort is not None:
-            effort.spend(PLANNING_STEPS_MAX + 1)  # more than a short plan has
+        if budget is not None:
+            budget.spend(PLANNING_STEPS_MAX + 1)  # more than a short plan has
         load()
 
 

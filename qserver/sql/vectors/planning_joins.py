@@ -28,7 +28,7 @@ from qserver.values import vector_families as families
 from qserver.values.types import INTEGER_KINDS, Kind
 
 JOINS_MAX: Final = 3
-"""Joins of one chain: their loops fit into one nest (`codegen.kept`)."""
+"""Joins of one chain: their loops fit into one nest (`codegen.materialize`)."""
 
 _KINDS: Final = frozenset({"inner", "left", "semi", "anti"})
 _NUMBERS: Final = frozenset({families.INTEGER, families.NUMERIC})

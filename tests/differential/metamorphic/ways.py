@@ -23,11 +23,11 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_database import Options, SqlDatabase, Statement, TransactionResult
 from qserver.query.statements import StatementRun
 from qserver.sql.binder import Literals
-from qserver.sql.effort import Effort
 from qserver.sql.functions.numbers.numeric_math import overflow_error
 from qserver.sql.optimizer import RULES, Rule
 from qserver.sql.optimizer.right_join_normalization import right_join_normalization
 from qserver.sql.parser import Parsed, parse
+from qserver.sql.step_budget import StepBudget
 from qserver.values.schema import Table
 from qserver.values.types import SqlType
 from tests.differential.metamorphic.answers import INTERNAL, Answer, Row
@@ -136,9 +136,9 @@ class SharedParsing(Planner):
             self.parsed[sql] = parse(sql)
         return self.parsed[sql]
 
-    def _short_effort(self) -> Effort:
+    def _short_budget(self) -> StepBudget:
         """However long it takes: nobody else waits."""
-        return Effort.boundless()
+        return StepBudget.boundless()
 
 
 OTHER_WRITES = (

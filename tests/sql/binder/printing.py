@@ -102,7 +102,7 @@ def _plan(node: Any, depth: int) -> Iterator[str]:
             on = f" on {_row(node.on)}" if node.on else ""
             yield f"{indent}distinct #{node.source}{on}"
         case plan.SetOperation():
-            every = " all" if node.every else ""
+            every = " all" if node.is_all else ""
             columns = ", ".join(map(_column, node.columns))
             yield f"{indent}{node.kind}{every} #{node.source}: {columns}"
         case plan.CommonTableScan():
@@ -127,7 +127,7 @@ def _common_table(table: plan.CommonTable, depth: int) -> Iterator[str]:
     else:
         yield from _plan(table.plan, depth + 1)
     if table.recursive is not None:
-        every = " all" if table.every else ""
+        every = " all" if table.is_all else ""
         yield f"{indent}union{every} again from #{table.recursive_source}"
         yield from _plan(table.recursive, depth + 1)
 
@@ -220,7 +220,7 @@ def _in_query(node: expressions.InQuery) -> str:
 
 
 def _quantified(node: expressions.Quantified) -> str:
-    word = "all" if node.every else "any"
+    word = "all" if node.is_all else "any"
     return f"({text(node.operand)} {node.comparison.symbol} {word} {_subplan(node.plan)})"
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from qserver.errors import QserverError
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 from qserver.sql.functions.costs import BYTES_SMALL
 from qserver.sql.functions.registry import Function
 from qserver.values.floats import round_to_real
@@ -53,7 +53,7 @@ def with_templates() -> list[Function]:
     return [
         each
         for kind in ("OPERATORS", "FUNCTIONS")
-        for module in catalogue.MODULES
+        for module in all_functions.MODULES
         for each in getattr(module, kind, ())
         if isinstance(each, Function)
         and each.inline is not None
@@ -119,12 +119,12 @@ def test_comparisons_of_one_type_are_an_order(data: st.DataObject) -> None:
     left, right = data.draw(VALUES[kind]), data.draw(VALUES[kind])
     call = {
         each.name: each.call
-        for each in catalogue.OPERATORS["<"]
-        + catalogue.OPERATORS["="]
-        + catalogue.OPERATORS[">"]
-        + catalogue.OPERATORS["<="]
-        + catalogue.OPERATORS[">="]
-        + catalogue.OPERATORS["<>"]
+        for each in all_functions.OPERATORS["<"]
+        + all_functions.OPERATORS["="]
+        + all_functions.OPERATORS[">"]
+        + all_functions.OPERATORS["<="]
+        + all_functions.OPERATORS[">="]
+        + all_functions.OPERATORS["<>"]
         if isinstance(each, Function) and each.parameters == (SqlType(kind), SqlType(kind))
     }
     assert call["<"](left, right) + call["="](left, right) + call[">"](left, right) == 1

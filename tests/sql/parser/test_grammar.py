@@ -9,7 +9,7 @@ import pytest
 from lark import Lark, logger
 from lark.lexer import Lexer
 
-from qserver.sql import ddl_words, keywords
+from qserver.sql import ddl_keywords, keywords
 from qserver.sql.ast_builder import Builder
 from qserver.sql.parser import grammar_text
 
@@ -92,7 +92,7 @@ def test_each_terminal_comes_from_somewhere_and_each_word_goes_somewhere() -> No
 
 
 def test_heads_of_definitions_are_words_that_begin_statements() -> None:
-    for head in ddl_words.HEADS:
+    for head in ddl_keywords.HEADS:
         assert head in keywords.HEADS or head in keywords.KEYWORDS
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from qserver.errors import InvalidTextRepresentation, NumericValueOutOfRange
 from qserver.sql.functions.numbers import numeric_math
-from qserver.sql.functions.numbers.number_pictures import Item, Picture, picture_of
+from qserver.sql.functions.numbers.number_patterns import Item, NumberPattern, pattern_of
 from qserver.sql.functions.registry import Function
 from qserver.values.casts import cast_function
 from qserver.values.floats import round_to_real
@@ -37,64 +37,64 @@ _DOUBLE_DIGITS, _REAL_DIGITS = 15, 6
 
 
 def print_numeric(value: Decimal, text: str) -> str:
-    picture = picture_of(text)
-    if picture.roman:
-        return _Layout(picture, roman(_integer_from_numeric(value)), "+", 0).text()
-    if picture.exponent:
-        return _scientific_numeric(value, picture)
-    if picture.shift:
-        value = numeric_math.multiply(value, Decimal(10) ** picture.shifted)
-    rounded = numeric_math.rounded(value, picture.after) if value.is_finite() else value
-    return _laid_out(picture, text_of_numeric(rounded))
+    pattern = pattern_of(text)
+    if pattern.roman:
+        return _Layout(pattern, roman(_integer_from_numeric(value)), "+", 0).text()
+    if pattern.exponent:
+        return _scientific_numeric(value, pattern)
+    if pattern.shift:
+        value = numeric_math.multiply(value, Decimal(10) ** pattern.shifted)
+    rounded = numeric_math.rounded(value, pattern.after) if value.is_finite() else value
+    return _laid_out(pattern, text_of_numeric(rounded))
 
 
 def print_integer(value: int, text: str) -> str:
-    return _print_whole(value, picture_of(text), Kind.INTEGER)
+    return _print_whole(value, pattern_of(text), Kind.INTEGER)
 
 
 def print_bigint(value: int, text: str) -> str:
-    return _print_whole(value, picture_of(text), Kind.BIGINT)
+    return _print_whole(value, pattern_of(text), Kind.BIGINT)
 
 
-def _print_whole(value: int, picture: Picture, kind: Kind) -> str:
-    if picture.roman:
-        return _Layout(picture, roman(value), "+", 0).text()
-    if picture.exponent:
+def _print_whole(value: int, pattern: NumberPattern, kind: Kind) -> str:
+    if pattern.roman:
+        return _Layout(pattern, roman(value), "+", 0).text()
+    if pattern.exponent:
         if kind is Kind.BIGINT:
-            return _scientific_numeric(Decimal(value), picture)
-        return f"{float(value): .{picture.after}e}"
-    if picture.shift:
-        value *= 10**picture.shifted
+            return _scientific_numeric(Decimal(value), pattern)
+        return f"{float(value): .{pattern.after}e}"
+    if pattern.shift:
+        value *= 10**pattern.shifted
         if not -(1 << INTEGER_BITS[kind] - 1) <= value < 1 << INTEGER_BITS[kind] - 1:
             raise NumericValueOutOfRange(f"{kind.value} out of range")
     digits = str(value)
-    return _laid_out(picture, f"{digits}.{'0' * picture.after}" if picture.after else digits)
+    return _laid_out(pattern, f"{digits}.{'0' * pattern.after}" if pattern.after else digits)
 
 
 def print_double(value: float, text: str) -> str:
-    return _print_float(value, picture_of(text), _DOUBLE_DIGITS)
+    return _print_float(value, pattern_of(text), _DOUBLE_DIGITS)
 
 
 def print_real(value: float, text: str) -> str:
-    return _print_float(value, picture_of(text), _REAL_DIGITS)
+    return _print_float(value, pattern_of(text), _REAL_DIGITS)
 
 
-def _print_float(value: float, picture: Picture, digits_most: int) -> str:
-    if picture.roman:
+def _print_float(value: float, pattern: NumberPattern, digits_most: int) -> str:
+    if pattern.roman:
         whole = round(value) if isfinite(value) and abs(value) < 1e9 else 0
-        return _Layout(picture, roman(whole), "+", 0).text()
-    if picture.exponent:
+        return _Layout(pattern, roman(whole), "+", 0).text()
+    if pattern.exponent:
         if not isfinite(value):
-            return _hashes_with_exponent(picture)
-        return f"{value: .{picture.after}e}"
-    if picture.shift:
-        value *= 10.0**picture.shifted
+            return _hashes_with_exponent(pattern)
+        return f"{value: .{pattern.after}e}"
+    if pattern.shift:
+        value *= 10.0**pattern.shifted
         value = round_to_real(value) if digits_most == _REAL_DIGITS else value
     if not isfinite(value):
-        return _laid_out(picture, _special(value))
+        return _laid_out(pattern, _special(value))
     whole_digits = len(f"{abs(value):.0f}")
-    after = max(min(picture.after, digits_most - whole_digits), 0)
-    return _laid_out(picture, f"{value:.{after}f}", after)
+    after = max(min(pattern.after, digits_most - whole_digits), 0)
+    return _laid_out(pattern, f"{value:.{after}f}", after)
 
 
 def _special(value: float) -> str:
@@ -106,30 +106,30 @@ def _special(value: float) -> str:
 _integer_from_numeric = cast_function(NUMERIC, INTEGER)
 
 
-def _scientific_numeric(value: Decimal, picture: Picture) -> str:
+def _scientific_numeric(value: Decimal, pattern: NumberPattern) -> str:
     if not value.is_finite():
-        return _hashes_with_exponent(picture)
+        return _hashes_with_exponent(pattern)
     exponent = value.adjusted() if value else 0
-    digits = numeric_math.rounded(value.scaleb(-exponent, numeric_math.EXACT), picture.after)
+    digits = numeric_math.rounded(value.scaleb(-exponent, numeric_math.EXACT), pattern.after)
     text = f"{text_of_numeric(digits)}e{exponent:+03d}"
     return text if text.startswith("-") else f" {text}"
 
 
-def _hashes_with_exponent(picture: Picture) -> str:
-    hashes = "#" * (picture.before + picture.after + 6)
-    point = picture.before + 1
+def _hashes_with_exponent(pattern: NumberPattern) -> str:
+    hashes = "#" * (pattern.before + pattern.after + 6)
+    point = pattern.before + 1
     return f" {hashes[1:point]}.{hashes[point + 1 :]}"
 
 
-def _laid_out(picture: Picture, number: str, after: int | None = None) -> str:
+def _laid_out(pattern: NumberPattern, number: str, after: int | None = None) -> str:
     """Lay out a number's text with its sign, or # if it does not fit."""
     sign = "-" if number.startswith("-") else "+"
     digits = number.lstrip("-")
-    before = picture.before + picture.shifted
+    before = pattern.before + pattern.shifted
     whole = len(digits.split(".", 1)[0])
     if whole > before:
-        digits = "#" * before + "." + "#" * (picture.after if after is None else after)
-    return _Layout(picture, digits, sign, max(before - whole, 0), after).text()
+        digits = "#" * before + "." + "#" * (pattern.after if after is None else after)
+    return _Layout(pattern, digits, sign, max(before - whole, 0), after).text()
 
 
 def roman(value: int) -> str:
@@ -147,23 +147,23 @@ class _Layout:
     """Walks over a pattern's items and a number's digits."""
 
     def __init__(
-        self, picture: Picture, number: str, sign: str, spaces: int, after: int | None = None
+        self, pattern: NumberPattern, number: str, sign: str, spaces: int, after: int | None = None
     ) -> None:
-        self.picture = picture
+        self.pattern = pattern
         self.number = number
-        self.sign = "" if picture.roman else sign
+        self.sign = "" if pattern.roman else sign
         self.spaces = spaces
         self.at = 0  # the next digit
         self.place = 0  # counts 9, 0 and points of the pattern
         self.in_number = False
         self.out: list[str] = []
-        self.bracket = picture.bracket
-        self.sign_where = picture.sign
-        self.zero = picture.zero_start is not None and not picture.roman
-        self.zero_start = picture.zero_start or 0
-        self.after = 0 if picture.roman else picture.after if after is None else after
-        self.before = 0 if picture.roman else picture.before + picture.shifted
-        self.point = picture.point and not picture.roman
+        self.bracket = pattern.bracket
+        self.sign_where = pattern.sign
+        self.zero = pattern.zero_start is not None and not pattern.roman
+        self.zero_start = pattern.zero_start or 0
+        self.after = 0 if pattern.roman else pattern.after if after is None else after
+        self.before = 0 if pattern.roman else pattern.before + pattern.shifted
+        self.point = pattern.point and not pattern.roman
         self._decide_sign()
         self.last = self._last_relevant()
         self.count = self.after + self.before - 1
@@ -171,38 +171,38 @@ class _Layout:
             self.count += 1
 
     def _decide_sign(self) -> None:
-        picture = self.picture
-        if picture.plus or picture.minus:
-            self.sign_written = picture.minus
+        pattern = self.pattern
+        if pattern.plus or pattern.minus:
+            self.sign_written = pattern.minus
             return
-        if self.sign != "-" and picture.fill:
+        if self.sign != "-" and pattern.fill:
             self.bracket = False
-        self.sign_written = self.sign == "+" and picture.fill and picture.sign is None
-        if self.sign_where == "before" and self.before == picture.digits_before_sign:
+        self.sign_written = self.sign == "+" and pattern.fill and pattern.sign is None
+        if self.sign_where == "before" and self.before == pattern.digits_before_sign:
             self.sign_where = "after"
 
     def _last_relevant(self) -> int | None:
         """Return the last digit after the point that FM keeps; the point itself if none."""
-        if not (self.picture.fill and self.point) or "." not in self.number:
+        if not (self.pattern.fill and self.point) or "." not in self.number:
             return None
         last = max(len(self.number.rstrip("0")) - 1, self.number.index("."))
-        if self.picture.zero_end > self.spaces:
-            last = max(last, min(len(self.number) - 1, self.picture.zero_end - self.spaces))
+        if self.pattern.zero_end > self.spaces:
+            last = max(last, min(len(self.number) - 1, self.pattern.zero_end - self.spaces))
         return last
 
     def text(self) -> str:
-        for item in self.picture.items:
+        for item in self.pattern.items:
             if not item.word:
                 self.out.append(item.text)
             elif item.word in ("9", "0", ".", "D"):
-                if not self.picture.roman:
+                if not self.pattern.roman:
                     self._digit(item.word)
             else:
                 self.out += self._other(item)
         return "".join(self.out).split(_END, 1)[0]
 
     def _other(self, item: Item) -> Iterator[str]:
-        fill = self.picture.fill
+        fill = self.pattern.fill
         match item.word:
             case "," | "G":
                 if self.in_number or not fill:
@@ -223,7 +223,7 @@ class _Layout:
 
     def _ordinal(self, word: str) -> str:
         number = self.number
-        if self.picture.roman or number[0] == "#" or self.sign == "-" or self.point:
+        if self.pattern.roman or number[0] == "#" or self.sign == "-" or self.point:
             return ""
         if not number[-1].isdigit():
             raise InvalidTextRepresentation(f'"{number}" is not a number')
@@ -236,7 +236,7 @@ class _Layout:
     def _digit(self, word: str) -> None:
         self.in_number = False
         self._sign_before()
-        fill = self.picture.fill
+        fill = self.pattern.fill
         if self.place < self.spaces and (not self.zero or self.zero_start > self.place):
             self.out.append("" if fill else " ")
         elif self.place < self.spaces and self.zero:
@@ -254,7 +254,7 @@ class _Layout:
         elif self.last is not None and self.at > self.last and word != "0":
             pass
         elif self._is_blank_zero():
-            if not self.picture.fill:
+            if not self.pattern.fill:
                 self.out.append(" ")
             elif self._point_is_last():
                 self.out.append("0")
@@ -276,7 +276,7 @@ class _Layout:
             return
         if self._is_blank_zero() and not self._point_is_last():
             return
-        if self.picture.sign is not None:
+        if self.pattern.sign is not None:
             if self.sign_where == "before":
                 self.out.append(self.sign)
                 self.sign_written = True
@@ -284,7 +284,7 @@ class _Layout:
         if self.bracket:
             self.out.append(" " if self.sign == "+" else "<")
         elif self.sign == "+":
-            self.out.append("" if self.picture.fill else " ")
+            self.out.append("" if self.pattern.fill else " ")
         else:
             self.out.append("-")
         self.sign_written = True
@@ -297,7 +297,7 @@ class _Layout:
             return
         if self.sign_written and self.bracket:
             self.out.append(" " if self.sign == "+" else ">")
-        elif self.picture.sign is not None and self.sign_where == "after":
+        elif self.pattern.sign is not None and self.sign_where == "after":
             self.out.append(self.sign)
 
 

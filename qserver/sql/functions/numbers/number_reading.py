@@ -11,7 +11,12 @@ from decimal import Decimal
 from typing import Final
 
 from qserver.sql.functions.numbers import numeric_math, numeric_powers
-from qserver.sql.functions.numbers.number_pictures import Item, Picture, not_for_input, picture_of
+from qserver.sql.functions.numbers.number_patterns import (
+    Item,
+    NumberPattern,
+    not_for_input,
+    pattern_of,
+)
 from qserver.sql.functions.registry import Function
 from qserver.values.numerics import fit_numeric
 from qserver.values.text_input import numeric_from_text
@@ -23,17 +28,17 @@ _DATA: Final = "0123456789.,+-"
 def read_number(text: str, format_text: str) -> Decimal | None:
     if not format_text:
         return None
-    picture = picture_of(format_text)
-    if picture.exponent:
+    pattern = pattern_of(format_text)
+    if pattern.exponent:
         raise not_for_input("EEEE")
-    if picture.roman:
+    if pattern.roman:
         raise not_for_input("RN")
-    reader = _Reader(picture, text)
+    reader = _Reader(pattern, text)
     value = numeric_from_text(reader.number())
-    precision = picture.before + picture.shifted + reader.read_after
+    precision = pattern.before + pattern.shifted + reader.read_after
     result = fit_numeric(value, precision, reader.read_after)
-    if picture.shift:
-        shift = numeric_powers.power(Decimal(10), Decimal(-picture.shifted))
+    if pattern.shift:
+        shift = numeric_powers.power(Decimal(10), Decimal(-pattern.shifted))
         result = numeric_math.multiply(result, shift)
     return result
 
@@ -41,8 +46,8 @@ def read_number(text: str, format_text: str) -> Decimal | None:
 class _Reader:
     """Walks over a pattern's items and a text."""
 
-    def __init__(self, picture: Picture, text: str) -> None:
-        self.picture = picture
+    def __init__(self, pattern: NumberPattern, text: str) -> None:
+        self.pattern = pattern
         self.text = text
         self.at = 0
         self.sign = ""
@@ -52,7 +57,7 @@ class _Reader:
         self.read_after = 0
 
     def number(self) -> str:
-        for item in self.picture.items:
+        for item in self.pattern.items:
             if self._over():
                 break
             if not item.word:
@@ -74,12 +79,12 @@ class _Reader:
                 self._digit(item.word)
                 self.at += 1
             case "," | "G":
-                if not self.picture.fill and self._here() == ",":
+                if not self.pattern.fill and self._here() == ",":
                     self.at += 1
             case "L":
                 self._skip(1)
             case "TH" | "th":
-                if not self.picture.point:
+                if not self.pattern.point:
                     self._skip(2)
             case "MI":
                 self._own_sign("-")
@@ -112,7 +117,7 @@ class _Reader:
         was_read = False
         here = self._here()
         if here.isascii() and here.isdigit():
-            if self.point and self.read_after == self.picture.after:
+            if self.point and self.read_after == self.pattern.after:
                 return
             self.digits.append(here)
             if self.point:
@@ -120,7 +125,7 @@ class _Reader:
             else:
                 self.read_before += 1
             was_read = True
-        elif self.picture.point and not self.point and here == ".":
+        elif self.pattern.point and not self.point and here == ".":
             self.digits.append(".")
             self.point = was_read = True
         if not self.sign and self.read_before + self.read_after > 0:
@@ -128,19 +133,19 @@ class _Reader:
 
     def _sign_before(self) -> None:
         here = self._here()
-        negative = here == "-" or (self.picture.bracket and here == "<")
+        negative = here == "-" or (self.pattern.bracket and here == "<")
         if negative or here == "+":
             self.sign = "-" if negative else "+"
             self.at += 1
 
     def _sign_behind(self, was_read: bool) -> None:
-        picture = self.picture
-        if picture.sign is not None:
+        pattern = self.pattern
+        if pattern.sign is not None:
             following = self.text[self.at + 1 : self.at + 2]
             if was_read and following and following in "-+":
                 self.sign = following
                 self.at += 1
-        elif not was_read and (picture.plus or picture.minus) and self._here() in "-+":
+        elif not was_read and (pattern.plus or pattern.minus) and self._here() in "-+":
             self.sign = self._here()
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qserver.errors import NumericValueOutOfRange
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 from qserver.sql.functions.registry import Aggregate
 from qserver.sql.functions.resolve import resolve_aggregate
 from qserver.values.types import (
@@ -161,7 +161,7 @@ def test_an_aggregate_that_is_not_ordered_does_not_depend_on_the_order(
 def test_finishing_does_not_end_an_aggregate() -> None:
     """A window asks for the result after each row, and goes on."""
     values = {INTEGER: 3, NUMERIC: Decimal("1.5"), DOUBLE: 2.5, TEXT: "a", BOOLEAN: True}
-    for signatures in catalogue.AGGREGATES.values():
+    for signatures in all_functions.AGGREGATES.values():
         for aggregate in signatures:
             if isinstance(aggregate, Aggregate) and set(aggregate.parameters) <= set(values):
                 row = tuple(values[parameter] for parameter in aggregate.parameters)

@@ -30,7 +30,7 @@ class Item:
 
 
 @dataclass(slots=True)
-class Picture:
+class NumberPattern:
     """A parsed number pattern. Read-only once it is complete."""
 
     items: list[Item] = field(default_factory=list)
@@ -158,38 +158,38 @@ class Picture:
 
 
 _ADDERS: Final = {
-    "9": Picture.add_nine,
-    "0": Picture.add_zero,
-    "B": Picture.add_blank,
-    ".": Picture.add_point,
-    "D": Picture.add_point,
-    "FM": Picture.add_fill,
-    "S": Picture.add_sign,
-    "MI": Picture.add_minus,
-    "PL": Picture.add_plus,
-    "SG": Picture.add_either,
-    "PR": Picture.add_bracket,
-    "RN": Picture.add_roman,
-    "rn": Picture.add_roman,
-    "V": Picture.add_shift,
-    "EEEE": Picture.add_exponent,
+    "9": NumberPattern.add_nine,
+    "0": NumberPattern.add_zero,
+    "B": NumberPattern.add_blank,
+    ".": NumberPattern.add_point,
+    "D": NumberPattern.add_point,
+    "FM": NumberPattern.add_fill,
+    "S": NumberPattern.add_sign,
+    "MI": NumberPattern.add_minus,
+    "PL": NumberPattern.add_plus,
+    "SG": NumberPattern.add_either,
+    "PR": NumberPattern.add_bracket,
+    "RN": NumberPattern.add_roman,
+    "rn": NumberPattern.add_roman,
+    "V": NumberPattern.add_shift,
+    "EEEE": NumberPattern.add_exponent,
 }
 
 
 @lru_cache(maxsize=512)
-def picture_of(text: str) -> Picture:
+def pattern_of(text: str) -> NumberPattern:
     """Parse a number pattern."""
-    picture = Picture()
+    pattern = NumberPattern()
     for match in _WORDS.finditer(text):
         word = match["word"]
         if word is not None:
-            picture.add(Item(word if word in _KEEP_CASE else word.upper()))
+            pattern.add(Item(word if word in _KEEP_CASE else word.upper()))
         elif match["quoted"] is not None:
             for character in re.sub(r"\\(.)", r"\1", match["quoted"], flags=re.DOTALL):
-                picture.add(Item("", character))
+                pattern.add(Item("", character))
         else:
-            picture.add(Item("", match["quote"] or match["other"]))
-    return picture
+            pattern.add(Item("", match["quote"] or match["other"]))
+    return pattern
 
 
 def not_for_input(word: str) -> QserverError:

@@ -18,7 +18,7 @@ class NotShort(Exception):  # a signal to the planner's caller, not to users
     """Planning takes more steps than allowed while other tasks wait. It has had no side effects."""
 
 
-class Effort:
+class StepBudget:
     """Counts steps. When they are used up, `more` returns further steps or raises."""
 
     __slots__ = ("_left", "_more")
@@ -28,12 +28,12 @@ class Effort:
         self._more = more
 
     @staticmethod
-    def short(steps: int) -> Effort:
+    def short(steps: int) -> StepBudget:
         """For planning that delays other tasks."""
-        return Effort(steps, _refuse)
+        return StepBudget(steps, _refuse)
 
     @staticmethod
-    def watched(steps: int, check: Callable[[], None]) -> Effort:
+    def watched(steps: int, check: Callable[[], None]) -> StepBudget:
         """For planning that delays nobody else: `check` is called after every `steps` steps, and
         raises when the client has gone."""
 
@@ -41,11 +41,11 @@ class Effort:
             check()
             return steps
 
-        return Effort(steps, more)
+        return StepBudget(steps, more)
 
     @staticmethod
-    def boundless() -> Effort:
-        return Effort(0, _plenty)
+    def boundless() -> StepBudget:
+        return StepBudget(0, _plenty)
 
     def spend(self, steps: int = 1) -> None:
         self._left -= steps
@@ -53,7 +53,7 @@ class Effort:
             self._left = self._more()
 
     def __repr__(self) -> str:
-        return f"an effort with {self._left} steps left"
+        return f"a budget with {self._left} steps left"
 
 
 def _refuse() -> NoReturn:

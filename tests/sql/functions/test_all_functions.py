@@ -1,4 +1,4 @@
-"""The catalogue is complete and without contradictions."""
+"""The list of all functions is complete and without contradictions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qserver.sql import functions
-from qserver.sql.functions import catalogue
+from qserver.sql.functions import all_functions
 from qserver.sql.functions.registry import Aggregate, Function
 from qserver.sql.functions.signatures import Signature
 
@@ -16,18 +16,20 @@ KINDS = ("OPERATORS", "FUNCTIONS", "AGGREGATES", "TABLE_FUNCTIONS")
 
 
 def announced(kind: str) -> list[Signature]:
-    return [each for module in catalogue.MODULES for each in getattr(module, kind, ())]
+    return [each for module in all_functions.MODULES for each in getattr(module, kind, ())]
 
 
-def test_every_module_that_announces_something_is_in_the_catalogue() -> None:
+def test_every_module_that_announces_something_is_in_the_list() -> None:
     folder = Path(functions.__file__ or "").parent
     paths = {path.relative_to(folder).with_suffix("") for path in folder.rglob("*.py")}
-    names = {".".join(path.parts) for path in paths if path.stem not in ("__init__", "catalogue")}
+    names = {
+        ".".join(path.parts) for path in paths if path.stem not in ("__init__", "all_functions")
+    }
     modules = [import_module(f"qserver.sql.functions.{name}") for name in sorted(names)]
     announcing = [each for each in modules if any(hasattr(each, kind) for kind in KINDS)]
-    # `resolve` only passes on what the catalogue has.
+    # `resolve` only passes on what the list has.
     assert {each.__name__ for each in announcing} - {"qserver.sql.functions.resolve"} == {
-        each.__name__ for each in catalogue.MODULES
+        each.__name__ for each in all_functions.MODULES
     }
 
 

@@ -40,7 +40,7 @@ _BEFORE_A_NAME = _KINDS | {"table", "column", "constraint", "exists", "only", "c
 _BEFORE_A_NAME |= {",", ".", "drop", "truncate", "to"}
 
 
-def ddl_words(words: Sequence[str]) -> dict[int, str]:
+def ddl_keywords(words: Sequence[str]) -> dict[int, str]:
     """Map the index of each keyword to its terminal, in a statement whose first word is in HEADS.
 
     `words` are the tokens in lower case, with "$" at the end.
