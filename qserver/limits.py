@@ -63,6 +63,21 @@ a crash loses what is left of them."""
 ROW_ID_BLOCK = 65_536
 """Row ids that are reserved at once, for tables without a primary key: nobody sees their gaps."""
 
+ANSWER_STORED_SECONDS = 86_400.0
+"""How long the answer to a request with an Idempotency-Key is kept. Then the key is free again."""
+
+ANSWER_STORED_BYTES_MAX = 256 * 1024
+"""The longest answer that is kept; a longer one ends its request, with nothing applied."""
+
+IDEMPOTENCY_KEY_BYTES_MAX = 255
+"""The longest Idempotency-Key; a longer one is refused."""
+
+ANSWERS_SWEPT_SECONDS = 600.0
+"""How often kept answers that have expired are deleted."""
+
+ANSWERS_SWEPT_AT_ONCE = 256
+"""Kept answers that one step of that looks at, before others run."""
+
 CHECKPOINT_LOG_BYTES = 32 * 1024 * 1024
 """A checkpoint begins when so much log is behind the last one: what a crash makes us read again."""
 
@@ -451,6 +466,8 @@ assert 1 <= SHARDS_DEFAULT <= SHARDS_MAX
 assert ROUND_TRANSACTIONS_MAX <= COMMITS_WAITING_MAX, "one round never waits for more than can wait"
 assert ROUNDS_UNSYNCED_MAX >= 2, "one round is prepared while another is synced"
 assert RETRIES_DEFAULT >= 1
+assert 0 < ANSWERS_SWEPT_SECONDS < ANSWER_STORED_SECONDS and ANSWERS_SWEPT_AT_ONCE >= 1
+assert ANSWER_STORED_BYTES_MAX <= ANSWER_BYTES_WHOLE, "a kept answer is sent whole"
 assert 0 < RETRY_PAUSE_SECONDS_MAX < 1
 assert CHECKPOINT_LOG_BYTES > 0 and CHECKPOINT_SECONDS > 0 and CHECKPOINT_PAGES_AT_ONCE >= 1
 assert 0 < CHECKPOINT_TIME_SHARE <= 1 and CHECKPOINT_STEP_BYTES > 0

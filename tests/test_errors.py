@@ -82,6 +82,7 @@ def test_only_what_may_succeed_unchanged_is_retryable() -> None:
         "DatabaseUnavailable",
         "LogTaken",
         "RateLimited",
+        "RequestInProgress",
     }
 
 

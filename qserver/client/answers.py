@@ -30,6 +30,8 @@ class Result:
     truncated: bool = False
     timings: Mapping[str, int] = field(default_factory=dict)
     diff: list[dict[str, Any]] | None = None
+    replayed: bool = False
+    """Whether an earlier request with the same idempotency_key got this answer."""
 
     def dicts(self) -> Iterator[dict[str, Any]]:
         """The rows by column name; the server makes the names unique."""
@@ -46,6 +48,8 @@ class TransactionResult:
     retries: int
     timings: Mapping[str, int]
     diff: list[dict[str, Any]] | None = None
+    replayed: bool = False
+    """Whether an earlier request with the same idempotency_key got this answer."""
 
 
 def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
@@ -58,7 +62,8 @@ def success_of(status: int, headers: Mapping[str, str], body: bytes) -> dict[str
         raise unexpected_answer(status, body) from None
     match answer:
         case {"success": True} if status < 300:
-            return dict(answer)
+            replayed = headers.get("idempotency-replayed") == "true"
+            return {**answer, "replayed": True} if replayed else dict(answer)
         case {"error": dict() as fields}:
             raise error_from(fields, status, headers.get("retry-after"))
         case _:
@@ -77,6 +82,7 @@ def result_of(answer: Mapping[str, Any]) -> Result:
         bool(answer.get("truncated", False)),
         answer.get("timings", {}),
         answer.get("diff"),
+        bool(answer.get("replayed", False)),
     )
 
 
@@ -88,6 +94,7 @@ def transaction_of(answer: Mapping[str, Any]) -> TransactionResult:
         int(answer.get("retries", 0)),
         answer.get("timings", {}),
         answer.get("diff"),
+        bool(answer.get("replayed", False)),
     )
 
 

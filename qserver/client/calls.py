@@ -56,7 +56,11 @@ class Caller(Generic[Http]):
 def query(
     client: Caller[Any], /, sql: str, params: Parameters | None = None, **options: Any
 ) -> Call[Result]:
-    """Run one statement. The options are `database`, `max_rows`, `timeout_ms`, `max_retries`."""
+    """Run one statement.
+
+    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
+    `idempotency_key`.
+    """
     return result_of((yield requests.query(sql, params, client.database, options)))
 
 
@@ -65,7 +69,8 @@ def transaction(
 ) -> Call[TransactionResult]:
     """Run the statements in order, all or nothing.
 
-    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`.
+    The options are `database`, `max_rows`, `timeout_ms`, `max_retries`, `max_affected`, `dry_run`,
+    `idempotency_key`.
     """
     return transaction_of((yield requests.transaction(statements, client.database, options)))
 

@@ -36,6 +36,7 @@ class Request:
     accept: str = JSON
     database: str | None = None
     """For a request that has no body to name it in."""
+    idempotency_key: str | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -43,6 +44,8 @@ class Request:
         headers = {"Accept": self.accept}
         if self.database is not None:
             headers["X-Database"] = self.database
+        if self.idempotency_key is not None:
+            headers["Idempotency-Key"] = self.idempotency_key
         return {
             "method": self.method,
             "url": self.path,
@@ -100,8 +103,9 @@ def headers_with(key: str | None, url: str) -> dict[str, str]:
 def query(
     sql: str, params: Parameters | None, database: str | None, options: Mapping[str, Any]
 ) -> Request:
-    body = {"sql": sql, "format": "arrays", **_given(params, database), **options}
-    return Request("POST", "/v1/query", encoded(body))
+    fields, key = _key_apart(options)
+    body = {"sql": sql, "format": "arrays", **_given(params, database), **fields}
+    return Request("POST", "/v1/query", encoded(body), idempotency_key=key)
 
 
 def stream(
@@ -114,15 +118,16 @@ def stream(
 def transaction(
     statements: Sequence[str | Statement], database: str | None, options: Mapping[str, Any]
 ) -> Request:
+    fields, key = _key_apart(options)
     body = {
         "statements": [
             each if isinstance(each, str) else {"sql": each.sql, **_given(each.params, None)}
             for each in statements
         ],
         **_given(None, database),
-        **options,
+        **fields,
     }
-    return Request("POST", "/v1/transaction", encoded(body))
+    return Request("POST", "/v1/transaction", encoded(body), idempotency_key=key)
 
 
 def tables(database: str | None) -> Request:
@@ -148,6 +153,17 @@ def encoded(body: Mapping[str, Any]) -> bytes:
         return msgspec.json.encode(body)
     except (TypeError, ValueError) as error:
         raise InvalidRequest(f"the request cannot be written as JSON: {error}") from error
+
+
+def _key_apart(options: Mapping[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """The options that are fields of the body, and the Idempotency-Key, which is a header."""
+    fields = dict(options)
+    key = fields.pop("idempotency_key", None)
+    if key is not None and not (key.isascii() and key.isprintable() and key.strip()):
+        raise InvalidRequest(
+            "an idempotency_key is a text of printable ASCII characters, and not empty"
+        )
+    return fields, key
 
 
 def _given(params: Parameters | None, database: str | None) -> dict[str, Any]:

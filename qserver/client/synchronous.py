@@ -68,7 +68,7 @@ class Client(Caller[httpx.Client]):
     def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> Stream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
         """
         return Stream(self, requests.stream(sql, params, self.database, options))
 

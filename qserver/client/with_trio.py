@@ -71,7 +71,7 @@ class TrioClient(Caller[httpx.AsyncClient]):
     def stream(self, sql: str, params: Parameters | None = None, **options: Any) -> TrioStream:
         """Stream rows, in memory that does not grow with the result.
 
-        The options are `database`, `timeout_ms`, `max_retries`.
+        The options are `database`, `timeout_ms`, `max_retries`, `max_affected`.
         """
         return TrioStream(self, requests.stream(sql, params, self.database, options))
 

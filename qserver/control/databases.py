@@ -26,6 +26,7 @@ import trio
 from qserver.control.logs import Logs
 from qserver.durability.page_cache import PageCache
 from qserver.durability.port import Log
+from qserver.engine.answer_sweeper import sweep_answers
 from qserver.engine.database import Database, DatabaseStatistics
 from qserver.engine.world import World
 from qserver.errors import (
@@ -300,6 +301,7 @@ class Databases:
                 host.opened = self._open[host.id] = opened
                 self.troubles.pop(host.id, None)
                 host.ready.set()
+                nursery.start_soon(sweep_answers, database, self._world)
                 await host.close_wanted.wait()
                 await _settle(opened)
             nursery.cancel_scope.cancel()

@@ -27,7 +27,7 @@ from qserver.limits import PAGE_ENTRIES_MAX, SHARDS_DEFAULT
 from qserver.storage.page import EMPTY, Key, Leaf, Tree
 from qserver.storage.ranges import RangedTree
 from qserver.storage.snapshot import Snapshot
-from qserver.storage.writes import SEQUENCES_TREE
+from qserver.storage.writes import ENGINE_TREES
 from qserver.values.schema import Index, Table
 
 PROBLEMS_MAX: Final = 20
@@ -110,7 +110,7 @@ def _report(recovered: Recovered, problems: list[str]) -> Report:
 
 def problems_of(snapshot: Snapshot) -> Iterator[str | None]:
     """Yield what is wrong with a snapshot, and None now and then, where the caller may pause."""
-    owned = {SEQUENCES_TREE}
+    owned = set(ENGINE_TREES)
     for table in snapshot.catalog.tables.values():
         owned |= {table.id, *(index.id for index in table.indexes)}
     for number, tree in snapshot.trees.items():

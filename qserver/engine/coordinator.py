@@ -55,6 +55,7 @@ from qserver.engine.messages import (
     Voted,
 )
 from qserver.engine.snapshot_source import SnapshotSource
+from qserver.engine.stored_answers import stamp_answers
 from qserver.engine.versions import EngineRestarted, Versions
 from qserver.engine.work import Rest, Step, WouldYield, begin, finish, run, run_at_once
 from qserver.errors import DataCorrupted, LogFailed, TooManyRequests
@@ -66,6 +67,7 @@ from qserver.storage.routing import Part, parts_of, unconditional_parts
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.transaction import Transaction
 from qserver.storage.writes import (
+    ANSWERS_TREE,
     CHANGES_AT_ONCE,
     Writes,
     count_changes,
@@ -270,6 +272,8 @@ class Coordinator:
             conflict = self.catalog_conflict(transaction, redefined)
             conflicts.append(conflict)
             if conflict is None:
+                if ANSWERS_TREE in transaction.writes:
+                    stamp_answers(transaction, newest.version + 1)
                 if transaction.changes_catalog:
                     redefined = transaction.catalog
                 routed = yield from parts_of(transaction, position, newest)
@@ -365,7 +369,9 @@ class Coordinator:
         """Run the work here; return Conflicted if it is not short or changes the catalog."""
         assert commit.work is not None
         retried = commit.transaction is not None
-        self._rerun += retried
+        if commit.transaction is not None:
+            self._rerun += 1
+            transaction.retries = commit.transaction.retries + 1
         try:
             result = run_at_once(commit.work, transaction)
             transaction.load_written()
@@ -375,7 +381,10 @@ class Coordinator:
             return Failed(error, _version_of(transaction, wrote=False))
         if transaction.changes_catalog:
             return Conflicted(Conflict("the work changes the catalog"))
-        return Committed(_version_of(transaction, bool(transaction.writes)), retried, result)
+        version = _version_of(transaction, bool(transaction.writes))
+        if ANSWERS_TREE in transaction.writes:
+            stamp_answers(transaction, version)
+        return Committed(version, retried, result)
 
     # --- publication ---
 

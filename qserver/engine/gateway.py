@@ -198,6 +198,8 @@ class Gateway:
         """Return the work's transaction, its result, and whether it was short."""
         transaction = Transaction(snapshot)
         transaction.marks = []
+        if attempt.retries:
+            transaction.retries = attempt.retries
         try:
             result, rest = begin(attempt.work(transaction))
             if rest is not None:

@@ -53,6 +53,19 @@ class AlreadyExists(QserverError):
     code = "QS008"
 
 
+class IdempotencyMismatch(QserverError):
+    """The caller's fault: its Idempotency-Key was used with another request. Use a new key."""
+
+    code = "QS032"
+
+
+class RequestInProgress(QserverError):
+    """The caller's fault, or its network's: the same request is still running. Retry later."""
+
+    code = "QS033"
+    retryable = True
+
+
 class RequestTooLarge(QserverError):
     """The caller's fault: a body or statement is larger than a limit allows."""
 

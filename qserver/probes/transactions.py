@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
 import trio
 
-from qserver.errors import TooManyAffected
+from qserver.durability.memory import MemoryLog
+from qserver.errors import QserverError, TooManyAffected
+from qserver.limits import ANSWER_STORED_SECONDS
 from qserver.probes.run import Probe, Run
 from qserver.probes.steps import changes, does, fails, gives, together
-from qserver.query.sql_database import Statement
+from qserver.query.results import Once, Statement
 
 CATEGORY: Final = "transactions"
 CLIENTS: Final = 16
@@ -111,6 +114,29 @@ async def recency(run: Run) -> None:
         read = await run.database.execute("SELECT n FROM counter")
         stale += read.rows != [(expected,)] or read.version < written.version
     run.check("50 writes, each followed by a read", stale == 0, f"{stale} stale reads")
+
+
+async def exactly_once(run: Run) -> None:
+    """A change that is sent again is applied once, and answered the same, also after a restart."""
+    log = MemoryLog()
+    increment = [Statement("UPDATE counter SET n = n + 1")]
+    once = Once(b"key", b"request", ANSWER_STORED_SECONDS, lambda results, _: (b"version ", b""))
+    async with run.reopened(log):
+        await run.perform(*COUNTER)
+        first = (await run.database.transaction(increment, once=once)).answered
+    async with run.reopened(log):
+        again = (await run.database.transaction(increment, once=once)).answered
+        assert first is not None and again is not None
+        same = again.replayed and again.text == first.text and not first.replayed
+        run.check("The same request again", same, again.text.decode())
+        await run.perform(gives("SELECT n FROM counter", "1"))
+        other = msgspec.structs.replace(once, fingerprint=b"other")
+        try:
+            await run.database.transaction(increment, once=other)
+            code = "no error"
+        except QserverError as error:
+            code = error.code
+        run.check("Another request with its key", code == "QS032", code)
 
 
 async def dry_runs(run: Run) -> None:
@@ -237,5 +263,11 @@ PROBES: Final = (
         CATEGORY,
         "Strict serializability: a read sees every write that was answered before it began.",
         recency,
+    ),
+    Probe(
+        "exactly_once",
+        CATEGORY,
+        "A request with an Idempotency-Key is applied once, however often it is sent.",
+        exactly_once,
     ),
 )

@@ -18,6 +18,7 @@ from qserver.engine.work import Step
 from qserver.errors import QserverError
 from qserver.query.affected import AffectedGuard, diff_of
 from qserver.query.cursor import END, Cursor
+from qserver.query.once import only_reads
 from qserver.query.plan_cache import Plan
 from qserver.query.planning import Planner, slots_of
 from qserver.query.request import Request, RequestContext
@@ -113,6 +114,8 @@ def run_statements(
             if run is not None and run.cost >= COST_BETWEEN_PAUSES and index + 1 < len(statements):
                 run.cost = 0
                 yield None
+        if run is not None and options.once is not None and not run.changes:
+            raise only_reads()
         return results
     except (QserverError, NeedsSequenceValues) as error:
         error.statement = index

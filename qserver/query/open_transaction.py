@@ -49,9 +49,9 @@ from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import WritableDatabase
 from qserver.query.statements import StatementRun
 from qserver.sql import ast
-from qserver.sql.effort import NotShort
 from qserver.sql.execution import Rows
 from qserver.sql.parser import parse
+from qserver.sql.step_budget import NotShort
 from qserver.storage.snapshot import Snapshot
 from qserver.storage.stepped import SteppedTransaction, StepTransaction
 from qserver.storage.transaction import Transaction

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec.structs import force_setattr
 
@@ -16,6 +18,27 @@ from qserver.values.types import SqlType
 class Statement(msgspec.Struct, frozen=True):
     sql: str
     parameters: Given = None
+
+
+class Once(msgspec.Struct, frozen=True):
+    """What makes a request one that is applied once, see `once`."""
+
+    name: bytes
+    """A digest: who sends it, and the key that they chose for it."""
+    fingerprint: bytes
+    """A digest of the request."""
+    seconds: float
+    """How long the answer is kept."""
+    render: Callable[[list[Result], int], tuple[bytes, bytes]]
+    """Makes the answer from the results and the number of retries: the text around the version."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """The answer of a request that is applied once."""
+
+    text: bytes
+    replayed: bool
+    """Whether an earlier request has made it."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -33,6 +56,7 @@ class Options(msgspec.Struct, frozen=True):
     allowed: Allowed = EVERYTHING
     max_affected: int | None = None
     dry_run: bool = False
+    once: Once | None = None
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -67,6 +91,8 @@ class TransactionResult(msgspec.Struct, frozen=True):
     retries: int = 0
     committed: bool = False
     """Whether they ran in a transaction; a request that only reads runs on a snapshot."""
+    answered: Answered | None = None
+    """The stored answer of a request that is applied once; then there are no results."""
     diff: Diff | None = None
     """Of a dry run, what would have changed."""
 

@@ -25,9 +25,15 @@ import trio
 
 from qserver.engine.database import Database
 from qserver.engine.gateway import Outcome
+from qserver.engine.messages import Work
 from qserver.engine.work import Pending, Rest, Step, before, begin, call_back, run
 from qserver.engine.world import World
-from qserver.errors import ProgramLimitExceeded, QserverError, ReadOnlyTransaction
+from qserver.errors import (
+    ProgramLimitExceeded,
+    QserverError,
+    ReadOnlyTransaction,
+    RequestInProgress,
+)
 from qserver.limits import RETRIES_DEFAULT, TRANSACTION_STATEMENTS_MAX, VALUE_BYTES_MAX
 from qserver.query.body import (
     COST_BETWEEN_PAUSES,
@@ -38,12 +44,13 @@ from qserver.query.body import (
 )
 from qserver.query.cursor import END
 from qserver.query.memory_pool import MemoryPool
+from qserver.query.once import answered, only_reads, run_once, stored
 from qserver.query.open_transaction import OpenTransaction
 from qserver.query.permissions import EVERYTHING, Allowed
 from qserver.query.plan_cache import Plan, PlanCacheStatistics
 from qserver.query.planning import Planner, Prepared
 from qserver.query.request import Request, RequestContext, RequestEnvironment
-from qserver.query.results import Options, Result, Statement, TransactionResult
+from qserver.query.results import Once, Options, Result, Statement, TransactionResult
 from qserver.query.row_stream import RowStream, stream_of
 from qserver.query.sequence_values import NeedsSequenceValues
 from qserver.query.sql_port import ReadableDatabase, WritableDatabase
@@ -80,6 +87,8 @@ class SqlDatabase:
         self.snapshots = database.snapshots
         self._writer: WritableDatabase | None = database.writer
         self.planner = Planner(compute=world.compute)
+        self._running: set[bytes] = set()
+        """The names of requests that are applied once and have not ended."""
         self._environment = RequestEnvironment(
             world.now,
             trio.current_time,
@@ -105,7 +114,8 @@ class SqlDatabase:
         `done` later; otherwise the rest, for a task to await. Raise any error up to that point.
         """
         request = self._environment.request(options.timeout_ms, options.allowed)
-        work = self._perform(request, statements, options)
+        perform = self._perform if options.once is None else self._perform_once
+        work = perform(request, statements, options)
         step = next(work, END)  # most end here, and catching a StopIteration takes long
         return request.result if step is END else call_back(Rest(work, step), done)
 
@@ -137,13 +147,14 @@ class SqlDatabase:
         allowed: Allowed = EVERYTHING,
         max_affected: int | None = None,
         dry_run: bool = False,
+        once: Once | None = None,
     ) -> TransactionResult:
         """Run all statements or none. An error's `statement` is the index of the failed one."""
-        options = Options(
-            max_retries, timeout_ms, max_rows, cut_rows, allowed, max_affected, dry_run
-        )
+        limits = max_retries, timeout_ms, max_rows, cut_rows
+        options = Options(*limits, allowed, max_affected, dry_run, once)
         request = self._environment.request(timeout_ms, allowed)
-        return await run(self._perform(request, statements, options))  # type: ignore[no-any-return]
+        perform = self._perform if once is None else self._perform_once
+        return await run(perform(request, statements, options))  # type: ignore[no-any-return]
 
     async def stream(
         self,
@@ -267,6 +278,8 @@ class SqlDatabase:
                 break
             if plan.writes:
                 reads = False
+        if reads and options.once is not None:
+            raise only_reads()
         if options.dry_run:
             reads, request.dry_run = False, True
         if reads and streamed:
@@ -283,18 +296,22 @@ class SqlDatabase:
                         request.result = TransactionResult(results, snapshot.version)
                         return request.result
                     assert writer is not None
+                    work: Work
                     if options.dry_run:
                         work = partial(run_and_undo, planner, request, found, options)
                         tried = yield from writer.transacting(work, 0, request.deadline, False)
                         results, diff = tried.result
                         request.result = TransactionResult(results, tried.version, diff=diff)
                         return request.result
+                    work = partial(run_statements, planner, request, found, options)
+                    if options.once is not None:
+                        work = partial(run_once, options.once, request.time, work)
                     outcome = yield from writer.transacting(
-                        partial(run_statements, planner, request, found, options),
-                        options.max_retries,
-                        request.deadline,
-                        _are_short(found),
+                        work, options.max_retries, request.deadline, _are_short(found)
                     )
+                    if options.once is not None:
+                        request.result = answered(outcome.result, outcome.version)
+                        return request.result
                     for result in outcome.result:
                         result.committed(outcome.version, outcome.retries)
                     if streamed:
@@ -308,6 +325,29 @@ class SqlDatabase:
         finally:
             if request.drawn:
                 request.give_back_unused(everything=options.dry_run)
+
+    def _perform_once(
+        self, request: Request, statements: Sequence[Statement], options: Options
+    ) -> Generator[Step, Any, Any]:
+        """Return the answer that is stored for a request; perform it if there is none."""
+        once, snapshot = options.once, self.snapshots.take()
+        assert once is not None
+        if snapshot is None:
+            snapshot = yield partial(self._database.wait_durable_snapshot, request.deadline)
+        known = stored(once, snapshot, request.time)
+        if known is not None:
+            request.result = answered(known, snapshot.version)
+            return request.result
+        if once.name in self._running:
+            raise RequestInProgress(
+                "a request with this Idempotency-Key is running",
+                hint="Try again after a pause, with the same key.",
+            )
+        self._running.add(once.name)
+        try:
+            return (yield from self._perform(request, statements, options))
+        finally:
+            self._running.discard(once.name)
 
     def _new_plan(
         self,

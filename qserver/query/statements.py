@@ -69,6 +69,7 @@ class StatementRun:
         "_prepared",
         "affected_besides",
         "allowed",
+        "changes",
         "context",
         "controls",
         "cost",
@@ -89,6 +90,8 @@ class StatementRun:
         self.allowed = request.allowed
         self.context = RequestContext(request, transaction)
         self._prepared: Prepared | None = None
+        self.changes = False
+        """Whether it has begun a statement that may change or define something."""
         self.cost = 0
         """The cost of its statements since other tasks last had a chance to run."""
         self.affected_besides = 0
@@ -135,6 +138,7 @@ class StatementRun:
     def _check_allowed(self, plan: Plan) -> None:
         if plan.writes:
             self.allowed.check_write()
+            self.changes = True
         else:
             self.allowed.check_read()
 
@@ -147,6 +151,7 @@ class StatementRun:
         if special is not None:
             return special(self, parsed.statement, parsed.literals)
         self.allowed.check_define()
+        self.changes = True
         work = Work(self.transaction, self, parsed.literals)
         return Cursor(perform(work, parsed.statement), self.context)
 

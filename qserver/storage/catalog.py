@@ -11,12 +11,13 @@ snapshot and a new one can never mistake one's rows for the other's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import msgspec
 from pyrsistent import PMap, PSet, pmap, pset
 
-from qserver.storage.writes import SEQUENCES_TREE
+from qserver.storage.writes import ANSWERS_TREE, SEQUENCES_TREE
 from qserver.values.relations import Definition, definition_from_plain, definition_to_plain
 from qserver.values.schema import Table, catalog_key
 
@@ -85,7 +86,12 @@ class Catalog(msgspec.Struct, frozen=True, eq=False):
             for index in table.indexes:
                 if index.id == number:
                     return index.name
-        return "the sequences" if number == SEQUENCES_TREE else f"tree {number}"
+        return _ENGINE_NAMES.get(number) or f"tree {number}"
+
+
+_ENGINE_NAMES: Final = MappingProxyType(
+    {SEQUENCES_TREE: "the sequences", ANSWERS_TREE: "the stored answers"}
+)
 
 
 def _name_of(item: tuple[str, Definition]) -> str:

@@ -66,6 +66,8 @@ class Transaction:
     whole_catalog_seen = False
     catalog_changes: Mapping[str, Definition | None] = {}
     dropped: tuple[int, ...] = ()
+    retries = 0
+    """How many earlier attempts of the same work conflicted."""
     journal: Journal | None = None
     """Rows before and after each change, if the end of the statement needs them."""
     marks: list[Mark] | None = None

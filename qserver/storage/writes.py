@@ -24,6 +24,13 @@ Writes: TypeAlias = dict[int, TreeWrites]
 SEQUENCES_TREE: Final = 0
 """A tree of the engine's own: how far each sequence's values are reserved."""
 
+ANSWERS_TREE: Final = -(2**20)
+"""Another one: answers that are stored by the commit that they are about. System tables, which have
+no trees, have numbers just below 0."""
+
+ENGINE_TREES: Final = frozenset({SEQUENCES_TREE, ANSWERS_TREE})
+"""Trees that belong to no table. Users' trees have numbers above 0."""
+
 CHANGES_AT_ONCE: Final = 2048
 """Changes that are made, or encoded, before others may run."""
 

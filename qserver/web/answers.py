@@ -66,6 +66,13 @@ def rows_in_parts(encoder: RowEncoder, slices: Iterable[Rows], write: Write) -> 
     yield b"[]" if between == b"[" else b"]"
 
 
+_TO_VERSION: Final = (
+    b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":'
+)
+_FROM_RETRIES: Final = b',"retries":%d%b}'
+_QUERY_TAIL: Final = _TO_VERSION + b"%d" + _FROM_RETRIES
+
+
 def query_tail(
     result: Result,
     encoder: RowEncoder,
@@ -75,10 +82,7 @@ def query_tail(
     exec_us: int,
 ) -> bytes:
     """The fields after the rows of a query's answer."""
-    return (
-        b',"affected_rows":%d,'
-        b'"timings":{"total_us":%d,"exec_us":%d},"types":%b,"version":%d,"retries":%d%b}'
-    ) % (
+    return _QUERY_TAIL % (
         result.affected_rows,
         total_us,
         exec_us,
@@ -87,6 +91,15 @@ def query_tail(
         retries,
         _TRUNCATED if result.truncated else b"",
     )
+
+
+def query_around_version(
+    result: Result, encoder: RowEncoder, rows: bytes, retries: int, total_us: int, exec_us: int
+) -> tuple[bytes, bytes]:
+    """A query's answer before and after its version."""
+    head = _TO_VERSION % (result.affected_rows, total_us, exec_us, encoder.types_json)
+    tail = _FROM_RETRIES % (retries, _TRUNCATED if result.truncated else b"")
+    return encoder.query_head + rows + head, tail
 
 
 def result_tail(result: Result, encoder: RowEncoder) -> bytes:
@@ -102,21 +115,35 @@ def result_tail(result: Result, encoder: RowEncoder) -> bytes:
 
 def transaction_tail(outcome: TransactionResult, total_us: int, run_us: int) -> bytes:
     """The fields after all results; `run_us` includes the commit."""
-    exec_us = min(run_us, sum([result.exec_us for result in outcome.results]))
+    head, tail = _tail_around_version(outcome.results, outcome.retries, total_us, run_us)
+    return b"%b%d%b" % (head, outcome.version, tail)
+
+
+def _tail_around_version(
+    results: Sequence[Result], retries: int, total_us: int, run_us: int
+) -> tuple[bytes, bytes]:
+    exec_us = min(run_us, sum([result.exec_us for result in results]))
+    affected_rows = sum([result.affected_rows for result in results])
+    times = total_us, exec_us, run_us - exec_us
     return (
-        b'],"affected_rows":%d,"version":%d,"retries":%d,'
-        b'"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
-    ) % (
-        sum([result.affected_rows for result in outcome.results]),
-        outcome.version,
-        outcome.retries,
-        total_us,
-        exec_us,
-        run_us - exec_us,
+        b'],"affected_rows":%d,"version":' % affected_rows,
+        b',"retries":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}' % (retries, *times),
     )
 
 
 TRANSACTION_HEAD: Final = b'{"success":true,"results":['
+
+
+def transaction_around_version(
+    results: Sequence[Result],
+    encoded: Sequence[tuple[RowEncoder, bytes]],
+    retries: int,
+    total_us: int,
+    run_us: int,
+) -> tuple[bytes, bytes]:
+    """A transaction's answer before and after its version."""
+    head, tail = _tail_around_version(results, retries, total_us, run_us)
+    return b"%b%b" % (_results_json(results, encoded), head), tail
 
 
 def transaction_body(
@@ -126,14 +153,19 @@ def transaction_body(
     run_us: int,
 ) -> bytes:
     """The body of a transaction's answer; `encoded` holds the rows of each result."""
-    results = []
-    for result, (encoder, rows) in zip(outcome.results, encoded, strict=True):
-        results.append(
+    tail = transaction_tail(outcome, total_us, run_us)
+    return _results_json(outcome.results, encoded) + tail
+
+
+def _results_json(results: Sequence[Result], encoded: Sequence[tuple[RowEncoder, bytes]]) -> bytes:
+    """The results of a transaction, without `transaction_tail`."""
+    bodies = []
+    for result, (encoder, rows) in zip(results, encoded, strict=True):
+        bodies.append(
             b'{"columns":%b,"rows":%b%b'
             % (encoder.columns_json, rows, result_tail(result, encoder))
         )
-    tail = transaction_tail(outcome, total_us, run_us)
-    return b"%b%b%b" % (TRANSACTION_HEAD, b",".join(results), tail)
+    return TRANSACTION_HEAD + b",".join(bodies)
 
 
 def transaction_in_parts(

@@ -57,6 +57,7 @@ class Route:
     body_optional: bool = False
     cost: int = 1
     """How many requests it counts for in the organization's rate limit."""
+    takes_idempotency_key: bool = False
 
     @property
     def is_compressible(self) -> bool:
@@ -84,6 +85,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.QueryAnswer,
         request=shapes.QueryRequest,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -93,6 +95,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.QueryAnswer,
         request=str,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(
@@ -102,6 +105,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         Plane.DATA,
         shapes.TransactionAnswer,
         request=shapes.TransactionRequest,
+        takes_idempotency_key=True,
         errors=(400, 403, 404, 413, 415),
     ),
     Route(

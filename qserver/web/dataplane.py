@@ -23,29 +23,42 @@ from qserver.control.open_transactions import Held
 from qserver.control.records import Grant
 from qserver.engine.work import PENDING as COMMITTING
 from qserver.errors import InvalidRequest
-from qserver.http1 import PENDING, Answer, IncomingBody, Response
+from qserver.http1 import PENDING, Answer, Response
 from qserver.limits import (
     ANSWER_PART_BYTES,
     ANSWER_ROWS_MAX,
+    ANSWER_STORED_BYTES_MAX,
+    ANSWER_STORED_SECONDS,
     RETRIES_DEFAULT,
     STATEMENT_SECONDS_MAX,
 )
+from qserver.query.once import too_long
+from qserver.query.results import Once, Result
 from qserver.query.row_stream import RowStream
 from qserver.query.sql_database import Options, Statement, TransactionResult, Waiting
 from qserver.web.answers import (
     WRITERS,
     Encoded,
     Sliced,
+    query_around_version,
     query_tail,
     rows_in_parts,
     rows_json,
     sliced,
+    transaction_around_version,
     transaction_body,
     transaction_in_parts,
     transaction_tail,
 )
-from qserver.web.calls import Endpoint, Facts, KeyedCall
+from qserver.web.calls import JSON, Endpoint, Facts, KeyedCall
 from qserver.web.changes import is_long, tail_in_parts, with_diff
+from qserver.web.idempotency import (
+    REPLAYED,
+    fingerprint_of,
+    name_of_answer,
+    no_key_for_streams,
+    no_key_inside,
+)
 from qserver.web.places import check_place
 from qserver.web.requests import (
     BODY_BYTES_SHORT,
@@ -67,6 +80,9 @@ TIMEOUT_MS: Final = STATEMENT_SECONDS_MAX * 1000
 class HotEndpoint(Endpoint):
     """The options that the head of a request to a hot route gives."""
 
+    kind_once: type[KeyedCall]
+    """The kind of calls with an Idempotency-Key."""
+
     def __init__(self, facts: Facts, name: str, encoders: RowEncoders) -> None:
         super().__init__(facts, name, compressible=True)
         headers = facts.headers
@@ -80,8 +96,9 @@ class HotEndpoint(Endpoint):
         inside = headers.get(b"x-transaction")
         self.transaction = None if inside is None else inside.decode("latin-1")
         """The open transaction that the request is a step of."""
-        if b"idempotency-key" in headers:
-            self.kind = IdempotentCall
+        self.idempotency_key = headers.get(b"idempotency-key")
+        if self.idempotency_key is not None:
+            self.kind = self.kind_once
 
     options: tuple[Grant | None, Options] = (None, Options())
     """The default options of statements, for the last grant."""
@@ -144,6 +161,8 @@ class HotCall(KeyedCall):
         endpoint, grant = self.endpoint, self.grant
         name = endpoint.transaction if request.transaction is None else request.transaction
         assert name is not None
+        if endpoint.idempotency_key is not None:
+            raise no_key_inside()
         held = endpoint.service.plane.open_transactions.find(grant, name)
         check_place(held, grant, endpoint.database, request.database)
         if held.transaction.read_only:
@@ -411,26 +430,86 @@ class TransactionCall(HotCall):
         return self._no_results
 
 
-class IdempotentCall(KeyedCall):
-    """A request with an Idempotency-Key, which this version refuses."""
+class CallOnce(HotCall):
+    """A request with an Idempotency-Key: the answer is stored by the commit that it is about.
 
-    def read(self, body: IncomingBody, most: int | None = None) -> Answer:
-        return self.run(b"")
+    The first answer has the same bytes as all later ones, so its timings end before the commit.
+    """
+
+    _fingerprint: bytes
 
     def run(self, body: bytes) -> Answer:
-        raise InvalidRequest("this version does not know Idempotency-Key")
+        self._fingerprint = fingerprint_of(self.endpoint.request.path, body)
+        return super().run(body)  # type: ignore[safe-super]  # the class beside it has one
+
+    def execute(self, opened: OpenDatabase) -> Answer:
+        key = self.endpoint.idempotency_key
+        assert key is not None
+        self._opened = opened
+        if self._options.dry_run:
+            raise InvalidRequest("a dry run takes no Idempotency-Key: it changes nothing")
+        name = name_of_answer(opened.id, self.grant, key)
+        once = Once(name, self._fingerprint, ANSWER_STORED_SECONDS, self.render)
+        self._options = msgspec.structs.replace(self._options, once=once)
+        return super().execute(opened)
+
+    def stream(self, opened: OpenDatabase) -> Answer:
+        self._opened = opened
+        raise no_key_for_streams()
+
+    @abstractmethod
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        """The answer before and after its version."""
+
+    def encode(self, result: Result) -> tuple[RowEncoder, bytes]:
+        """The rows of a result as JSON, which are not too long to be stored."""
+        encoder = self.endpoint.encoders.find(result.columns, result.types)
+        size = encoder.size_about(result.rows)
+        if size > ANSWER_STORED_BYTES_MAX:
+            raise too_long(size)
+        return encoder, WRITERS[self._form](encoder, result.rows)
+
+    def executed(self, outcome: TransactionResult) -> Answer:
+        self._ended = perf_counter()
+        self.release()
+        answered = outcome.answered
+        assert answered is not None
+        headers = self.headers((JSON, REPLAYED)) if answered.replayed else self.headers()
+        self.endpoint.service.metrics.replayed += answered.replayed
+        return self.answer(200, headers, answered.text)
+
+
+class QueryCallOnce(CallOnce, QueryCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        (result,) = results
+        times = self.elapsed_us(), self.exec_us()
+        return query_around_version(result, *self.encode(result), retries, *times)
+
+
+class TextCallOnce(QueryCallOnce, TextCall):
+    pass
+
+
+class TransactionCallOnce(CallOnce, TransactionCall):
+    def render(self, results: list[Result], retries: int) -> tuple[bytes, bytes]:
+        encoded = list(map(self.encode, results))
+        times = self.elapsed_us(), self.exec_us()
+        return transaction_around_version(results, encoded, retries, *times)
 
 
 class QueryEndpoint(HotEndpoint):
     kind = QueryCall
+    kind_once = QueryCallOnce
 
 
 class TextEndpoint(HotEndpoint):
     kind = TextCall
+    kind_once = TextCallOnce
 
 
 class TransactionEndpoint(HotEndpoint):
     kind = TransactionCall
+    kind_once = TransactionCallOnce
 
 
 HOT: Final[Mapping[str, type[HotEndpoint]]] = {

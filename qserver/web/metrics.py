@@ -64,6 +64,7 @@ class Metrics:
         self.rate_limited = 0
         self.internal_errors = 0
         self.loop_stalls = 0
+        self.replayed = 0
 
     def count_stall(self) -> None:
         self.loop_stalls += 1
@@ -90,6 +91,11 @@ class Metrics:
         )
         yield CounterMetricFamily(
             "qserver_internal_errors", "Requests that met a bug", value=self.internal_errors
+        )
+        yield CounterMetricFamily(
+            "qserver_idempotent_replays",
+            "Requests answered with what an earlier one was answered",
+            value=self.replayed,
         )
         yield CounterMetricFamily(
             "qserver_loop_stalls",

@@ -258,9 +258,9 @@ class CommitCall(TransactionRouteCall):
 
     def _new_answer(self, affected_rows: int) -> StoredAnswer:
         times = self.elapsed_us(), 0, 0
-        tail = (
-            b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}'
-            % (affected_rows, *times)
+        tail = b',"affected_rows":%d,"timings":{"total_us":%d,"exec_us":%d,"commit_us":%d}}' % (
+            affected_rows,
+            *times,
         )
         return StoredAnswer(b"", self._expires(), b'{"success":true,"version":', tail)
 

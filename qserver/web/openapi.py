@@ -10,6 +10,7 @@ import msgspec
 
 from qserver import __version__
 from qserver.config import Settings
+from qserver.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from qserver.web import shapes
 from qserver.web.catalogue import BODILESS, Plane, Query, Route
 from qserver.web.compression import CODINGS
@@ -26,6 +27,7 @@ STATUS_MEANINGS: Final = {
     409: "The name is taken, or the work is under way",
     413: "The body is too large",
     415: "The body is of a kind that the route does not take",
+    422: "The Idempotency-Key was used with another request",
     429: "Too many requests in a minute: see Retry-After",
     500: "A bug of the server",
     503: "Not now: see Retry-After",
@@ -82,6 +84,8 @@ def _operation(route: Route, settings: Settings) -> dict[str, Any]:
     parameters += [_in_query(each) for each in route.queries]
     if route.path in ("/v1/query", "/query", "/v1/transaction", "/tables"):
         parameters.append(_DATABASE_HEADER)
+    if route.takes_idempotency_key:
+        parameters.append(_IDEMPOTENCY_KEY)
     if parameters:
         operation["parameters"] = parameters
     if route.request is not None:
@@ -105,6 +109,8 @@ def _responses(route: Route) -> dict[str, Any]:
         answer["content"] = {route.media: {"schema": _answer_schema(route)}}
     if route.is_compressible and route.answer is not None:
         answer["headers"] = {"Content-Encoding": _CONTENT_ENCODING}
+    if route.takes_idempotency_key:
+        answer["headers"]["Idempotency-Replayed"] = _REPLAYED
     if route.path in ("/v1/query", "/query"):
         for media in ("text/event-stream", "application/x-ndjson"):
             answer["content"][media] = {"schema": {"type": "string"}}
@@ -112,6 +118,8 @@ def _responses(route: Route) -> dict[str, Any]:
     statuses = {*route.errors, 500, *(() if route.anonymous else (401, 429))}
     if route.queries:
         statuses |= {400}
+    if route.takes_idempotency_key:
+        statuses |= {409, 422}
     if route.plane is Plane.CONTROL:
         statuses |= {307, 404}
     if route.method not in BODILESS:
@@ -174,4 +182,17 @@ _DATABASE_HEADER: Final = {
     "required": False,
     "description": "Which database is meant, where the body does not say.",
     "schema": {"type": "string"},
+}
+
+_IDEMPOTENCY_KEY: Final = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Makes a change that is sent again be applied once, and answered the same.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES_MAX},
+}
+
+_REPLAYED: Final = {
+    "description": "The answer is that of an earlier request with the same Idempotency-Key.",
+    "schema": {"enum": ["true"]},
 }

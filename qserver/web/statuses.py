@@ -14,6 +14,7 @@ from qserver.errors import (
     DatabaseUnavailable,
     DataCorrupted,
     Forbidden,
+    IdempotencyMismatch,
     InsufficientPrivilege,
     InvalidRequest,
     LogFailed,
@@ -23,6 +24,7 @@ from qserver.errors import (
     ProtocolViolation,
     QserverError,
     RateLimited,
+    RequestInProgress,
     RequestTooLarge,
     SqlSyntaxError,
     StorageTestFailed,
@@ -49,8 +51,10 @@ STATUSES: Final[Mapping[type[QserverError], int]] = {
     WrongHost: 307,
     MethodNotAllowed: 405,
     AlreadyExists: 409,
+    RequestInProgress: 409,
     RequestTooLarge: 413,
     UnsupportedMediaType: 415,
+    IdempotencyMismatch: 422,
     RateLimited: 429,
     TooManyOpen: 429,
     TooManyRequests: 503,
@@ -83,6 +87,6 @@ def headers_of(error: QserverError) -> Pairs:
         return [(b"accept-encoding", b"identity")]
     if isinstance(error, WrongHost):
         return [(b"location", error.location.encode())]
-    if status_of(error) == 503:
+    if status_of(error) == 503 or isinstance(error, RequestInProgress):
         return [(b"retry-after", RETRY_AFTER_SECONDS)]
     return []

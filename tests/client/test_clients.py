@@ -118,6 +118,27 @@ async def test_a_transaction_is_one_request(server: FakeServer) -> None:
     }
 
 
+async def test_an_idempotency_key_is_a_header_and_a_replayed_answer_says_so(
+    server: FakeServer,
+) -> None:
+    def replay(received: Any) -> Answer:
+        assert received.headers["idempotency-key"] == "order 7"
+        assert "idempotency_key" not in received.body
+        return Answer(answer, headers={"Idempotency-Replayed": "true"})
+
+    answer = {**result([], [], [], 1), "results": [], "success": True}
+    server.answer("UPDATE", replay)
+    server.route("POST", "/v1/transaction", replay)
+    server.answer("SELECT", rows([], [], []))
+    async with both(server) as call:
+        assert (await call("query", "UPDATE", idempotency_key="order 7")).replayed
+        assert (await call("transaction", ["UPDATE"], idempotency_key="order 7")).replayed
+        assert not (await call("query", "SELECT")).replayed
+        for wrong in ("", "ä", "a\nb"):
+            with pytest.raises(InvalidRequest):
+                await call("query", "UPDATE", idempotency_key=wrong)
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -357,7 +378,7 @@ def test_a_silent_server_is_given_up_on() -> None:
     [
         ("query", QueryRequest, set()),
         ("transaction", TransactionRequest, set()),
-        ("stream", QueryRequest, {"max_rows"}),
+        ("stream", QueryRequest, {"max_rows", "dry_run"}),
     ],
 )
 def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
@@ -365,6 +386,8 @@ def test_the_options_that_a_call_offers_are_the_fields_that_the_server_takes(
 ) -> None:
     offered = set(re.findall(r"`(\w+)`", getattr(flavour, method).__doc__))
     arguments = {"sql", "params", "statements", "format"}
+    if method != "stream":
+        offered.remove("idempotency_key")  # which is a header
     assert offered == set(shape.__struct_fields__) - arguments - ignored
 
 

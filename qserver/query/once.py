@@ -1,0 +1,85 @@
+"""Requests that are applied once, however often they are sent.
+
+    the newest durable snapshot has the answer ─► it, and nothing runs
+    the same request is running ─► RequestInProgress
+    otherwise ─► the statements, and at their end the answer, as one transaction
+
+The transaction looks for the answer too, because another one may have stored it since. So even
+requests that do not know of each other (one's client has left, its commit is under way) are applied
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
+
+import msgspec
+
+from qserver.engine.stored_answers import UNSTAMPED, StoredAnswer, find_answer, store_answer
+from qserver.engine.work import Step
+from qserver.errors import IdempotencyMismatch, InvalidRequest, ProgramLimitExceeded
+from qserver.limits import ANSWER_STORED_BYTES_MAX
+from qserver.query.results import Answered, Once, Result, TransactionResult
+from qserver.storage.snapshot import Snapshot
+from qserver.storage.transaction import Transaction
+
+Body: TypeAlias = Callable[[Transaction], Generator[Step, Any, list[Result]]]
+
+
+def stored(once: Once, reader: Transaction | Snapshot, now: float) -> StoredAnswer | None:
+    """Return the answer of the same request, if it is stored; raise if it is of another."""
+    found = find_answer(reader, once.name, now)
+    if found is None:
+        return None
+    if found.fingerprint != once.fingerprint:
+        raise IdempotencyMismatch(
+            "this Idempotency-Key was used with another request",
+            hint="Send a new request with a new key, and the same request as it was.",
+        )
+    return found
+
+
+def run_once(
+    once: Once, now: float, body: Body, transaction: Transaction
+) -> Generator[Step, Any, StoredAnswer]:
+    """Run the statements of a request and store their answer, unless it is stored already.
+
+    The answer has no version if this run has made it.
+    """
+    known = stored(once, transaction, now)
+    if known is not None:
+        return known
+    results = yield from body(transaction)
+    head, tail = once.render(results, transaction.retries)
+    size = len(head) + len(tail)
+    if size > ANSWER_STORED_BYTES_MAX:
+        raise too_long(size)
+    answer = StoredAnswer(once.fingerprint, now + once.seconds, head, tail)
+    store_answer(transaction, once.name, answer)
+    return answer
+
+
+def answered(answer: StoredAnswer, version: int) -> TransactionResult:
+    """Return what a request came to. `version` is that of its commit, if it has made one."""
+    replayed = answer.version != UNSTAMPED
+    if not replayed:
+        answer = msgspec.structs.replace(answer, version=version)
+    return TransactionResult(
+        [], version, committed=not replayed, answered=Answered(answer.text, replayed)
+    )
+
+
+def too_long(size: int) -> ProgramLimitExceeded:
+    return ProgramLimitExceeded(
+        f"the answer has {size} bytes, and with an Idempotency-Key"
+        f" {ANSWER_STORED_BYTES_MAX} are the most",
+        hint="Return fewer rows, or send the request without an Idempotency-Key.",
+    )
+
+
+def only_reads() -> InvalidRequest:
+    return InvalidRequest(
+        "a request that only reads takes no Idempotency-Key",
+        hint="Send it without: it may be repeated as often as you like.",
+    )
