@@ -204,6 +204,9 @@ class CommitCall(TransactionRouteCall):
         options = Options(timeout_ms=STATEMENT_SECONDS_MAX * 1000, allowed=allowed_of(self.grant))
         steps = sql.committing(transaction, options)
         self._stored = self._new_answer(transaction.rows_changed)
+        if not transaction.transaction.changes_anything:  # whatever it read was true at its version
+            unchanged = msgspec.structs.replace(self._stored, version=transaction.version)
+            return self.after(self._store(unchanged), self._unchanged)
         store_answer(transaction.transaction, self._name(held.opened.id), self._stored)
         self._in_doubt = True
         outcome, rest = begin(steps)
@@ -249,12 +252,25 @@ class CommitCall(TransactionRouteCall):
         head, number, tail = body.partition(b'"read_version":%d' % version)
         assert number, "a conflict names the version that was read"
         answer = StoredAnswer(b"", self._expires(), head + b'"read_version":', tail, version)
+        await self._store(answer)
+        return body
+
+    async def _store(self, answer: StoredAnswer) -> StoredAnswer:
+        """Store an answer that no commit of the transaction's own can store."""
+        held = self._held
+        assert held is not None
         store = partial(store_answer, name=self._name(held.opened.id), answer=answer)
         try:
             await held.opened.database.transact(store, deadline=_deadline())
-        except QserverError as trouble:  # nothing was applied, and asked again it is not found
-            self.endpoint.service.world.report("a conflict was not stored", trouble)
-        return body
+        except QserverError as trouble:  # nothing was to be applied; asked again, it is not found
+            self.endpoint.service.world.report("the answer of a commit was not stored", trouble)
+        return answer
+
+    def _unchanged(self, answer: StoredAnswer) -> Answer:
+        assert self._held is not None
+        self._held.end = "committed"
+        self.release()
+        return self._repeat(answer.text)
 
     def _new_answer(self, affected_rows: int) -> StoredAnswer:
         times = self.elapsed_us(), 0, 0
