@@ -247,7 +247,7 @@ def case(conditions: int, *inputs: Any) -> Vector:
     known = [each for each in inputs[conditions:] if each is not None]
     if len({each.scale for each in known}) > 1:
         raise Refused  # each row has the digits of its own result
-    values: Any = known[0].low if otherwise is None else otherwise.values
+    values: Any = known[0].low if otherwise is None else _wide(otherwise)
     nulls: Any = True if otherwise is None else otherwise.nulls
     for condition, result in zip(reversed(inputs[:conditions]), reversed(results), strict=True):
         if result is None:
@@ -264,7 +264,7 @@ def coalesce(_: int, *operands: Any) -> Vector:
     known = [each for each in operands if each is not None]
     if len({each.scale for each in known}) > 1:
         raise Refused
-    values, nulls = known[0].values, known[0].nulls
+    values, nulls = _wide(known[0]), known[0].nulls
     for other in known[1:]:
         if nulls is None:
             break
@@ -296,7 +296,8 @@ def _wide(vector: Vector) -> Any:
     values = vector.values
     if isinstance(values, np.ndarray) and values.dtype.kind == "i":
         return values.astype(np.int64, copy=False)
-    return values
+    # Beside an array, numpy squeezes a Python int into the type of the array.
+    return np.int64(values) if type(values) is int else values
 
 
 def _operands(left: Vector, right: Vector, low: int, high: int) -> tuple[Any, Any]:

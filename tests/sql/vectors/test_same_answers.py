@@ -34,3 +34,34 @@ async def test_random_queries_answer_as_row_code_does(seed: int) -> None:
 def assert_some_were_taken(counts: Counter[str]) -> None:
     """Otherwise the test would compare row code with itself."""
     assert counts.total() - counts["refused"] > 5, counts
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "CASE WHEN k > 5 THEN 100000 ELSE k END",
+        "CASE WHEN k > 5 THEN k ELSE 100000 END",
+        "CASE WHEN k > 5 THEN 5000000000 WHEN k > 3 THEN k END",
+        "coalesce(nothing, 100000)",
+        "CASE WHEN k > 5 THEN 99999.99 ELSE price END",
+        "CASE WHEN k > 5 THEN DATE '9999-12-31' ELSE day END",
+        "CASE WHEN k > 5 THEN TIMESTAMP '9999-12-31' ELSE at END",
+    ],
+)
+async def test_a_constant_beside_a_column_of_small_numbers_stays_large(choice: str) -> None:
+    with tiny_chunks():
+        async with opened_sql() as database:
+            await database.execute(
+                "CREATE TABLE t (k integer PRIMARY KEY, nothing smallint, price numeric(9, 2),"
+                " day date, at timestamp)"
+            )
+            await database.execute(
+                "INSERT INTO t SELECT k, CASE WHEN k < 9 THEN k END, 0.01 * k, '0001-01-09',"
+                " '1970-01-01 00:00:00.000001' FROM generate_series(0, 99) k"
+            )
+            for call in (f"min({choice}), max({choice})", f"count(*), {choice}"):
+                sql = f"SELECT {call} FROM t {f'GROUP BY {choice}' if 'count' in call else ''}"
+                with counted_chunks() as counts:
+                    over_vectors, by_rows = await both(database, sql)
+                assert over_vectors == by_rows, sql
+                assert counts["aggregated"], sql
