@@ -43,7 +43,7 @@ ENDS: Final[tuple[End, ...]] = (
 
 
 class OpenTransactionsStatistics(msgspec.Struct, frozen=True):
-    open: int
+    held: int
     failed: int
     bytes: int
     opened: int

@@ -150,6 +150,7 @@ class OpenTransaction:
                 context.release()
         elif step.changes_anything:
             yield from self._stepped.keep(step, sum([each.affected_rows for each in results]))
+        step.report_reads()
         self._charge()
         kept = step.changes_anything and not options.dry_run
         return TransactionResult(results, self.version, committed=kept, diff=diff)

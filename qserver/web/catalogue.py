@@ -404,8 +404,9 @@ _PATTERNS: Final = tuple((_pattern(route.path), route) for route in ROUTES)
 
 
 def routes_of(path: str) -> Mapping[str, Route]:
-    """The routes of a path, by method."""
-    return {route.method: route for pattern, route in _PATTERNS if pattern.fullmatch(path)}
+    """The routes of a path, by method; a path that is declared as it is has no other routes."""
+    exact = {route.method: route for route in ROUTES if route.path == path}
+    return exact or {route.method: route for pattern, route in _PATTERNS if pattern.fullmatch(path)}
 
 
 def find_route(method: str, path: str) -> Route | None:

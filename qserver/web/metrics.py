@@ -193,7 +193,7 @@ def page_families(pages: CacheStatistics) -> Iterable[Metric]:
 
 def open_transaction_families(transactions: OpenTransactionsStatistics) -> Iterable[Metric]:
     """How many transactions are open, what they hold, and how they end."""
-    yield GaugeMetricFamily("qserver_open_transactions", "Open now", value=transactions.open)
+    yield GaugeMetricFamily("qserver_open_transactions", "Open now", value=transactions.held)
     yield GaugeMetricFamily(
         "qserver_open_transactions_failed",
         "Open transactions that wait for a rollback",

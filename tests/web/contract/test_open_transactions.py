@@ -484,7 +484,7 @@ def test_it_opens_on_the_database_that_is_named(bank: Client, admin: Client) -> 
     txn.end()
 
 
-@pytest.mark.parametrize("name", ["x", "txn_", "txn_a_b", "txn_01_02_03", "txn_%C3%A4_1", "txn_a'b_1"])
+@pytest.mark.parametrize("name", ["x", "txn_", "txn_a_b", "txn_01_02_03", "txn_%C3%A4_1"])
 def test_an_id_that_is_none_is_not_found(admin: Client, name: str) -> None:
     for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/commit")):
         gone(admin.call(method, f"/v1/transaction/{name}{path}"))
